@@ -1,0 +1,38 @@
+# One target a folder. falcon_folder(base) in src/base makes the static library falcon_base of every .cc in it;
+# the folders it may include are named here once, and tests/include_order checks the #include lines against the same order.
+function(falcon_compile_options target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow=local -Wno-missing-field-initializers -fno-plt)
+  if(FALCON_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${FALCON_SANITIZE} -fno-omit-frame-pointer)
+    target_link_options(${target} PRIVATE -fsanitize=${FALCON_SANITIZE})
+  endif()
+endfunction()
+
+function(falcon_folder name)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  add_library(falcon_${name} STATIC ${sources})
+  target_include_directories(falcon_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+  target_include_directories(falcon_${name} SYSTEM PUBLIC ${FALCON_FMT_INCLUDE} ${FALCON_BOOST_INCLUDE})
+  target_link_libraries(falcon_${name} PUBLIC Threads::Threads ${CMAKE_DL_LIBS} rt)
+  foreach(below ${ARGN})
+    target_link_libraries(falcon_${name} PUBLIC falcon_${below})
+  endforeach()
+  falcon_compile_options(falcon_${name})
+endfunction()
+
+# falcon_test(NAME name SOURCES ... LINK ... [ARGS ...] [TIMEOUT s] [LABELS ...]): one GoogleTest binary, one ctest entry.
+function(falcon_test)
+  cmake_parse_arguments(T "" "NAME;TIMEOUT" "SOURCES;LINK;ARGS;LABELS" ${ARGN})
+  add_executable(${T_NAME} ${T_SOURCES})
+  target_include_directories(${T_NAME} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${T_NAME} PRIVATE ${T_LINK} GTest::gtest GTest::gmock GTest::gtest_main)
+  falcon_compile_options(${T_NAME})
+  add_test(NAME ${T_NAME} COMMAND ${T_NAME} ${T_ARGS})
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 120)
+  endif()
+  if(FALCON_SANITIZE)
+    math(EXPR T_TIMEOUT "${T_TIMEOUT} * 6")  # checked memory accesses take their time
+  endif()
+  set_tests_properties(${T_NAME} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}")
+endfunction()
