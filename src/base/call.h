@@ -1,0 +1,61 @@
+// What an application asked for: one call of the API, as it is executed, logged and matched.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/clock.h"
+#include "base/data_type.h"
+#include "base/types.h"
+
+namespace falcon {
+
+enum class Operation : std::uint8_t {
+  broadcast,
+  reduce,
+  allGather,
+  reduceScatter,
+  allReduce,
+  send,
+  receive,
+  allToAll,
+  gather,
+  scatter
+};
+inline constexpr int operationCount = 10;
+
+/// "AllReduce", "Send" ... as in NCCL's function names.
+const char* nameOf(Operation operation);
+constexpr bool isPointToPoint(Operation operation) {
+  return operation == Operation::send || operation == Operation::receive;
+}
+
+/// One operation with its buffers. `count` is what the API function takes: per-rank elements for AllGather (sent) and
+/// ReduceScatter (received), all elements otherwise.
+struct Call {
+  Operation operation = Operation::allReduce;
+  DataType type = DataType::f32;
+  ReduceOp reduction = ReduceOp::sum;
+  const void* send = nullptr;
+  void* receive = nullptr;
+  std::size_t count = 0;
+  /// Root of Broadcast, Reduce, Gather, Scatter; peer of Send, Recv; -1 otherwise. A rank of the communicator.
+  Rank peer = -1;
+};
+
+/// One finished call as the call log keeps it: what was asked without the buffers' addresses, and when.
+/// Times are of the process's steady clock. Between `enter` and `leave` the calling thread was inside the library.
+struct CallRecord {
+  CommunicatorId communicator = 0;
+  Operation operation = Operation::allReduce;
+  DataType type = DataType::f32;
+  ReduceOp reduction = ReduceOp::sum;
+  std::int32_t peer = -1;
+  std::uint64_t count = 0;
+  /// Number of this call among the communicator's collectives, or among the sends/receives with this peer; from 0.
+  std::uint64_t sequence = 0;
+  Nanoseconds enter{0};
+  Nanoseconds leave{0};
+};
+
+}  // namespace falcon

@@ -1,0 +1,46 @@
+// Time comes in through this interface, so that tests, replay and the simulator run on a clock of their own.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace falcon {
+
+using Nanoseconds = std::chrono::nanoseconds;
+using namespace std::chrono_literals;
+
+/// A steady clock. Thread-safe.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  /// Time since an arbitrary fixed point; never goes back.
+  virtual Nanoseconds now() const = 0;
+  virtual void sleep(Nanoseconds duration) = 0;
+};
+
+/// CLOCK_MONOTONIC.
+class SystemClock final : public Clock {
+ public:
+  Nanoseconds now() const override;
+  void sleep(Nanoseconds duration) override;
+  /// The one instance of the process; has no state.
+  static SystemClock& instance();
+};
+
+/// Moves only when told. For tests. Used by one thread.
+class ManualClock final : public Clock {
+ public:
+  Nanoseconds now() const override { return now_; }
+  void sleep(Nanoseconds duration) override { now_ += duration; }
+  void advance(Nanoseconds duration) { now_ += duration; }
+
+ private:
+  Nanoseconds now_{0};
+};
+
+/// Seconds as a double, for arithmetic on durations.
+inline double seconds(Nanoseconds duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+}  // namespace falcon

@@ -1,0 +1,28 @@
+// Element types and reductions, number for number those of nccl.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace falcon {
+
+/// Values of ncclDataType_t.
+enum class DataType : std::uint8_t { i8, u8, i32, u32, i64, u64, f16, f32, f64, bf16, f8e4m3, f8e5m2 };
+inline constexpr int dataTypeCount = 12;
+
+/// Values of ncclRedOp_t; user ops follow.
+enum class ReduceOp : std::uint8_t { sum, prod, max, min, avg };
+inline constexpr int reduceOpCount = 5;
+
+/// Bytes of one element.
+constexpr std::size_t sizeOf(DataType type) {
+  constexpr std::size_t sizes[dataTypeCount] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+  return sizes[static_cast<int>(type)];
+}
+
+/// nccl-tests' name of the type: "int8", "float", "half", "bfloat16" ...
+const char* nameOf(DataType type);
+/// "sum", "prod", "max", "min", "avg".
+const char* nameOf(ReduceOp op);
+
+}  // namespace falcon

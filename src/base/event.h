@@ -1,0 +1,98 @@
+// Events, verdicts and plans: what Falcon says, as values. Exporters turn them into JSON lines; replay reads them back.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/types.h"
+
+namespace falcon {
+
+/// What a fail-slow is about.
+enum class CulpritKind : std::uint8_t { none, rank, link };
+
+/// Who is to blame. Ranks are the job's.
+struct Culprit {
+  CulpritKind kind = CulpritKind::none;
+  Rank rank = -1;         ///< kind rank
+  Link link;              ///< kind link
+  bool bothWays = false;  ///< kind link: the opposite direction is slow too
+  auto operator<=>(const Culprit&) const = default;
+};
+
+/// "rank 3", "link 0 -> 2", "link 0 <-> 2", "none".
+std::string nameOf(const Culprit& culprit);
+
+/// The outcome of a validation. `confidence` 0 to 1; `certain` false means "not certain": nobody is named aloud.
+struct Verdict {
+  std::vector<Culprit> culprits;
+  bool certain = false;
+  double confidence = 0;
+  std::string evidence;  ///< one sentence with the numbers
+};
+
+/// Micro-batches of every data-parallel replica, in replica order; what the framework asks for at an iteration's start.
+struct MicroBatchPlan {
+  std::uint64_t version = 0;
+  std::uint64_t fromIteration = 0;
+  std::vector<int> microBatches;
+};
+
+/// "From collective `fromCollective` on, communicator `communicator` uses this ring order" (re-route).
+struct RingPlan {
+  CommunicatorId communicator = 0;
+  std::uint64_t fromCollective = 0;
+  std::vector<Rank> order;   ///< ranks of the communicator
+  std::vector<Rank> before;  ///< the order it replaces
+};
+
+enum class EventKind : std::uint8_t {
+  jobStarted,
+  periodKnown,
+  baselineTaken,
+  onset,
+  worsening,
+  easing,
+  suspicion,
+  trapClosed,
+  trapOpened,
+  trapTimedOut,
+  verdict,
+  inconclusive,
+  mitigationAdvised,
+  mitigationApplied,
+  mitigationUndone,
+  mitigationRefused,
+  relief,
+  rankDied,
+  switchedOff,
+  jobEnded
+};
+
+/// "onset", "trap-closed" ... the `kind` of the JSON line.
+const char* nameOf(EventKind kind);
+
+/// One thing worth knowing. `time` is the controller's steady clock, `wallTime` seconds since 1970.
+struct Event {
+  EventKind kind = EventKind::jobStarted;
+  Nanoseconds time{0};
+  double wallTime = 0;
+  std::int64_t iteration = -1;
+  double beforeMilliseconds = 0;  ///< iteration time before, where it applies
+  double afterMilliseconds = 0;   ///< iteration time after, where it applies
+  double confidence = 0;
+  double durationSeconds = 0;  ///< of a trap
+  Culprit culprit;
+  std::string text;  ///< one sentence for people
+};
+
+/// Where events go. Called by one thread, the controller's; implementations do not throw and do not block the job.
+class EventSink {
+ public:
+  virtual ~EventSink() = default;
+  virtual void add(const Event& event) = 0;
+};
+
+}  // namespace falcon

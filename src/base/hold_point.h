@@ -1,0 +1,46 @@
+// What the engines ask wherever the job may be held: at a call's entry and in every wait loop.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/types.h"
+
+namespace falcon {
+
+/// The engines' view of the trap. One relaxed load where nothing is held.
+/// A held thread blocks inside hold...() and does not spin. Never asked by CommAbort, CommRevoke, CommGetAsyncError.
+class HoldPoint {
+ public:
+  virtual ~HoldPoint() = default;
+
+  /// Before a call enters its engine. `collective`: the number the communicator's next collective will get.
+  void passCall(CommunicatorId communicator, std::uint64_t collective) {
+    if (raised_.load(std::memory_order_relaxed)) [[unlikely]]
+      holdCall(communicator, collective);
+  }
+  /// In a wait loop, at a chunk boundary. Data in flight stay untouched.
+  void passWait() {
+    if (raised_.load(std::memory_order_relaxed)) [[unlikely]]
+      holdWait();
+  }
+  /// After a call, so that the trap knows which threads are inside the library.
+  void leaveCall() {
+    if (raised_.load(std::memory_order_relaxed)) [[unlikely]]
+      left();
+  }
+
+ protected:
+  virtual void holdCall(CommunicatorId communicator, std::uint64_t collective) = 0;
+  virtual void holdWait() = 0;
+  virtual void left() {}
+  std::atomic<bool> raised_{false};
+};
+
+/// For NCCL_FALCON=0 and for tests: never holds anything.
+class OpenHoldPoint final : public HoldPoint {
+  void holdCall(CommunicatorId, std::uint64_t) override {}
+  void holdWait() override {}
+};
+
+}  // namespace falcon

@@ -1,0 +1,42 @@
+// Every C handle has exactly one owner that closes it.
+#pragma once
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace falcon {
+
+/// Owns a handle; closes it once. Movable, not copyable.
+template <class Handle, Handle empty, auto close>
+class Owned {
+ public:
+  Owned() = default;
+  explicit Owned(Handle handle) : handle_(handle) {}
+  Owned(Owned&& other) noexcept : handle_(std::exchange(other.handle_, empty)) {}
+  Owned& operator=(Owned&& other) noexcept {
+    if (this != &other) reset(std::exchange(other.handle_, empty));
+    return *this;
+  }
+  ~Owned() { reset(); }
+
+  Handle get() const { return handle_; }
+  explicit operator bool() const { return handle_ != empty; }
+  /// Gives the handle up without closing it.
+  Handle release() { return std::exchange(handle_, empty); }
+  void reset(Handle handle = empty) {
+    if (handle_ != empty) close(handle_);
+    handle_ = handle;
+  }
+
+ private:
+  Handle handle_ = empty;
+};
+
+// A function and not a lambda: the type must be the same in every translation unit.
+inline void closeDescriptor(int descriptor) {
+  ::close(descriptor);
+}
+using FileDescriptor = Owned<int, -1, closeDescriptor>;
+
+}  // namespace falcon

@@ -1,0 +1,83 @@
+// Every parameter, declared once. docs/environment.md is generated from these rows (`falcon parameters --markdown`).
+#pragma once
+
+#include "base/parameter.h"
+
+namespace falcon::parameters {
+
+// Switches.
+inline constexpr SwitchParameter falcon{
+    "NCCL_FALCON", false,
+    "Switches Falcon on: detect, validate and report. 0 costs nothing. `falcon run` sets 1 unless it is set already."};
+inline constexpr const char* engineWords[] = {"auto", "host", "vendor"};
+inline constexpr ChoiceParameter engine{
+    "NCCL_FALCON_ENGINE", engineWords, 0,
+    "Which engine moves the data: the host engine, the vendor's NCCL, or (auto) the vendor's when the CUDA driver "
+    "shows a device and the vendor's library loads."};
+inline constexpr TextParameter vendorLibrary{
+    "NCCL_FALCON_VENDOR_LIBRARY", "",
+    "Path of the vendor's libnccl.so.2; empty: searched beside the CUDA toolkit and in the loader's paths."};
+inline constexpr TextParameter job{"NCCL_FALCON_JOB", "",
+                                   "Name of the job; empty: TORCHELASTIC_RUN_ID, SLURM_JOB_ID or the first unique id."};
+inline constexpr const char* validateWords[] = {"off", "auto"};
+inline constexpr ChoiceParameter validate{
+    "NCCL_FALCON_VALIDATE", validateWords, 1,
+    "Whether an onset may stop the job for a moment (a trap) to test processors and links."};
+inline constexpr const char* mitigateWords[] = {"off", "advise", "auto"};
+inline constexpr ChoiceParameter mitigate{
+    "NCCL_FALCON_MITIGATE", mitigateWords, 1,
+    "What follows a verdict: nothing, an event that says what would be done, or the deed."};
+inline constexpr SwitchParameter deterministic{
+    "NCCL_FALCON_DETERMINISTIC", false,
+    "1 forbids mitigations that change the order of float sums (re-routed rings, topology changes)."};
+
+// The trap.
+inline constexpr NumberParameter trapBudget{"NCCL_FALCON_TRAP_BUDGET", 0.5, 0, 100,
+                                            "Percent of the run time that automatic traps may take together; the first "
+                                            "trap of a new onset is always allowed up to 5 s."};
+inline constexpr DurationParameter trapTimeout{
+    "NCCL_FALCON_TRAP_TIMEOUT", 10s, 1s, 10min,
+    "Longest time a job is held for validation before it is let go unharmed."};
+
+// Detection.
+inline constexpr NumberParameter onsetThreshold{
+    "NCCL_FALCON_ONSET_THRESHOLD", 10, 1, 1000,
+    "Smallest lasting change of the iteration time, in percent, that counts as an onset."};
+inline constexpr TextParameter events{"NCCL_FALCON_EVENTS", "",
+                                      "File that the controller appends events to, one JSON object a line; empty: "
+                                      "events.jsonl in the job's folder, /dev/shm/nccl-falcon-<uid>/<job>."};
+inline constexpr TextParameter metrics{"NCCL_FALCON_METRICS", "",
+                                       "File that the controller rewrites with Prometheus metrics; empty: none."};
+
+// The host engine.
+inline constexpr DurationParameter deathTimeout{
+    "NCCL_FALCON_DEATH_TIMEOUT", 4s, 1s, 10min,
+    "How long a peer's host may stay silent before the peer counts as dead (TCP keepalive and user timeout)."};
+inline constexpr DurationParameter initTimeout{
+    "NCCL_FALCON_INIT_TIMEOUT", 10min, 1s, 24h,
+    "How long the making of a communicator waits for ranks that have not come."};
+inline constexpr TextParameter linkThrottleFile{"NCCL_FALCON_INJECT_LINK_FILE", "",
+                                                "For demonstrations without network namespaces: a file with lines "
+                                                "`from to bytes_per_second` (job ranks), read again when it changes."};
+
+// NCCL's own, with NCCL's meaning.
+inline constexpr IntegerParameter minChannels{"NCCL_MIN_NCHANNELS", 1, 1, 64, "Fewest channels of a communicator."};
+inline constexpr IntegerParameter maxChannels{"NCCL_MAX_NCHANNELS", 2, 1, 64, "Most channels of a communicator."};
+inline constexpr IntegerParameter bufferSize{
+    "NCCL_BUFFSIZE", 1 << 20, 4096, 1LL << 30,
+    "Bytes of the buffer between two ranks, per channel and direction; eight steps share it."};
+inline constexpr TextParameter socketInterface{
+    "NCCL_SOCKET_IFNAME", "", "Interfaces to use: prefixes, `^` excludes, `=` wants the exact name; comma list."};
+inline constexpr const char* socketFamilyWords[] = {"any", "AF_INET", "AF_INET6"};
+inline constexpr ChoiceParameter socketFamily{
+    "NCCL_SOCKET_FAMILY", socketFamilyWords, 0,
+    "Address family of the sockets between nodes; any: IPv4 where there is one."};
+inline constexpr TextParameter hostId{"NCCL_HOSTID", "", "Names the node; ranks with the same name share memory."};
+inline constexpr TextParameter commId{
+    "NCCL_COMM_ID", "", "address:port of the rendezvous that rank 0 opens; all ranks then get the same unique id."};
+inline constexpr SwitchParameter shmDisable{"NCCL_SHM_DISABLE", false, "1: sockets only, inside a node too."};
+inline constexpr TextParameter debug{"NCCL_DEBUG", "", "VERSION, WARN, INFO or TRACE."};
+inline constexpr TextParameter debugFile{"NCCL_DEBUG_FILE", "",
+                                         "Where log lines go instead of stderr; %h is the host, %p the process."};
+
+}  // namespace falcon::parameters
