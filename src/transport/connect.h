@@ -1,0 +1,15 @@
+// The two halves of connecting, for those who wait by a reactor; connectWithHello() of reactor.h does both.
+#pragma once
+
+#include "base/owned.h"
+#include "base/socket_address.h"
+#include "transport/reactor.h"
+
+namespace falcon::transport {
+
+/// A non-blocking socket, bound to `from` (its port is ignored; empty: any), on its way to `to`. Writable when decided.
+Result<FileDescriptor> beginConnect(const SocketAddress& from, const SocketAddress& to);
+/// Once it is writable: prepares it and sends the hello.
+Status finishConnect(int socket, const SocketAddress& to, const Hello& hello);
+
+}  // namespace falcon::transport

@@ -1,0 +1,34 @@
+#include "transport/connection_offer.h"
+
+#include "base/wire.h"
+
+namespace falcon::transport {
+
+std::string ConnectionOffer::encode() const {
+  WireWriter out;
+  out.put(channel).put(lane).put(chunkBytes).put(segment).put(doorbell);
+  return out.take();
+}
+
+Result<ConnectionOffer> ConnectionOffer::decode(std::string_view bytes) {
+  WireReader in(bytes);
+  ConnectionOffer offer;
+  offer.channel = in.get<int>();
+  offer.lane = in.get<Lane>();
+  offer.chunkBytes = in.get<std::uint64_t>();
+  offer.segment = in.getString();
+  offer.doorbell = in.getString();
+  if (!in.finished() || offer.channel < 0 || offer.channel >= channelLimit || offer.lane > Lane::probe)
+    return Error::remote("an offer of {} bytes for a connection cannot be read", bytes.size());
+  return offer;
+}
+
+std::uint64_t inboxKey(CommunicatorId communicator, Rank rank) {
+  // splitmix64's finaliser: neighbouring ranks get unrelated keys.
+  std::uint64_t bits = communicator + 0x9e3779b97f4a7c15 * (static_cast<std::uint64_t>(rank) + 1);
+  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9;
+  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111eb;
+  return bits ^ (bits >> 31);
+}
+
+}  // namespace falcon::transport

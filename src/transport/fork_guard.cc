@@ -1,0 +1,52 @@
+#include "transport/fork_guard.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <map>
+#include <mutex>
+
+namespace falcon::transport {
+namespace {
+
+struct Registry {
+  std::mutex mutex;
+  // By number. Numbers are used again, for anything; the inode tells whether it is still the same socket.
+  std::map<int, ino_t> sockets;
+};
+
+bool sameSocket(int number, ino_t inode) {
+  struct stat info;
+  return fstat(number, &info) == 0 && S_ISSOCK(info.st_mode) && info.st_ino == inode;
+}
+
+// Never destroyed: the fork handlers may run at any time.
+Registry& registry() {
+  static Registry* one = [] {
+    pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
+                   [] {
+                     // Only async-signal-safe calls here. The numbers stay taken, so that nobody closes a stranger's.
+                     const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+                     for (const auto& [number, inode] : registry().sockets)
+                       if (nothing >= 0 && sameSocket(number, inode)) dup3(nothing, number, O_CLOEXEC);
+                     if (nothing >= 0) ::close(nothing);
+                     registry().mutex.unlock();
+                   });
+    return new Registry;
+  }();
+  return *one;
+}
+
+}  // namespace
+
+void closeInForkedChildren(int socket) {
+  struct stat info;
+  if (fstat(socket, &info) != 0) return;
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  all.sockets[socket] = info.st_ino;  // whatever had the number before is closed
+}
+
+}  // namespace falcon::transport

@@ -1,0 +1,349 @@
+#include "transport/local_ports.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <deque>
+#include <fstream>
+#include <map>
+#include <mutex>
+
+#include "base/log.h"
+#include "base/parameters.h"
+#include "transport/connect.h"
+#include "transport/connecting_port.h"
+#include "transport/connection_offer.h"
+#include "transport/memory_port.h"
+#include "transport/socket_port.h"
+
+namespace falcon::transport {
+namespace {
+
+/// What one has of a peer, connection or not.
+struct PeerState {
+  std::atomic<std::uint64_t> bytesSent{0};
+  std::atomic<bool> sharesMemory{false};
+  std::shared_ptr<Doorbell> doorbell;  // once mapped
+};
+
+bool hungUp(int socket) {
+  char byte;
+  return recv(socket, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+class LocalPorts final : public Ports {
+ public:
+  LocalPorts(std::shared_ptr<Reactor> reactor, CommunicatorId communicator, const Secret& secret, Rank self,
+             std::vector<Peer> peers);
+  ~LocalPorts() override;
+
+  Result<SendPort*> openSend(const PortKey& key) override;
+  Result<ReceivePort*> openReceive(const PortKey& key) override;
+  Medium mediumTo(Rank peer) const override;
+  std::uint64_t bytesSentTo(Rank peer) const override {
+    return states_.at(static_cast<std::size_t>(peer)).bytesSent.load(std::memory_order_relaxed);
+  }
+
+ private:
+  using SendLine = ConnectingSendPort;
+  using ReceiveLine = ConnectingReceivePort;
+
+  Status checkKey(const PortKey& key) const;
+  std::string nameOf(Rank peer) const;
+  PeerState& stateOf(Rank peer) { return states_[static_cast<std::size_t>(peer)]; }
+  const Peer& infoOf(Rank peer) const { return peers_[static_cast<std::size_t>(peer)]; }
+
+  // All below: with mutex_ held.
+  ReceiveLine& receiveLine(const PortKey& key);
+  Status connectToSelf(const PortKey& key, SendLine& line);
+  Status startConnecting(const PortKey& key, SendLine& line);
+  /// Null where it cannot be had; then the two go on by sockets.
+  std::shared_ptr<SharedSegment> segmentFor(Rank peer);
+  std::shared_ptr<Doorbell> doorbellOf(Rank peer);
+  void stopSharingWith(Rank peer, std::string_view reason);
+  void failLine(SendLine& line, const Error& error);
+
+  // On the reactor's thread.
+  void onConnected(const PortKey& key, SendLine& line, const Hello& hello);
+  void onAnswer(const PortKey& key, SendLine& line);
+  void onOffer(FileDescriptor socket, const Hello& hello);
+  void accept(const PortKey& key, const ConnectionOffer& offer, FileDescriptor socket);
+
+  const std::shared_ptr<Reactor> reactor_;
+  const CommunicatorId communicator_;
+  const Secret secret_;
+  const Rank self_;
+  const std::vector<Peer> peers_;
+  const std::size_t chunkBytes_;
+  const pid_t process_ = getpid();
+  const std::shared_ptr<Doorbell> ownDoorbell_{&processDoorbell(), [](Doorbell*) {}};  // lives as long as the process
+
+  std::mutex mutex_;
+  bool closing_ = false;
+  std::deque<PeerState> states_;
+  std::map<PortKey, std::unique_ptr<SendLine>> sends_;
+  std::map<PortKey, std::unique_ptr<ReceiveLine>> receives_;
+};
+
+LocalPorts::LocalPorts(std::shared_ptr<Reactor> reactor, CommunicatorId communicator, const Secret& secret, Rank self,
+                       std::vector<Peer> peers)
+    : reactor_(std::move(reactor)),
+      communicator_(communicator),
+      secret_(secret),
+      self_(self),
+      peers_(std::move(peers)),
+      chunkBytes_(static_cast<std::size_t>(parameters::bufferSize.value()) / chunkSlots),
+      states_(peers_.size()) {
+  const Peer& own = infoOf(self_);
+  for (std::size_t rank = 0; rank < peers_.size(); ++rank)
+    states_[rank].sharesMemory =
+        peers_[rank].node == own.node && !peers_[rank].doorbell.empty() && !own.doorbell.empty();
+  reactor_->expect(Purpose::data, inboxKey(communicator_, self_), secret_,
+                   [this](FileDescriptor socket, const Hello& hello) { onOffer(std::move(socket), hello); });
+}
+
+LocalPorts::~LocalPorts() {
+  if (getpid() != process_) {
+    // A forked child: the connections are its parent's. To close them would tell the peers that the parent has left.
+    for (auto& [key, line] : sends_) static_cast<void>(line.release());
+    for (auto& [key, line] : receives_) static_cast<void>(line.release());
+    return;
+  }
+  reactor_->forget(Purpose::data, inboxKey(communicator_, self_));
+  // The sockets stay open until nobody watches them: their numbers must not become somebody else's before.
+  std::vector<FileDescriptor> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+    for (auto& [key, line] : sends_)
+      if (line->socket) waiting.push_back(std::move(line->socket));
+  }
+  for (const FileDescriptor& socket : waiting) reactor_->unwatch(socket.get());
+}
+
+Status LocalPorts::checkKey(const PortKey& key) const {
+  if (key.peer < 0 || static_cast<std::size_t>(key.peer) >= peers_.size() || key.channel < 0 ||
+      key.channel >= channelLimit || key.lane > Lane::probe)
+    return log::decided(Error::internal("no port for rank {}, channel {}: the communicator has {} ranks", key.peer,
+                                        key.channel, peers_.size()));
+  return {};
+}
+
+std::string LocalPorts::nameOf(Rank peer) const {
+  const Peer& info = infoOf(peer);
+  if (info.jobRank < 0 || info.jobRank == peer) return fmt::format("rank {} ({})", peer, info.address.text());
+  return fmt::format("rank {} (rank {} of the job, {})", peer, info.jobRank, info.address.text());
+}
+
+Medium LocalPorts::mediumTo(Rank peer) const {
+  if (peer == self_) return Medium::self;
+  return states_.at(static_cast<std::size_t>(peer)).sharesMemory ? Medium::sharedMemory : Medium::socket;
+}
+
+Result<SendPort*> LocalPorts::openSend(const PortKey& key) {
+  if (auto valid = checkKey(key); !valid) return valid.error();
+  const std::lock_guard lock(mutex_);
+  auto& known = sends_[key];
+  if (known) return known.get();
+  auto line = std::make_unique<SendLine>(chunkBytes_);
+  if (auto started = key.peer == self_ ? connectToSelf(key, *line) : startConnecting(key, *line); !started) {
+    sends_.erase(key);
+    return started.error();
+  }
+  known = std::move(line);
+  return known.get();
+}
+
+Result<ReceivePort*> LocalPorts::openReceive(const PortKey& key) {
+  if (auto valid = checkKey(key); !valid) return valid.error();
+  const std::lock_guard lock(mutex_);
+  return &receiveLine(key);
+}
+
+LocalPorts::ReceiveLine& LocalPorts::receiveLine(const PortKey& key) {
+  auto& line = receives_[key];
+  if (!line) line = std::make_unique<ReceiveLine>(chunkBytes_);
+  return *line;
+}
+
+Status LocalPorts::connectToSelf(const PortKey& key, SendLine& line) {
+  auto segment = SharedSegment::createPrivate(ChunkRing::bytesFor(chunkBytes_));
+  if (!segment) return log::decided(segment.error());
+  const MemoryLine memory{std::make_shared<SharedSegment>(std::move(*segment)), ownDoorbell_, nameOf(self_)};
+  line.connection.attach(std::make_unique<MemorySendPort>(memory, chunkBytes_, stateOf(self_).bytesSent));
+  receiveLine(key).connection.attach(std::make_unique<MemoryReceivePort>(memory, chunkBytes_));
+  ownDoorbell_->ring();
+  return {};
+}
+
+Status LocalPorts::startConnecting(const PortKey& key, SendLine& line) {
+  auto socket = beginConnect(reactor_->address(), infoOf(key.peer).address);
+  if (!socket) return log::decided(socket.error());
+  line.socket = std::move(*socket);
+  line.offered = segmentFor(key.peer);
+  const ConnectionOffer offer{key.channel, key.lane, chunkBytes_, line.offered ? line.offered->name() : "",
+                              line.offered ? ownDoorbell_->name() : ""};
+  const Hello hello{Purpose::data, inboxKey(communicator_, key.peer), secret_, self_, offer.encode()};
+  reactor_->watch(line.socket.get(), POLLOUT, [this, key, &line, hello](short) { onConnected(key, line, hello); });
+  return {};
+}
+
+std::shared_ptr<SharedSegment> LocalPorts::segmentFor(Rank peer) {
+  if (!stateOf(peer).sharesMemory || !doorbellOf(peer)) return nullptr;
+  auto segment = SharedSegment::create(ChunkRing::bytesFor(chunkBytes_));
+  if (segment) return std::make_shared<SharedSegment>(std::move(*segment));
+  stopSharingWith(peer, segment.error().message());
+  return nullptr;
+}
+
+std::shared_ptr<Doorbell> LocalPorts::doorbellOf(Rank peer) {
+  auto& doorbell = stateOf(peer).doorbell;
+  if (doorbell) return doorbell;
+  if (infoOf(peer).process == processIdentity()) return doorbell = ownDoorbell_;
+  auto opened = Doorbell::open(infoOf(peer).doorbell);
+  if (opened)
+    doorbell = std::move(*opened);
+  else
+    stopSharingWith(peer, opened.error().message());
+  return doorbell;
+}
+
+void LocalPorts::stopSharingWith(Rank peer, std::string_view reason) {
+  if (stateOf(peer).sharesMemory.exchange(false))
+    log::notice("no shared memory with {}, though it is on this node: {}; sockets are used", nameOf(peer), reason);
+}
+
+void LocalPorts::failLine(SendLine& line, const Error& error) {
+  reactor_->unwatch(line.socket.get());
+  line.socket.reset();
+  line.offered.reset();
+  line.connection.fail(log::decided(error));
+  ownDoorbell_->ring();
+}
+
+void LocalPorts::onConnected(const PortKey& key, SendLine& line, const Hello& hello) {
+  const std::lock_guard lock(mutex_);
+  if (closing_ || !line.socket) return;
+  if (auto done = finishConnect(line.socket.get(), infoOf(key.peer).address, hello); !done)
+    return failLine(line, Error(done.error().code(), fmt::format("{}: {}", nameOf(key.peer), done.error().message())));
+  reactor_->watch(line.socket.get(), POLLIN, [this, key, &line](short) { onAnswer(key, line); });
+}
+
+void LocalPorts::onAnswer(const PortKey& key, SendLine& line) {
+  const std::lock_guard lock(mutex_);
+  if (closing_ || !line.socket) return;
+  OfferAnswer answer{};
+  const auto got = recv(line.socket.get(), &answer, sizeof answer, MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0)
+    return failLine(line, Error::remote("{} closed a new connection: {}", nameOf(key.peer),
+                                        got == 0 ? "it left or never opened this communicator" : strerror(errno)));
+  if (answer == OfferAnswer::chunkSize)
+    return failLine(line, Error::invalidUsage("{} has another NCCL_BUFFSIZE; set it alike on all ranks (here {})",
+                                              nameOf(key.peer), chunkBytes_ * chunkSlots));
+  const bool memory = answer == OfferAnswer::sharedMemory && line.offered;
+  if (!memory && answer != OfferAnswer::socket)
+    return failLine(line, Error::remote("{} answered nonsense to a new connection", nameOf(key.peer)));
+  reactor_->unwatch(line.socket.get());
+  if (memory) {
+    line.offered->dropName();
+    line.connection.attach(
+        std::make_unique<MemorySendPort>(MemoryLine{std::move(line.offered), doorbellOf(key.peer), nameOf(key.peer)},
+                                         chunkBytes_, stateOf(key.peer).bytesSent));
+    line.socket.reset();
+  } else {
+    if (line.offered) stopSharingWith(key.peer, "it cannot open it");
+    line.offered.reset();
+    line.connection.attach(std::make_unique<SocketSendPort>(
+        std::move(line.socket), nameOf(key.peer), chunkBytes_,
+        linkThrottle({infoOf(self_).jobRank, infoOf(key.peer).jobRank}), stateOf(key.peer).bytesSent));
+  }
+  ownDoorbell_->ring();
+}
+
+void LocalPorts::onOffer(FileDescriptor socket, const Hello& hello) {
+  auto offer = ConnectionOffer::decode(hello.payload);
+  const PortKey key{hello.from, offer ? offer->channel : 0, offer ? offer->lane : Lane::ring};
+  if (!offer || hello.from < 0 || static_cast<std::size_t>(hello.from) >= peers_.size() || hello.from == self_) {
+    log::warn("a connection that claims to be from rank {} makes no sense; dropped", hello.from);
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  if (receiveLine(key).connection.decided()) {
+    log::warn("{} opened channel {} a second time; dropped", nameOf(key.peer), key.channel);
+    return;
+  }
+  accept(key, *offer, std::move(socket));
+  ownDoorbell_->ring();
+}
+
+void LocalPorts::accept(const PortKey& key, const ConnectionOffer& offer, FileDescriptor socket) {
+  auto& connection = receiveLine(key).connection;
+  const auto reply = [&](OfferAnswer answer) {
+    // A fresh connection takes one byte at once; if the peer has gone, the next read says so.
+    [[maybe_unused]] const auto sent = send(socket.get(), &answer, sizeof answer, MSG_NOSIGNAL | MSG_DONTWAIT);
+  };
+  if (offer.chunkBytes != chunkBytes_) {
+    connection.fail(
+        log::decided(Error::invalidUsage("{} has another NCCL_BUFFSIZE ({}); set it alike on all ranks (here {})",
+                                         nameOf(key.peer), offer.chunkBytes * chunkSlots, chunkBytes_ * chunkSlots)));
+    return reply(OfferAnswer::chunkSize);
+  }
+  if (!offer.segment.empty()) {
+    auto doorbell = stateOf(key.peer).sharesMemory ? doorbellOf(key.peer) : nullptr;
+    auto segment = SharedSegment::open(offer.segment, ChunkRing::bytesFor(chunkBytes_));
+    if (doorbell && segment) {
+      connection.attach(std::make_unique<MemoryReceivePort>(
+          MemoryLine{std::make_shared<SharedSegment>(std::move(*segment)), std::move(doorbell), nameOf(key.peer)},
+          chunkBytes_));
+      return reply(OfferAnswer::sharedMemory);
+    }
+    if (!segment && hungUp(socket.get())) {
+      connection.fail(Error::remote("{} left while it connected", nameOf(key.peer)));
+      return;
+    }
+    if (!segment) stopSharingWith(key.peer, segment.error().message());
+  }
+  // The answer goes first: once attached, the socket is the engine's.
+  reply(OfferAnswer::socket);
+  connection.attach(std::make_unique<SocketReceivePort>(std::move(socket), nameOf(key.peer), chunkBytes_));
+}
+
+std::string nodeName() {
+  if (const std::string name = parameters::hostId.value(); !name.empty()) return name;
+  char host[HOST_NAME_MAX + 1] = "";
+  gethostname(host, sizeof host - 1);
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  // Containers of one machine that do not share /dev/shm are taken for nodes of their own, as NCCL does.
+  struct stat shared {};
+  const bool known = stat("/dev/shm", &shared) == 0;
+  return fmt::format("{}/{}/{}", host, boot, known ? shared.st_dev : 0);
+}
+
+}  // namespace
+
+Result<Peer> localPeer(Reactor& reactor) {
+  Peer peer;
+  peer.address = reactor.address();
+  peer.node = nodeName();
+  peer.process = processIdentity();
+  if (!parameters::shmDisable.value()) peer.doorbell = processDoorbell().name();
+  return peer;
+}
+
+Result<std::unique_ptr<Ports>> makeLocalPorts(std::shared_ptr<Reactor> reactor, CommunicatorId communicator,
+                                              const Secret& secret, Rank self, std::vector<Peer> peers) {
+  if (self < 0 || static_cast<std::size_t>(self) >= peers.size())
+    return log::decided(Error::internal("rank {} of {} cannot have ports", self, peers.size()));
+  return std::unique_ptr<Ports>(
+      std::make_unique<LocalPorts>(std::move(reactor), communicator, secret, self, std::move(peers)));
+}
+
+}  // namespace falcon::transport

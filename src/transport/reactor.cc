@@ -1,0 +1,134 @@
+#include "transport/reactor.h"
+
+#include <signal.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include "base/log.h"
+#include "transport/event_loop.h"
+#include "transport/fork_guard.h"
+#include "transport/reception.h"
+
+namespace falcon::transport {
+namespace {
+
+class ThreadedReactor final : public Reactor {
+ public:
+  ThreadedReactor(SocketAddress address, std::shared_ptr<EventLoop> loop, std::shared_ptr<Reception> reception)
+      : address_(std::move(address)), loop_(std::move(loop)), reception_(std::move(reception)) {
+    // The application's signal handlers are not for our thread.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::make_unique<std::thread>([loop = loop_] { loop->run(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    reception_->open();
+  }
+
+  ~ThreadedReactor() override {
+    if (forked()) {
+      // The thread and whoever holds its locks exist in the parent only: leave everything as it lies.
+      static_cast<void>(thread_.release());
+      static_cast<void>(new std::shared_ptr<EventLoop>(loop_));
+      static_cast<void>(new std::shared_ptr<Reception>(reception_));
+      return;
+    }
+    const bool inside = loop_->onOwnThread();
+    reception_->close();
+    loop_->stop();
+    if (inside)
+      thread_->detach();  // it ends when it returns from us; the loop is its own
+    else
+      thread_->join();
+  }
+
+  SocketAddress address() const override { return address_; }
+  void expect(Purpose purpose, std::uint64_t key, const Secret& secret, ConnectionHandler handler) override {
+    if (!forked()) reception_->expect(purpose, key, secret, std::move(handler));
+  }
+  void forget(Purpose purpose, std::uint64_t key) override {
+    if (!forked()) reception_->forget(purpose, key);
+  }
+  void watch(int descriptor, short events, EventHandler handler) override {
+    if (!forked()) loop_->watch(descriptor, events, std::move(handler));
+  }
+  void unwatch(int descriptor) override {
+    if (!forked()) loop_->unwatch(descriptor);
+  }
+  void post(std::function<void()> work) override {
+    if (!forked()) loop_->post(std::move(work));
+  }
+
+ private:
+  bool forked() const { return getpid() != process_; }
+
+  const pid_t process_ = getpid();
+  const SocketAddress address_;
+  const std::shared_ptr<EventLoop> loop_;
+  const std::shared_ptr<Reception> reception_;
+  std::unique_ptr<std::thread> thread_;
+};
+
+Result<FileDescriptor> listen(const SocketAddress& wanted) {
+  FileDescriptor listener(socket(wanted.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  if (listener) setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (!listener || bind(listener.get(), wanted.get(), wanted.length()) != 0 || ::listen(listener.get(), 4096) != 0)
+    return Error::system("cannot listen on {}: {}", wanted.text(), std::strerror(errno));
+  closeInForkedChildren(listener.get());
+  return listener;
+}
+
+/// The reactor of one process. A forked child makes another: its parent's mutex may be locked for ever.
+struct ProcessReactor {
+  const pid_t process = getpid();
+  std::mutex mutex;
+  std::weak_ptr<Reactor> reactor;
+};
+
+ProcessReactor& ofThisProcess() {
+  static std::atomic<ProcessReactor*> current{nullptr};
+  ProcessReactor* known = current.load(std::memory_order_acquire);
+  while (!known || known->process != getpid()) {
+    auto fresh = std::make_unique<ProcessReactor>();
+    if (current.compare_exchange_strong(known, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
+  }
+  return *known;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Reactor>> makeReactor(const SocketAddress& listenOn) {
+  auto listener = listen(listenOn);
+  if (!listener) return listener.error();
+  sockaddr_storage name{};
+  socklen_t length = sizeof name;
+  getsockname(listener->get(), reinterpret_cast<sockaddr*>(&name), &length);
+  auto loop = EventLoop::create();
+  if (!loop) return loop.error();
+  auto reception = std::make_shared<Reception>(*loop, std::move(*listener));
+  try {
+    return std::shared_ptr<Reactor>(std::make_shared<ThreadedReactor>(
+        SocketAddress(reinterpret_cast<sockaddr*>(&name), length), *loop, std::move(reception)));
+  } catch (const std::system_error& problem) {
+    return log::decided(Error::system("the network thread cannot be started: {}", problem.what()));
+  }
+}
+
+Result<std::shared_ptr<Reactor>> processReactor() {
+  ProcessReactor& process = ofThisProcess();
+  const std::lock_guard lock(process.mutex);
+  if (auto known = process.reactor.lock()) return known;
+  auto address = chooseInterfaceAddress();
+  if (!address) return address.error();
+  auto made = makeReactor(*address);
+  if (!made) return log::decided(made.error());
+  process.reactor = *made;
+  return made;
+}
+
+}  // namespace falcon::transport

@@ -1,0 +1,232 @@
+#include "transport/reception.h"
+
+#include <poll.h>
+#include <sys/timerfd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/log.h"
+#include "base/socket_address.h"
+#include "transport/fork_guard.h"
+#include "transport/socket_options.h"
+
+namespace falcon::transport {
+namespace {
+
+constexpr auto helloLimit = 5s;
+constexpr auto earlyLimit = 60s;
+constexpr std::size_t mostNewcomers = 1024;
+constexpr std::size_t mostEarly = 4096;
+
+}  // namespace
+
+Reception::Reception(std::shared_ptr<EventLoop> loop, FileDescriptor listener)
+    : loop_(std::move(loop)),
+      listener_(std::move(listener)),
+      timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {}
+
+void Reception::open() {
+  loop_->watch(timer_.get(), POLLIN, [weak = weak_from_this()](short) {
+    if (const auto self = weak.lock()) self->tick();
+  });
+  listenAgain();
+}
+
+void Reception::listenAgain() {
+  loop_->watch(listener_.get(), POLLIN, [weak = weak_from_this()](short) {
+    if (const auto self = weak.lock()) self->acceptAll();
+  });
+}
+
+void Reception::close() {
+  std::map<int, Newcomer> newcomers;
+  std::list<Early> early;
+  std::map<Whom, Expectation> expectations;
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    newcomers.swap(newcomers_);
+    early.swap(early_);
+    expectations.swap(expectations_);
+  }
+  loop_->unwatch(listener_.get());
+  loop_->unwatch(timer_.get());
+  for (const auto& [socket, newcomer] : newcomers) loop_->unwatch(socket);
+}
+
+void Reception::acceptAll() {
+  while (true) {
+    sockaddr_storage from{};
+    socklen_t length = sizeof from;
+    FileDescriptor socket(
+        accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from), &length, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      if (errno != EAGAIN && errno != EWOULDBLOCK) {
+        log::warn("a connection cannot be accepted: {}", std::strerror(errno));
+        pauseAccepting();  // e.g. no descriptors left: polling on would burn a core
+      }
+      return;
+    }
+    closeInForkedChildren(socket.get());
+    const int number = socket.get();
+    {
+      const std::lock_guard lock(mutex_);
+      if (closed_) return;
+      newcomers_[number] = {std::move(socket),
+                            SocketAddress(reinterpret_cast<sockaddr*>(&from), length).text(),
+                            {},
+                            std::chrono::steady_clock::now() + helloLimit};
+      setTicking(true);
+    }
+    loop_->watch(number, POLLIN, [weak = weak_from_this(), number](short) {
+      if (const auto self = weak.lock()) self->readFrom(number);
+    });
+    const std::lock_guard lock(mutex_);
+    if (newcomers_.size() < mostNewcomers) continue;
+    paused_ = true;
+    loop_->unwatch(listener_.get());
+    return;
+  }
+}
+
+void Reception::pauseAccepting() {
+  const std::lock_guard lock(mutex_);
+  paused_ = true;
+  setTicking(true);
+  loop_->unwatch(listener_.get());
+}
+
+void Reception::readFrom(int socket) {
+  Newcomer newcomer;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = newcomers_.find(socket);
+    if (found == newcomers_.end()) return;
+    const auto progress = found->second.reader.read(socket);
+    if (progress == HelloReader::Progress::incomplete) return;
+    newcomer = std::move(found->second);
+    newcomers_.erase(found);
+    loop_->unwatch(socket);
+    if (progress == HelloReader::Progress::stranger) {
+      log::warn("a connection from {} was dropped: {}", newcomer.address, newcomer.reader.reason());
+      return;
+    }
+  }
+  deliver(std::move(newcomer.socket), std::move(newcomer.address), newcomer.reader.hello());
+}
+
+void Reception::deliver(FileDescriptor socket, std::string address, Hello hello) {
+  std::shared_ptr<Reactor::ConnectionHandler> handler;
+  EventLoop::Token token;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return;
+    const auto found = expectations_.find({hello.purpose, hello.key});
+    if (found == expectations_.end())
+      return keep(
+          {std::move(socket), std::move(address), std::move(hello), std::chrono::steady_clock::now() + earlyLimit});
+    if (!equalSecrets(found->second.secret, hello.secret)) {
+      log::warn("a connection from {} was dropped: it does not know the secret of this job", address);
+      return;
+    }
+    handler = found->second.handler;
+    token = found->second.token;
+    loop_->entering(token);  // under our lock: forget() either finds it running or prevents it
+  }
+  prepareSocket(socket.get(), hello.purpose);
+  try {
+    (*handler)(std::move(socket), hello);
+  } catch (const std::exception& problem) {
+    log::notice("a new connection could not be taken over: {}", problem.what());
+  }
+  handler.reset();
+  loop_->left(token);
+}
+
+void Reception::keep(Early early) {
+  if (early_.size() >= mostEarly) {
+    log::warn("a connection from {} was dropped: {} others wait already for someone to expect them", early.address,
+              early_.size());
+    return;
+  }
+  early_.push_back(std::move(early));
+  setTicking(true);
+}
+
+void Reception::deliverEarly() {
+  std::list<Early> wanted;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto early = early_.begin(); early != early_.end();) {
+      const auto next = std::next(early);
+      if (expectations_.contains({early->hello.purpose, early->hello.key})) wanted.splice(wanted.end(), early_, early);
+      early = next;
+    }
+  }
+  for (Early& early : wanted) deliver(std::move(early.socket), std::move(early.address), std::move(early.hello));
+}
+
+void Reception::expect(Purpose purpose, std::uint64_t key, const Secret& secret, Reactor::ConnectionHandler handler) {
+  std::shared_ptr<Reactor::ConnectionHandler> replaced;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return;
+    Expectation& expectation = expectations_[{purpose, key}];
+    replaced = std::move(expectation.handler);
+    expectation = {loop_->newToken(), secret, std::make_shared<Reactor::ConnectionHandler>(std::move(handler))};
+  }
+  loop_->post([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->deliverEarly();
+  });
+}
+
+void Reception::forget(Purpose purpose, std::uint64_t key) {
+  Expectation dropped;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = expectations_.find({purpose, key});
+    if (found == expectations_.end()) return;
+    dropped = std::move(found->second);
+    expectations_.erase(found);
+  }
+  loop_->waitUntilLeft(dropped.token);
+}
+
+// Once a second while somebody is at the door.
+void Reception::tick() {
+  std::uint64_t ignored;
+  [[maybe_unused]] const auto taken = ::read(timer_.get(), &ignored, sizeof ignored);
+  const auto now = std::chrono::steady_clock::now();
+  const std::lock_guard lock(mutex_);
+  if (closed_) return;
+  std::erase_if(newcomers_, [&](auto& entry) {
+    if (entry.second.deadline > now) return false;
+    log::warn("a connection from {} was dropped: it did not say who it is within {} s", entry.second.address,
+              std::chrono::seconds(helloLimit).count());
+    loop_->unwatch(entry.first);
+    return true;
+  });
+  std::erase_if(early_, [&](const Early& early) {
+    if (early.deadline > now) return false;
+    log::warn("a connection from {} was dropped: nobody expected it within {} s", early.address,
+              std::chrono::seconds(earlyLimit).count());
+    return true;
+  });
+  if (paused_ && newcomers_.size() < mostNewcomers) {
+    paused_ = false;
+    listenAgain();
+  }
+  setTicking(!newcomers_.empty() || !early_.empty() || paused_);
+}
+
+void Reception::setTicking(bool wanted) {
+  if (wanted == ticking_) return;
+  ticking_ = wanted;
+  itimerspec second{};
+  if (wanted) second.it_interval.tv_sec = second.it_value.tv_sec = 1;
+  timerfd_settime(timer_.get(), 0, &second, nullptr);
+}
+
+}  // namespace falcon::transport

@@ -1,0 +1,71 @@
+// Who comes in at the listening socket: reads hellos, keeps those that came too early, hands each to whom it is for.
+#pragma once
+
+#include <chrono>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "transport/event_loop.h"
+#include "transport/hello.h"
+
+namespace falcon::transport {
+
+/// expect() and forget() are thread-safe; the rest runs on the loop's thread.
+class Reception : public std::enable_shared_from_this<Reception> {
+ public:
+  Reception(std::shared_ptr<EventLoop> loop, FileDescriptor listener);
+
+  void open();
+  /// Afterwards nobody is let in, nobody waits. From any thread.
+  void close();
+
+  void expect(Purpose purpose, std::uint64_t key, const Secret& secret, Reactor::ConnectionHandler handler);
+  void forget(Purpose purpose, std::uint64_t key);
+
+ private:
+  using Instant = std::chrono::steady_clock::time_point;
+  using Whom = std::pair<Purpose, std::uint64_t>;
+  struct Newcomer {
+    FileDescriptor socket;
+    std::string address;
+    HelloReader reader;
+    Instant deadline;
+  };
+  struct Early {
+    FileDescriptor socket;
+    std::string address;
+    Hello hello;
+    Instant deadline;
+  };
+  struct Expectation {
+    EventLoop::Token token = 0;
+    Secret secret{};
+    std::shared_ptr<Reactor::ConnectionHandler> handler;
+  };
+
+  void acceptAll();
+  void pauseAccepting();
+  void listenAgain();
+  void readFrom(int socket);
+  void deliver(FileDescriptor socket, std::string address, Hello hello);
+  void deliverEarly();
+  void keep(Early early);
+  void tick();
+  void setTicking(bool wanted);
+
+  const std::shared_ptr<EventLoop> loop_;
+  const FileDescriptor listener_;
+  const FileDescriptor timer_;
+
+  std::mutex mutex_;  // taken before the loop's, never after
+  bool closed_ = false;
+  bool paused_ = false;
+  bool ticking_ = false;
+  std::map<int, Newcomer> newcomers_;
+  std::list<Early> early_;
+  std::map<Whom, Expectation> expectations_;
+};
+
+}  // namespace falcon::transport

@@ -1,0 +1,11 @@
+// What our TCP connections have in common.
+#pragma once
+
+#include "transport/reactor.h"
+
+namespace falcon::transport {
+
+/// No-delay, and keepalive so that a host that fell silent is noticed within NCCL_FALCON_DEATH_TIMEOUT.
+void prepareSocket(int socket, Purpose purpose);
+
+}  // namespace falcon::transport
