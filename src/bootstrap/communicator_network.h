@@ -1,0 +1,53 @@
+// The out-of-band network of one communicator: members, all-gather, barrier, liveness, abort.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "bootstrap/unique_id.h"
+
+namespace falcon::bootstrap {
+
+/// A star around rank 0's reactor. When a member dies (EOF, reset, silent host) rank 0 tells the others; when rank 0
+/// dies all see it. A member that leaves in good order says goodbye first: that is no death.
+class CommunicatorNetwork {
+ public:
+  virtual ~CommunicatorNetwork() = default;  ///< says goodbye
+
+  virtual CommunicatorId id() const = 0;
+  virtual const transport::Secret& secret() const = 0;
+  virtual Rank rank() const = 0;
+  virtual int size() const = 0;
+
+  /// Everyone's bytes, by rank. Collective, blocking; ends with a remote error when a member dies or `limit` passes.
+  virtual Result<std::vector<std::string>> allGather(std::string_view mine, Nanoseconds limit) = 0;
+  Status barrier(Nanoseconds limit);
+
+  /// A new network of those with the same colour (>= 0), ranked by key, then by old rank; null for a negative colour.
+  /// Collective over all members.
+  virtual Result<std::shared_ptr<CommunicatorNetwork>> split(int color, int key, Nanoseconds limit) = 0;
+
+  /// Breaks the communicator on all members.
+  virtual void abort(std::string_view reason) = 0;
+  /// What broke it, if anything. Cheap enough for wait loops (one relaxed load while healthy).
+  virtual std::optional<Error> failure() const = 0;
+  /// Runs `handler` once, on the reactor's thread, when the communicator breaks (at once if it has). Replaces the last
+  /// one; after the call returns the replaced one is not running.
+  virtual void onFailure(std::function<void(const Error&)> handler) = 0;
+};
+
+/// Joins `size` ranks by unique id. Blocking; every rank must call. Errors name rank and address; a second process that
+/// claims the same rank and a wrong size are invalidUsage on all.
+Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id,
+                                                  Rank rank, int size, Nanoseconds limit);
+
+/// The trivial network of a single rank.
+std::shared_ptr<CommunicatorNetwork> aloneNetwork(CommunicatorId id);
+
+}  // namespace falcon::bootstrap

@@ -1,0 +1,86 @@
+// The bus that the library brings along.
+#include <future>
+
+#include "bootstrap/bus_node.h"
+#include "bootstrap/random.h"
+
+namespace falcon::bootstrap {
+namespace {
+
+constexpr auto leaveLimit = 1s;
+
+/// What the application holds; the node works on the reactor's thread.
+class NodeBus final : public EmbeddedBus {
+ public:
+  explicit NodeBus(std::shared_ptr<BusNode> node) : node_(std::move(node)) {}
+
+  // Waits until the goodbyes are sent: the process may end right after.
+  ~NodeBus() override {
+    auto done = std::make_shared<std::promise<void>>();
+    auto left = done->get_future();
+    node_->reactor()->post([node = node_, done = std::move(done)] {
+      node->leave();
+      done->set_value();
+    });
+    if (!node_->onReactorThread()) left.wait_for(leaveLimit);
+  }
+
+  ProcessId self() const override { return node_->self().id; }
+  ProcessId controller() const override { return node_->controller().id; }
+  std::vector<ProcessId> members() const override { return node_->members(); }
+  void toController(std::string bytes) override { send(theController, std::move(bytes)); }
+  void to(ProcessId process, std::string bytes) override { send(process, std::move(bytes)); }
+  void toAll(std::string bytes) override { send(everyone, std::move(bytes)); }
+  std::vector<BusMessage> take(Nanoseconds limit) override { return node_->inbox().take(limit); }
+  void wake() override { node_->inbox().wake(); }
+
+  BusContact contact() const override {
+    const BusPeer controller = node_->controller();
+    return {node_->self().id, controller.id, node_->self().address, controller.address};
+  }
+
+  void meet(const std::vector<BusContact>& members, const transport::Secret& secret) override {
+    node_->reactor()->post([node = node_, members, secret] { node->meet(members, secret); });
+  }
+
+ private:
+  void send(ProcessId to, std::string bytes) {
+    BusFrame frame{.kind = BusFrame::Kind::text, .from = node_->self().id, .to = to, .bytes = std::move(bytes)};
+    node_->reactor()->post([node = node_, frame = std::move(frame)]() mutable { node->route(std::move(frame)); });
+  }
+
+  const std::shared_ptr<BusNode> node_;
+};
+
+}  // namespace
+
+std::string BusContact::encode() const {
+  WireWriter writer;
+  writer.put(process).put(controller);
+  write(writer, processAddress);
+  write(writer, controllerAddress);
+  return writer.take();
+}
+
+Result<BusContact> BusContact::decode(std::string_view bytes) {
+  WireReader reader(bytes);
+  BusContact contact;
+  contact.process = reader.get<ProcessId>();
+  contact.controller = reader.get<ProcessId>();
+  contact.processAddress = readAddress(reader);
+  contact.controllerAddress = readAddress(reader);
+  if (!reader.finished() || contact.processAddress.empty() || contact.controllerAddress.empty())
+    return Error::remote("a member's place on the bus cannot be read");
+  return contact;
+}
+
+std::shared_ptr<EmbeddedBus> makeEmbeddedBus(std::shared_ptr<transport::Reactor> reactor, Rank jobRank) {
+  // The upper half orders by rank, unknown ranks last; never 0 or all ones, which mean something else.
+  const std::uint64_t upper = jobRank >= 0 ? static_cast<std::uint64_t>(jobRank) + 1 : 0xffffffff;
+  const std::uint64_t lower = randomNumber() >> 33;
+  auto node = std::make_shared<BusNode>(std::move(reactor), upper << 32 | lower);
+  node->open();
+  return std::make_shared<NodeBus>(std::move(node));
+}
+
+}  // namespace falcon::bootstrap

@@ -1,0 +1,150 @@
+// Joining a communicator: meet at the rendezvous, then form the star.
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "base/log.h"
+#include "bootstrap/random.h"
+#include "bootstrap/rendezvous.h"
+#include "bootstrap/star_network.h"
+
+namespace falcon::bootstrap {
+namespace {
+
+using Instant = std::chrono::steady_clock::time_point;
+
+/// One visit to the rendezvous. The connection stays open until the star is formed: should another rank die meanwhile,
+/// the rendezvous tells.
+class Visit {
+ public:
+  Visit(std::shared_ptr<transport::Reactor> reactor, FileDescriptor socket)
+      : channel_(std::make_shared<MessageChannel>(std::move(reactor), std::move(socket))) {
+    channel_->start([this](std::string_view bytes) { receive(bytes); }, [this](const std::string&) { closed(); });
+  }
+  ~Visit() { channel_->close(); }  // afterwards no handler runs
+
+  /// Nothing: the rendezvous hung up without an answer, or did not answer in time.
+  std::optional<JoinAnswer> answer(Instant deadline) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_until(lock, deadline, [&] { return first_ || closed_; });
+    return first_;
+  }
+  std::optional<Error> laterRefusal() {
+    const std::lock_guard lock(mutex_);
+    return refusal_;
+  }
+  bool hungUp() {
+    const std::lock_guard lock(mutex_);
+    return closed_;
+  }
+  void tellFormed() { channel_->send("formed"); }
+
+ private:
+  void receive(std::string_view bytes) {
+    JoinAnswer answer;
+    const bool fits = JoinAnswer::decode(bytes, answer);
+    const std::lock_guard lock(mutex_);
+    if (!fits) answer = {JoinAnswer::Kind::refused, 0, {}, {}, ErrorCode::remote, "the rendezvous answers nonsense"};
+    if (first_)
+      refusal_ = Error(answer.code, answer.text);
+    else
+      first_ = std::move(answer);
+    changed_.notify_all();
+  }
+  void closed() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<JoinAnswer> first_;
+  std::optional<Error> refusal_;
+  bool closed_ = false;
+  const std::shared_ptr<MessageChannel> channel_;
+};
+
+/// The rendezvous that rank 0 opens itself, on the port that NCCL_COMM_ID names.
+class OwnRendezvous {
+ public:
+  static Result<std::unique_ptr<OwnRendezvous>> open(const UniqueId& id, Instant deadline) {
+    while (true) {
+      // The last communicator's rendezvous on this port may still be closing.
+      auto reactor = transport::makeReactor(id.address);
+      if (reactor) {
+        auto own = std::make_unique<OwnRendezvous>();
+        own->gone_ = Rendezvous::open(*reactor, id, deadline - std::chrono::steady_clock::now());
+        own->reactor_ = std::move(*reactor);
+        own->key_ = id.key;
+        return own;
+      }
+      if (std::chrono::steady_clock::now() >= deadline)
+        return log::decided(
+            Error::system("the rendezvous that NCCL_COMM_ID names cannot be opened: {}", reactor.error().message()));
+      std::this_thread::sleep_for(20ms);
+    }
+  }
+  /// Gives the others a moment to hear the answer.
+  ~OwnRendezvous() {
+    if (gone_.wait_for(2s) == std::future_status::timeout) reactor_->forget(transport::Purpose::rendezvous, key_);
+  }
+
+ private:
+  std::shared_ptr<transport::Reactor> reactor_;
+  std::uint64_t key_ = 0;
+  std::future<void> gone_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id,
+                                                  Rank rank, int size, Nanoseconds limit) {
+  if (size < 1 || rank < 0 || rank >= size)
+    return log::decided(Error::invalidArgument("rank {} does not fit into a communicator of {}", rank, size));
+  const Instant deadline = std::chrono::steady_clock::now() + limit;
+  const auto left = [&] { return deadline - std::chrono::steady_clock::now(); };
+  if (size == 1) {
+    reactor->forget(transport::Purpose::rendezvous, id.key);  // nobody else will come
+    return aloneNetwork(randomNumber());
+  }
+
+  const bool fixed = hasFixedAddress(id);
+  std::unique_ptr<OwnRendezvous> own;
+  if (fixed && rank == 0) {
+    auto opened = OwnRendezvous::open(id, deadline);
+    if (!opened) return opened.error();
+    own = std::move(*opened);
+  }
+
+  const SocketAddress here = reactor->address();
+  const transport::Hello hello{transport::Purpose::rendezvous, id.key, id.secret, rank,
+                               JoinRequest{size, thisMember(here)}.encode()};
+  while (true) {
+    auto socket = transport::connectWithHello(here, id.address, hello, left());
+    if (!socket) return Error::remote("rank {} cannot reach the rendezvous: {}", rank, socket.error().message());
+    Visit visit(reactor, std::move(*socket));
+    const auto answer = visit.answer(deadline);
+    const bool late = std::chrono::steady_clock::now() >= deadline;
+    // With a fixed address this may have been the rendezvous of the communicator before: the next one opens soon.
+    const bool tooEarly = fixed && (answer ? answer->kind == JoinAnswer::Kind::over : visit.hungUp());
+    if (tooEarly && !late) {
+      std::this_thread::sleep_for(20ms);
+      continue;
+    }
+    if (!answer)
+      return log::decided(Error::remote("rank {} waited in vain at the rendezvous {} for the other ranks of {}: {}",
+                                        rank, id.address.text(), size,
+                                        visit.hungUp() ? "it hung up" : "not all came within the limit"));
+    if (answer->kind != JoinAnswer::Kind::table) return log::decided(Error(answer->code, answer->text));
+    if (static_cast<int>(answer->members.size()) != size)
+      return log::decided(
+          Error::internal("the rendezvous' table has {} rows for {} ranks", answer->members.size(), size));
+    auto network = StarNetwork::form(reactor, answer->communicator, answer->secret, rank, answer->members, left(),
+                                     [&] { return visit.laterRefusal(); });
+    if (network) visit.tellFormed();
+    return network;
+  }
+}
+
+}  // namespace falcon::bootstrap

@@ -1,0 +1,20 @@
+// Random values that nobody can guess, and hashes that all members compute alike.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+
+#include "transport/reactor.h"
+
+namespace falcon::bootstrap {
+
+/// From the kernel's generator.
+std::uint64_t randomNumber();
+transport::Secret randomSecret();
+
+/// The same on every machine and in every release.
+std::uint64_t hashOf(std::initializer_list<std::uint64_t> values);
+std::uint64_t hashOf(std::string_view text);
+
+}  // namespace falcon::bootstrap

@@ -1,0 +1,217 @@
+#include "bootstrap/rendezvous.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/log.h"
+#include "bootstrap/random.h"
+
+namespace falcon::bootstrap {
+namespace {
+
+constexpr auto failureLimit = 10s;  // how long late ranks still hear why it failed
+constexpr int mostRanks = 1 << 20;
+
+}  // namespace
+
+UniqueId idOfFixedAddress(const SocketAddress& address) {
+  UniqueId id{address, hashOf(std::string_view(address.text())), {}};
+  // No secret can come from a name that all know; it only keeps out connections that went astray.
+  for (std::size_t i = 0; i < id.secret.size(); ++i)
+    id.secret[i] = static_cast<std::byte>(hashOf({id.key, static_cast<std::uint64_t>(i)}));
+  return id;
+}
+
+bool hasFixedAddress(const UniqueId& id) {
+  return idOfFixedAddress(id.address).key == id.key;
+}
+
+std::string JoinRequest::encode() const {
+  WireWriter writer;
+  writer.put(static_cast<std::int32_t>(size));
+  write(writer, member);
+  return writer.take();
+}
+
+bool JoinRequest::decode(std::string_view bytes, JoinRequest& request) {
+  WireReader reader(bytes);
+  request.size = reader.get<std::int32_t>();
+  request.member = readMember(reader);
+  return reader.finished() && request.size > 0 && request.size <= mostRanks && !request.member.address.empty();
+}
+
+std::string JoinAnswer::encode() const {
+  WireWriter writer;
+  writer.put(kind).put(communicator);
+  write(writer, secret);
+  writer.put(static_cast<std::uint32_t>(members.size()));
+  for (const Member& member : members) write(writer, member);
+  writer.put(code).put(std::string_view(text));
+  return writer.take();
+}
+
+bool JoinAnswer::decode(std::string_view bytes, JoinAnswer& answer) {
+  WireReader reader(bytes);
+  answer.kind = reader.get<Kind>();
+  answer.communicator = reader.get<CommunicatorId>();
+  answer.secret = readSecret(reader);
+  const auto count = reader.getCount(1 + sizeof(std::uint32_t) + sizeof(std::int32_t));
+  for (std::uint32_t i = 0; i < count && reader.ok(); ++i) answer.members.push_back(readMember(reader));
+  answer.code = reader.get<ErrorCode>();
+  answer.text = reader.getString();
+  return reader.finished() && answer.kind <= Kind::over;
+}
+
+std::future<void> Rendezvous::open(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id, Nanoseconds limit) {
+  auto rendezvous = std::make_shared<Rendezvous>(reactor, id);
+  auto gone = rendezvous->gone_.get_future();
+  rendezvous->startTimer(limit);
+  reactor->expect(transport::Purpose::rendezvous, id.key, id.secret,
+                  [rendezvous](FileDescriptor socket, const transport::Hello& hello) {
+                    const auto alive = rendezvous;  // the handler may be forgotten while it runs
+                    alive->welcome(std::move(socket), hello);
+                  });
+  return gone;
+}
+
+Rendezvous::Rendezvous(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id)
+    : reactor_(std::move(reactor)), id_(id) {}
+
+Rendezvous::~Rendezvous() {
+  gone_.set_value();
+}
+
+void Rendezvous::startTimer(Nanoseconds limit) {
+  alarm_ = std::make_unique<Alarm>(reactor_, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->timeIsUp();
+  });
+  alarm_->set(limit);
+}
+
+void Rendezvous::timeIsUp() {
+  if (phase_ == Phase::collecting && !known_.empty())
+    fail(log::decided(Error::remote("only {} of {} ranks came to the rendezvous at {} in time", known_.size(), size_,
+                                    id_.address.text())));
+  end();
+}
+
+void Rendezvous::welcome(FileDescriptor socket, const transport::Hello& hello) {
+  const int number = nextGuest_++;
+  auto channel = std::make_shared<MessageChannel>(reactor_, std::move(socket));
+  guests_[number] = {hello.from, channel};
+  channel->start(
+      [weak = weak_from_this(), number](std::string_view) {
+        if (const auto self = weak.lock()) self->guestFormed(number);
+      },
+      [weak = weak_from_this(), number](const std::string&) {
+        if (const auto self = weak.lock()) self->guestGone(number);
+      });
+  JoinRequest request;
+  if (!JoinRequest::decode(hello.payload, request)) {
+    log::warn("a rank that joins at {} speaks another version of the protocol", id_.address.text());
+    JoinAnswer answer;
+    answer.code = ErrorCode::invalidUsage;
+    answer.text = fmt::format("the rendezvous at {} does not understand this rank: do all load the same library?",
+                              id_.address.text());
+    channel->send(answer.encode());
+    channel->finish();
+    return;
+  }
+  admit(number, hello.from, request);
+}
+
+void Rendezvous::admit(int number, Rank rank, const JoinRequest& request) {
+  mostClaimed_ = std::max(mostClaimed_, request.size);
+  MessageChannel& channel = *guests_[number].channel;
+  if (phase_ == Phase::failed) {
+    ++answered_;
+    return refuse(channel);
+  }
+  if (phase_ == Phase::told) {
+    JoinAnswer answer;
+    answer.kind = JoinAnswer::Kind::over;
+    answer.code = ErrorCode::invalidUsage;
+    answer.text = fmt::format(
+        "rank {} came to a rendezvous that is over: its {} ranks are complete, and every communicator needs a new "
+        "unique id",
+        rank, size_);
+    channel.send(answer.encode());
+    channel.finish();
+    guests_[number].rank = -1;  // no business of the others
+    return;
+  }
+  if (known_.empty()) size_ = request.size;
+  if (request.size != size_)
+    return fail(
+        log::decided(Error::invalidUsage("{} says the communicator has {} ranks, rank {} says it has {}",
+                                         nameOf(rank, request.member), request.size, known_.begin()->first, size_)));
+  if (rank < 0 || rank >= size_)
+    return fail(log::decided(Error::invalidUsage("rank {} does not fit into a communicator of {}", rank, size_)));
+  if (const auto other = known_.find(rank); other != known_.end())
+    return fail(log::decided(Error::invalidUsage("rank {} was claimed twice: by pid {} on {} and by pid {} on {}", rank,
+                                                 other->second.process, other->second.host, request.member.process,
+                                                 request.member.host)));
+  known_[rank] = request.member;
+  if (static_cast<int>(known_.size()) == size_) tellAll();
+}
+
+void Rendezvous::tellAll() {
+  phase_ = Phase::told;
+  JoinAnswer answer;
+  answer.kind = JoinAnswer::Kind::table;
+  // Drawn anew, because the id may be a fixed address that is used again and again.
+  answer.communicator = randomNumber();
+  answer.secret = randomSecret();
+  for (const auto& [rank, member] : known_) answer.members.push_back(member);
+  const std::string bytes = answer.encode();
+  for (const auto& [number, guest] : guests_) guest.channel->send(bytes);
+}
+
+void Rendezvous::fail(Error error) {
+  if (phase_ == Phase::failed) return;
+  phase_ = Phase::failed;
+  JoinAnswer answer;
+  answer.code = error.code();
+  answer.text = error.message();
+  failure_ = answer.encode();
+  for (const auto& [number, guest] : guests_) refuse(*guest.channel);
+  answered_ = static_cast<int>(guests_.size());
+  alarm_->set(failureLimit);
+}
+
+void Rendezvous::refuse(MessageChannel& channel) const {
+  channel.send(failure_);
+  channel.finish();
+}
+
+void Rendezvous::guestFormed(int number) {
+  const auto found = guests_.find(number);
+  if (found == guests_.end()) return;
+  guests_.erase(found);
+  endIfDone();
+}
+
+void Rendezvous::guestGone(int number) {
+  const auto found = guests_.find(number);
+  if (found == guests_.end()) return;
+  const Rank rank = found->second.rank;
+  guests_.erase(found);
+  if (phase_ == Phase::failed || rank < 0 || !known_.contains(rank)) return endIfDone();
+  fail(log::decided(
+      Error::remote("{} died or gave up before the communicator was complete", nameOf(rank, known_[rank]))));
+  endIfDone();
+}
+
+void Rendezvous::endIfDone() {
+  if (phase_ == Phase::collecting || !guests_.empty()) return;
+  if (phase_ == Phase::failed && answered_ < mostClaimed_) return;  // the others shall hear why
+  end();
+}
+
+void Rendezvous::end() {
+  const auto self = shared_from_this();
+  guests_.clear();
+  reactor_->forget(transport::Purpose::rendezvous, id_.key);
+}
+
+}  // namespace falcon::bootstrap

@@ -1,0 +1,86 @@
+// Where the ranks of a communicator-to-be meet: learns who they are, tells all of all, and is gone.
+#pragma once
+
+#include <future>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "base/clock.h"
+#include "bootstrap/alarm.h"
+#include "bootstrap/member.h"
+#include "bootstrap/message_channel.h"
+#include "bootstrap/unique_id.h"
+
+namespace falcon::bootstrap {
+
+/// With NCCL_COMM_ID: the id that every process derives from the address.
+UniqueId idOfFixedAddress(const SocketAddress& address);
+bool hasFixedAddress(const UniqueId& id);
+
+/// What a rank tells the rendezvous (in the hello's payload).
+struct JoinRequest {
+  int size = 0;
+  Member member;
+  std::string encode() const;
+  static bool decode(std::string_view bytes, JoinRequest& request);
+};
+
+/// What the rendezvous answers.
+struct JoinAnswer {
+  enum class Kind : std::uint8_t { table, refused, over } kind = Kind::refused;
+  CommunicatorId communicator = 0;
+  transport::Secret secret{};
+  std::vector<Member> members;           ///< table
+  ErrorCode code = ErrorCode::internal;  ///< refused: why (also after the table, when a rank died meanwhile)
+  std::string text;
+  std::string encode() const;
+  static bool decode(std::string_view bytes, JoinAnswer& answer);
+};
+
+/// Belongs to the reactor it was opened on, which it keeps alive until all have got their answer or `limit` has passed.
+/// The guests send one message when their communicator is formed: until then the death of one is told to the others.
+class Rendezvous : public std::enable_shared_from_this<Rendezvous> {
+ public:
+  /// The future is ready when it is gone.
+  static std::future<void> open(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id, Nanoseconds limit);
+  /// Made by open().
+  Rendezvous(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id);
+  ~Rendezvous();
+
+ private:
+  enum class Phase { collecting, told, failed };
+  struct Guest {
+    Rank rank;
+    std::shared_ptr<MessageChannel> channel;
+  };
+
+  void startTimer(Nanoseconds limit);
+  void timeIsUp();
+  void welcome(FileDescriptor socket, const transport::Hello& hello);
+  void admit(int number, Rank rank, const JoinRequest& request);
+  void tellAll();
+  void fail(Error error);
+  void refuse(MessageChannel& channel) const;
+  void guestFormed(int number);
+  void guestGone(int number);
+  void endIfDone();
+  void end();
+
+  const std::shared_ptr<transport::Reactor> reactor_;
+  const UniqueId id_;
+  std::unique_ptr<Alarm> alarm_;
+  std::promise<void> gone_;
+
+  // The reactor's thread only.
+  Phase phase_ = Phase::collecting;
+  int size_ = 0;  // as the first one said
+  int mostClaimed_ = 0;
+  int nextGuest_ = 0;
+  int answered_ = 0;
+  std::map<int, Guest> guests_;
+  std::map<Rank, Member> known_;
+  std::string failure_;  // an encoded JoinAnswer
+};
+
+}  // namespace falcon::bootstrap

@@ -1,0 +1,60 @@
+// The middle of a communicator's star. Lives on rank 0's reactor, which works on while rank 0 itself computes; rank 0
+// is a member like all others.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "bootstrap/member.h"
+#include "bootstrap/message_channel.h"
+#include "bootstrap/pulse.h"
+#include "bootstrap/star_message.h"
+
+namespace falcon::bootstrap {
+
+/// Belongs to the reactor's expectation; it is gone when all members are. When rank 0 leaves before others, the center
+/// stays for them until rank 0's process ends. All on the reactor's thread.
+class StarCenter : public std::enable_shared_from_this<StarCenter> {
+ public:
+  static void open(std::shared_ptr<transport::Reactor> reactor, CommunicatorId id, const transport::Secret& secret,
+                   std::vector<Member> members);
+  /// Made by open().
+  StarCenter(std::shared_ptr<transport::Reactor> reactor, CommunicatorId id, std::vector<Member> members);
+
+ private:
+  enum class Presence { awaited, here, left, dead };
+  struct Seat {
+    Presence presence = Presence::awaited;
+    std::shared_ptr<MessageChannel> channel;
+    std::unique_ptr<Pulse> pulse;
+  };
+  using Parts = std::vector<std::optional<std::string>>;
+
+  void welcome(FileDescriptor socket, const transport::Hello& hello);
+  void welcomePulse(FileDescriptor socket, Rank rank);
+  void receive(Rank rank, std::string_view bytes);
+  void gather(Rank rank, StarMessage message);
+  void completeGather(std::uint64_t sequence);
+  void late(Rank rank, const StarMessage& message);
+  void goodbye(Rank rank);
+  void noted(Rank rank);
+  void gone(Rank rank, const std::string& why);
+  void fail(const std::string& text);
+  void toAllHere(const StarMessage& message, Rank except = -1);
+  void endIfEmpty();
+  Seat& seat(Rank rank) { return seats_[static_cast<std::size_t>(rank)]; }
+  int count(Presence presence) const;
+  std::string name(Rank rank) const { return nameOf(rank, members_); }
+
+  const std::shared_ptr<transport::Reactor> reactor_;
+  const CommunicatorId id_;
+  const std::vector<Member> members_;
+  std::vector<Seat> seats_;
+  std::map<std::uint64_t, Parts> gathers_;  // by sequence
+  std::set<Rank> notYetNoted_;              // that rank 0 has left
+  std::string failure_;                     // encoded; empty: healthy
+};
+
+}  // namespace falcon::bootstrap

@@ -1,0 +1,80 @@
+// One rank's end of the star: waits for answers, keeps the failure.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "base/clock.h"
+#include "bootstrap/member.h"
+#include "bootstrap/message_channel.h"
+#include "bootstrap/pulse.h"
+#include "bootstrap/star_message.h"
+
+namespace falcon::bootstrap {
+
+/// Thread-safe. May end on the reactor's thread: whoever owns it says goodbye with leave() before.
+class StarMember : public std::enable_shared_from_this<StarMember> {
+ public:
+  StarMember(std::shared_ptr<transport::Reactor> reactor, CommunicatorId id, const transport::Secret& secret, Rank rank,
+             std::vector<Member> members);
+
+  CommunicatorId id() const { return id_; }
+  const transport::Secret& secret() const { return secret_; }
+  Rank rank() const { return rank_; }
+  const std::vector<Member>& members() const { return members_; }
+  const std::shared_ptr<transport::Reactor>& reactor() const { return reactor_; }
+
+  /// Returns when all members are connected. `givenUp` is asked now and then: an error there ends the wait.
+  Status connect(Nanoseconds limit, const std::function<std::optional<Error>()>& givenUp);
+  Result<std::vector<std::string>> gather(std::string_view mine, Nanoseconds limit);
+  void abort(std::string_view reason);
+  std::optional<Error> failure() const;
+  void onFailure(std::function<void(const Error&)> handler);
+  /// Says goodbye and waits a moment for the answer, so that the end of this process is not taken for a death.
+  void leave();
+  /// Breaks it on this rank: the network does not work any more.
+  void fail(Error error);
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+
+  void receive(std::string_view bytes);
+  void closed(const std::string& why);
+  void runHandler();
+  bool onReactorThread() const { return reactorThread_.load() == std::this_thread::get_id(); }
+  std::string name(Rank rank) const { return nameOf(rank, members_); }
+
+  const std::shared_ptr<transport::Reactor> reactor_;
+  const CommunicatorId id_;
+  const transport::Secret secret_;
+  const Rank rank_;
+  const std::vector<Member> members_;
+  std::atomic<std::thread::id> reactorThread_{};
+
+  std::mutex gatherMutex_;  // one gather at a time
+  std::uint64_t sequence_ = 0;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::shared_ptr<MessageChannel> channel_;
+  std::unique_ptr<Pulse> pulse_;  // to the center; rank 0 needs none
+  bool started_ = false;
+  bool leaving_ = false;
+  bool goodbyeDone_ = false;
+  bool centerMayEnd_ = false;  // rank 0 has left: the end of its process is no death
+  bool closed_ = false;
+  std::map<std::uint64_t, StarMessage> answers_;
+
+  std::unique_ptr<const Error> failureOwner_;
+  std::atomic<const Error*> failure_{nullptr};
+  std::function<void(const Error&)> handler_;
+  std::thread::id handlerThread_{};  // while it runs
+};
+
+}  // namespace falcon::bootstrap

@@ -1,0 +1,40 @@
+// CommunicatorNetwork over a star.
+#pragma once
+
+#include "bootstrap/communicator_network.h"
+#include "bootstrap/star_member.h"
+
+namespace falcon::bootstrap {
+
+class StarNetwork final : public CommunicatorNetwork {
+ public:
+  explicit StarNetwork(std::shared_ptr<StarMember> member) : member_(std::move(member)) {}
+  ~StarNetwork() override { member_->leave(); }
+
+  /// Forms a star of at least two members; rank 0 opens the center. Blocks until all are connected.
+  static Result<std::shared_ptr<CommunicatorNetwork>> form(std::shared_ptr<transport::Reactor> reactor,
+                                                           CommunicatorId id, const transport::Secret& secret,
+                                                           Rank rank, std::vector<Member> members, Nanoseconds limit,
+                                                           const std::function<std::optional<Error>()>& givenUp);
+
+  CommunicatorId id() const override { return member_->id(); }
+  const transport::Secret& secret() const override { return member_->secret(); }
+  Rank rank() const override { return member_->rank(); }
+  int size() const override { return static_cast<int>(member_->members().size()); }
+  Result<std::vector<std::string>> allGather(std::string_view mine, Nanoseconds limit) override {
+    return member_->gather(mine, limit);
+  }
+  Result<std::shared_ptr<CommunicatorNetwork>> split(int color, int key, Nanoseconds limit) override;
+  void abort(std::string_view reason) override { member_->abort(reason); }
+  std::optional<Error> failure() const override { return member_->failure(); }
+  void onFailure(std::function<void(const Error&)> handler) override { member_->onFailure(std::move(handler)); }
+
+ private:
+  const std::shared_ptr<StarMember> member_;
+  std::atomic<std::uint64_t> splits_{0};
+};
+
+/// The network of a single rank, with a secret of its own.
+std::shared_ptr<CommunicatorNetwork> aloneNetwork(CommunicatorId id, const transport::Secret& secret);
+
+}  // namespace falcon::bootstrap

@@ -1,0 +1,70 @@
+#include "bootstrap/unique_id.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/log.h"
+#include "base/parameters.h"
+#include "bootstrap/member.h"
+#include "bootstrap/random.h"
+#include "bootstrap/rendezvous.h"
+
+namespace falcon::bootstrap {
+namespace {
+
+constexpr std::uint64_t magic = 0x31444946'4c43464eULL;
+constexpr std::uint16_t version = 1;
+constexpr auto rendezvousLimit = 10min;
+
+}  // namespace
+
+std::array<char, 128> UniqueId::bytes() const {
+  WireWriter writer;
+  writer.put(magic).put(version);
+  write(writer, address);
+  writer.put(key);
+  write(writer, secret);
+  writer.put(hashOf(std::string_view(writer.bytes())));
+  std::array<char, 128> bytes{};
+  std::copy(writer.bytes().begin(), writer.bytes().end(), bytes.begin());
+  return bytes;
+}
+
+Result<UniqueId> UniqueId::parse(std::span<const char, 128> bytes) {
+  WireReader reader(std::string_view(bytes.data(), bytes.size()));
+  const bool ours = reader.get<std::uint64_t>() == magic;
+  const auto itsVersion = reader.get<std::uint16_t>();
+  if (ours && itsVersion != version)
+    return log::decided(Error::invalidArgument(
+        "this unique id has version {}, this library makes and reads version {}: do all ranks load the same library?",
+        itsVersion, version));
+  UniqueId id;
+  id.address = readAddress(reader);
+  id.key = reader.get<std::uint64_t>();
+  id.secret = readSecret(reader);
+  WireWriter again;
+  again.put(magic).put(version);
+  write(again, id.address);
+  again.put(id.key);
+  write(again, id.secret);
+  const bool whole = reader.get<std::uint64_t>() == hashOf(std::string_view(again.bytes()));
+  if (!ours || !whole || !reader.ok() || id.address.empty())
+    return log::decided(Error::invalidArgument(
+        "this unique id was not made by ncclGetUniqueId of this library, or was damaged on its way to this rank"));
+  return id;
+}
+
+Result<UniqueId> makeUniqueId() {
+  if (parameters::commId.isSet() && !parameters::commId.value().empty()) {
+    const auto address = SocketAddress::parse(parameters::commId.value());
+    if (!address) return log::decided(Error::invalidArgument("NCCL_COMM_ID: {}", address.error().message()));
+    return idOfFixedAddress(*address);
+  }
+  auto reactor = transport::processReactor();
+  if (!reactor) return reactor.error();
+  const UniqueId id{(*reactor)->address(), randomNumber(), randomSecret()};
+  Rendezvous::open(*reactor, id, rendezvousLimit);
+  return id;
+}
+
+}  // namespace falcon::bootstrap

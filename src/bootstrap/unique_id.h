@@ -1,0 +1,27 @@
+// The 128 bytes of ncclUniqueId: where the rendezvous is, and the secret that proves membership.
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "base/result.h"
+#include "base/socket_address.h"
+#include "transport/reactor.h"
+
+namespace falcon::bootstrap {
+
+struct UniqueId {
+  SocketAddress address;  ///< of the rendezvous
+  std::uint64_t key = 0;  ///< names the rendezvous; with NCCL_COMM_ID a hash of the address text
+  transport::Secret secret{};
+
+  std::array<char, 128> bytes() const;
+  /// invalidArgument for bytes that are not ours.
+  static Result<UniqueId> parse(std::span<const char, 128> bytes);
+};
+
+/// For ncclGetUniqueId: starts the rendezvous in this process's reactor and names it. With NCCL_COMM_ID every process
+/// gets the same id and the rank 0 of the communicator opens the rendezvous in join().
+Result<UniqueId> makeUniqueId();
+
+}  // namespace falcon::bootstrap
