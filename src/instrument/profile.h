@@ -1,0 +1,48 @@
+// What a rank did with its time over a few iterations: the input of suspicion. Plain values.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/types.h"
+
+namespace falcon::instrument {
+
+/// Inside the library for one communicator, seconds an iteration.
+struct CommunicatorTime {
+  CommunicatorId communicator = 0;
+  double seconds = 0;
+};
+
+/// One connection on one channel, per iteration.
+struct TransferProfile {
+  CommunicatorId communicator = 0;
+  Rank peer = -1;  ///< rank of the communicator
+  int channel = 0;
+  bool sending = false;
+  double bytes = 0;
+  double moving = 0;   ///< seconds data were in flight or being copied
+  double waiting = 0;  ///< seconds for the other end
+};
+
+/// Means over a few iterations of one rank.
+struct RankProfile {
+  double own = 0;        ///< seconds outside of the library, an iteration, or a micro-batch where their number is known
+  double inLibrary = 0;  ///< seconds an iteration
+  std::vector<CommunicatorTime> communicators;
+  std::vector<TransferProfile> transfers;  ///< empty: per-channel timing was off
+};
+
+/// A rank now, beside its own healthy baseline.
+struct RankComparison {
+  Rank rank = -1;  ///< of the job
+  RankProfile healthy;
+  RankProfile now;
+};
+
+struct CommunicatorMembers {
+  CommunicatorId communicator = 0;
+  std::vector<Rank> members;  ///< job ranks by rank of the communicator
+};
+
+}  // namespace falcon::instrument

@@ -1,0 +1,169 @@
+#include "instrument/suspicion.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "base/format.h"
+
+namespace falcon::instrument {
+namespace {
+
+/// The lower of the two middle ones: with two ranks the healthy one tells what is usual.
+double lowerMedian(std::vector<double> values) {
+  if (values.empty()) return 1;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+double ownGrowth(const RankComparison& rank) {
+  return rank.healthy.own > 0 ? rank.now.own / rank.healthy.own : 1;
+}
+
+class Judge {
+ public:
+  Judge(std::span<const RankComparison> ranks, const SuspicionRules& rules) : ranks_(ranks), rules_(rules) {
+    std::vector<double> growths, iterations;
+    for (const RankComparison& rank : ranks_) {
+      growths.push_back(ownGrowth(rank));
+      iterations.push_back(rank.healthy.own + rank.healthy.inLibrary);
+    }
+    usual_ = lowerMedian(growths);
+    leastGrowth_ = rules.leastShare * lowerMedian(iterations);
+  }
+
+  double usual() const { return usual_; }
+
+  std::vector<ComputeSuspect> slowRanks() {
+    std::vector<ComputeSuspect> suspects;
+    for (const RankComparison& rank : ranks_) {
+      // Against the usual growth, but slower than its own baseline too: when all others got faster, nobody is slow.
+      const double growth = ownGrowth(rank) / std::max(usual_, 1.0);
+      if (growth < rules_.computeGrowth || rank.now.own - rank.healthy.own < leastOwnGrowth(rank)) continue;
+      suspects.push_back({rank.rank, growth});
+      excuse_[rank.rank] = growth;
+    }
+    return suspects;
+  }
+
+  std::optional<GroupSuspect> slowGroup(const CommunicatorMembers& group) const {
+    if (auto byLink = slowestLink(group); byLink) return *byLink;
+    return leastWaiting(group);
+  }
+
+ private:
+  // Own time may be given per micro-batch: its growth is compared with itself.
+  double leastOwnGrowth(const RankComparison& rank) const { return rules_.leastShare * rank.healthy.own; }
+
+  const RankComparison* find(Rank rank) const {
+    for (const RankComparison& each : ranks_)
+      if (each.rank == rank) return &each;
+    return nullptr;
+  }
+
+  /// What growth a suspected rank explains on everything it touches.
+  double excuseOf(Rank a, Rank b) const {
+    double excuse = 1;
+    for (const Rank rank : {a, b})
+      if (const auto found = excuse_.find(rank); found != excuse_.end()) excuse = std::max(excuse, found->second);
+    return excuse;
+  }
+
+  /// Empty: there is no per-channel timing of this group. A group without culprit: there is, and all is well.
+  std::optional<std::optional<GroupSuspect>> slowestLink(const CommunicatorMembers& group) const {
+    struct Sum {
+      double bytes = 0, moving = 0;
+    };
+    using Connection = std::tuple<Rank, Rank, bool, int>;   // job rank that reports, peer, sending, channel
+    std::map<Connection, std::pair<Sum, Sum>> connections;  // healthy, now
+    const auto collect = [&](const RankComparison& rank, const RankProfile& profile, bool healthy) {
+      for (const TransferProfile& transfer : profile.transfers) {
+        const auto peer = static_cast<std::size_t>(transfer.peer);
+        if (transfer.communicator != group.communicator || transfer.peer < 0 || peer >= group.members.size()) continue;
+        auto& [before, after] = connections[{rank.rank, group.members[peer], transfer.sending, transfer.channel}];
+        Sum& sum = healthy ? before : after;
+        sum.bytes += transfer.bytes;
+        sum.moving += transfer.moving;
+      }
+    };
+    for (const RankComparison& rank : ranks_) collect(rank, rank.healthy, true), collect(rank, rank.now, false);
+
+    std::optional<GroupSuspect> worst;
+    bool known = false;
+    for (const auto& [connection, sums] : connections) {
+      const auto& [before, after] = sums;
+      if (before.bytes <= 0 || before.moving <= 0 || after.bytes <= 0) continue;
+      known = true;
+      const auto [reporter, peer, sending, channel] = connection;
+      const double growth = (after.moving / after.bytes) / (before.moving / before.bytes) / std::max(usual_, 1.0);
+      const double seconds = after.moving - before.moving * after.bytes / before.bytes;
+      if (growth < rules_.transferGrowth * excuseOf(reporter, peer) || seconds < leastGrowth_) continue;
+      if (worst && worst->growth >= growth) continue;
+      worst = GroupSuspect{group.communicator, growth, sending ? Link{reporter, peer} : Link{peer, reporter}};
+    }
+    if (!known) return std::nullopt;
+    return worst;
+  }
+
+  std::optional<GroupSuspect> leastWaiting(const CommunicatorMembers& group) const {
+    double before = INFINITY, now = INFINITY, excuse = 1;
+    for (const Rank member : group.members) {
+      const RankComparison* rank = find(member);
+      const auto healthySeconds = rank ? secondsOf(rank->healthy, group.communicator) : std::nullopt;
+      const auto seconds = rank ? secondsOf(rank->now, group.communicator) : std::nullopt;
+      if (!healthySeconds || !seconds) continue;
+      before = std::min(before, *healthySeconds);
+      now = std::min(now, *seconds);
+      excuse = std::max(excuse, excuseOf(member, member));
+    }
+    if (!std::isfinite(now) || before <= 0) return std::nullopt;
+    const double growth = now / before / std::max(usual_, 1.0);
+    if (growth < rules_.transferGrowth * excuse || now - before * std::max(usual_, 1.0) < leastGrowth_)
+      return std::nullopt;
+    return GroupSuspect{group.communicator, growth, {}};
+  }
+
+  static std::optional<double> secondsOf(const RankProfile& profile, CommunicatorId communicator) {
+    for (const CommunicatorTime& time : profile.communicators)
+      if (time.communicator == communicator) return time.seconds;
+    return std::nullopt;
+  }
+
+  std::span<const RankComparison> ranks_;
+  const SuspicionRules& rules_;
+  double usual_ = 1;        // growth of own time, of the middle rank
+  double leastGrowth_ = 0;  // seconds
+  std::map<Rank, double> excuse_;
+};
+
+}  // namespace
+
+Suspicion suspect(std::span<const RankComparison> ranks, std::span<const CommunicatorMembers> communicators,
+                  const SuspicionRules& rules) {
+  Judge judge(ranks, rules);
+  Suspicion result;
+  result.ranks = judge.slowRanks();
+  for (const CommunicatorMembers& group : communicators)
+    if (const auto slow = judge.slowGroup(group)) result.groups.push_back(*slow);
+  const auto worstFirst = [](const auto& a, const auto& b) { return a.growth > b.growth; };
+  std::stable_sort(result.ranks.begin(), result.ranks.end(), worstFirst);
+  std::stable_sort(result.groups.begin(), result.groups.end(), worstFirst);
+
+  for (const ComputeSuspect& each : result.ranks)
+    result.reason += fmt::format("{}rank {} computes {:.2f}x longer than usual", result.reason.empty() ? "" : ", ",
+                                 each.rank, each.growth);
+  for (const GroupSuspect& each : result.groups) {
+    result.reason += fmt::format("{}communicator {:x} takes {:.2f}x its healthy time",
+                                 result.reason.empty() ? "" : ", ", each.communicator, each.growth);
+    if (each.slowest.from >= 0) result.reason += fmt::format(" ({} -> {})", each.slowest.from, each.slowest.to);
+  }
+  if (result.empty())
+    result.reason = fmt::format("computing grew by {:.2f}x in the middle of {} ranks, and nobody stands out",
+                                judge.usual(), ranks.size());
+  return result;
+}
+
+}  // namespace falcon::instrument

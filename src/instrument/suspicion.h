@@ -1,0 +1,52 @@
+// Who may be to blame for a fail-slow, before any test.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "instrument/profile.h"
+
+namespace falcon::instrument {
+
+/// A rank that computes more slowly than its baseline, beyond what all ranks do.
+struct ComputeSuspect {
+  Rank rank = -1;     ///< of the job
+  double growth = 1;  ///< of its own time, against the usual growth
+};
+
+/// A communicator that is slower than its own baseline, beyond what all ranks' computing is, for no fault of its
+/// members.
+struct GroupSuspect {
+  CommunicatorId communicator = 0;
+  double growth = 1;
+  Link slowest;  ///< job ranks; the connection that grew most; -1 without per-channel timing
+};
+
+struct Suspicion {
+  std::vector<ComputeSuspect> ranks;  ///< worst first
+  std::vector<GroupSuspect> groups;   ///< worst first
+  std::string reason;                 ///< one sentence with the numbers, also when nobody is suspected
+  bool empty() const { return ranks.empty() && groups.empty(); }
+};
+
+struct SuspicionRules {
+  double computeGrowth = 1.2;   ///< own time against the median growth of all ranks
+  double transferGrowth = 1.2;  ///< seconds a byte, or a group's communication, against its baseline
+  double leastShare = 0.05;     ///< of a healthy iteration: less growth than that cannot be the cause
+};
+
+/// All ranks of a synchronous job are equally slow; what differs is who waits. So:
+/// - a rank's own time is compared with its own baseline and with what all ranks' did (a busy neighbour of all is
+/// nobody);
+/// - a group's communication is what its least waiting member spends in it: the last one to come waits for nobody. With
+///   per-channel timing, seconds a byte in motion count instead, connection by connection;
+/// - what touches a suspected rank is explained by it, unless it grew clearly more than that rank did.
+///
+/// @param ranks  every rank whose baseline is known; ranks that never left the library between calls have own = 0
+/// Source: Falcon, arXiv 2410.12588, section 4.3; thresholds there are 1.1 (transfer) and 1.2 (compute) times the
+/// median.
+Suspicion suspect(std::span<const RankComparison> ranks, std::span<const CommunicatorMembers> communicators,
+                  const SuspicionRules& rules = {});
+
+}  // namespace falcon::instrument
