@@ -1,0 +1,67 @@
+// The algorithms: pure functions that write down one round's steps. A round is bounded, so that a call of any size
+// needs little memory; rounds follow each other without a pause.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "collectives/geometry.h"
+#include "collectives/step.h"
+
+namespace falcon::collectives {
+
+struct Algorithm {
+  const char* name;
+  transport::Lane lane;
+  /// Elements of a channel's share that one round covers, the last one perhaps less.
+  std::size_t (*elementsPerRound)(const Geometry& geometry);
+  /// Appends this rank's steps for `round`, elements of the channel's share. For one rank alone: a copy.
+  void (*appendRound)(const Geometry& geometry, Range round, std::vector<Step>& steps);
+};
+
+/// Reduce-scatter, then all-gather, around the ring: 2 (n - 1) / n of the bytes pass each link.
+extern const Algorithm ringAllReduce;
+/// Shares are parts of one rank's block.
+extern const Algorithm ringAllGather;
+extern const Algorithm ringReduceScatter;
+/// A chain along the ring, from the root or to it.
+extern const Algorithm ringBroadcast;
+extern const Algorithm ringReduce;
+/// Up and down a binary tree over the ranks; even channels use the first tree, odd ones the second.
+extern const Algorithm treeAllReduce;
+/// Point to point; the peer is `Geometry::root`.
+extern const Algorithm sendMessage;
+extern const Algorithm receiveMessage;
+/// Input to output, inside this rank.
+extern const Algorithm localCopy;
+
+/// One rank's part in a call on one channel: the algorithm's rounds, made when they are needed.
+class RoundSource {
+ public:
+  /// `share`: the elements of this channel. The geometry's ring outlives the source.
+  RoundSource(const Algorithm& algorithm, const Geometry& geometry, Range share)
+      : algorithm_(&algorithm), geometry_(geometry), rest_(share) {}
+
+  const Geometry& geometry() const { return geometry_; }
+  transport::Lane lane() const { return algorithm_->lane; }
+
+  /// Replaces `program`'s steps by the next round's; false when there are no more.
+  bool next(Program& program) {
+    program.channel = geometry_.channel;
+    program.lane = algorithm_->lane;
+    program.steps.clear();
+    while (program.steps.empty() && !rest_.empty()) {
+      const Range round{rest_.begin, rest_.begin + std::min(rest_.size(), algorithm_->elementsPerRound(geometry_))};
+      rest_.begin = round.end;
+      algorithm_->appendRound(geometry_, round, program.steps);
+    }
+    return !program.steps.empty();
+  }
+
+ private:
+  const Algorithm* algorithm_;
+  Geometry geometry_;
+  Range rest_;
+};
+
+}  // namespace falcon::collectives

@@ -1,0 +1,30 @@
+// Which algorithm a call uses, and over how many channels: data, so that it can be measured and replaced.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "base/call.h"
+#include "collectives/algorithm.h"
+
+namespace falcon::collectives {
+
+/// One row of the table: a candidate for messages of [fromBytes, toBytes) among at least `fromRanks` ranks.
+struct AlgorithmRow {
+  Operation operation;
+  const Algorithm* algorithm;
+  std::size_t fromBytes;
+  std::size_t toBytes;
+  int fromRanks;
+  double score;  ///< the highest wins
+};
+
+std::span<const AlgorithmRow> algorithmTable();
+
+/// Must give the same answer on all ranks: depends on nothing but its arguments. Every ring or tree operation has one.
+const Algorithm& chooseAlgorithm(Operation operation, std::size_t bytes, int ranks);
+
+/// Channels that `bytes` are worth, within [fewest, most].
+int chooseChannels(std::size_t bytes, int fewest, int most);
+
+}  // namespace falcon::collectives

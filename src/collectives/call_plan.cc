@@ -1,0 +1,208 @@
+#include "collectives/call_plan.h"
+
+#include <limits>
+
+#include "base/log.h"
+#include "collectives/algorithm_choice.h"
+
+namespace falcon::collectives {
+namespace {
+
+// Messages of AllToAll, Gather and Scatter must not mix with Send and Receive between the same ranks.
+constexpr int messageChannel = 0;
+constexpr int exchangeChannel = 1;
+constexpr std::size_t cacheLine = 64;
+
+bool reduces(Operation operation) {
+  return operation == Operation::reduce || operation == Operation::allReduce || operation == Operation::reduceScatter;
+}
+bool hasPeer(Operation operation) {
+  return isPointToPoint(operation) || operation == Operation::broadcast || operation == Operation::reduce ||
+         operation == Operation::gather || operation == Operation::scatter;
+}
+bool reads(const MemberShape& shape, const Call& call) {
+  switch (call.operation) {
+    case Operation::receive:
+      return false;
+    case Operation::broadcast:
+    case Operation::scatter:
+      return shape.rank == call.peer;
+    default:
+      return true;
+  }
+}
+bool writes(const MemberShape& shape, const Call& call) {
+  switch (call.operation) {
+    case Operation::send:
+      return false;
+    case Operation::reduce:
+    case Operation::gather:
+      return shape.rank == call.peer;
+    default:
+      return true;
+  }
+}
+/// The larger of the two buffers, in elements per unit of Call::count.
+int blocksOf(const MemberShape& shape, Operation operation) {
+  switch (operation) {
+    case Operation::allGather:
+    case Operation::reduceScatter:
+    case Operation::allToAll:
+    case Operation::gather:
+    case Operation::scatter:
+      return shape.size;
+    default:
+      return 1;
+  }
+}
+
+Geometry geometryOf(const MemberShape& shape, const Call& call, std::span<const Rank> ring) {
+  const std::size_t elementBytes = sizeOf(call.type);
+  Geometry geometry;
+  geometry.rank = shape.rank;
+  geometry.size = shape.size;
+  geometry.ring = ring;
+  geometry.root = call.peer;
+  geometry.count = call.count;
+  geometry.chunk = std::max<std::size_t>(shape.chunkBytes / elementBytes, 1);
+  geometry.grain = cacheLine / elementBytes;
+  return geometry;
+}
+
+Operands operandsOf(const MemberShape& shape, const Call& call) {
+  Operands operands;
+  operands.input = static_cast<const std::byte*>(call.send);
+  operands.output = static_cast<std::byte*>(call.receive);
+  operands.elementBytes = sizeOf(call.type);
+  operands.members = shape.size;
+  if (reduces(call.operation)) operands.combine = combineKernel(call.type, call.reduction);
+  if (reduces(call.operation) && call.reduction == ReduceOp::avg) operands.divide = divideKernel(call.type);
+  return operands;
+}
+
+/// AllToAll, Gather and Scatter as messages of `count` elements, between blocks of the buffers.
+class Exchange {
+ public:
+  Exchange(const MemberShape& shape, const Call& call)
+      : shape_(shape), call_(call), blockBytes_(call.count * sizeOf(call.type)) {}
+
+  void send(Rank peer, int block) { add(QueueKey::Kind::send, sendMessage, peer, block, 0); }
+  void receive(Rank peer, int block) { add(QueueKey::Kind::receive, receiveMessage, peer, 0, block); }
+  void copy(int inputBlock, int outputBlock) {
+    add(QueueKey::Kind::copy, localCopy, shape_.rank, inputBlock, outputBlock);
+  }
+  std::vector<TaskPlan> take() { return std::move(plans_); }
+
+ private:
+  void add(QueueKey::Kind kind, const Algorithm& algorithm, Rank peer, int inputBlock, int outputBlock) {
+    if (call_.count == 0) return;
+    Geometry geometry = geometryOf(shape_, call_, {});
+    geometry.root = peer;
+    geometry.channel = exchangeChannel;
+    Operands operands = operandsOf(shape_, call_);
+    if (operands.input) operands.input += inputBlock * blockBytes_;
+    if (operands.output) operands.output += outputBlock * blockBytes_;
+    plans_.push_back({{kind, exchangeChannel, peer}, {algorithm, geometry, {0, call_.count}}, operands});
+  }
+
+  const MemberShape& shape_;
+  const Call& call_;
+  std::size_t blockBytes_;
+  std::vector<TaskPlan> plans_;
+};
+
+std::vector<TaskPlan> planExchange(const MemberShape& shape, const Call& call) {
+  Exchange exchange(shape, call);
+  const Rank self = shape.rank;
+  const bool isRoot = self == call.peer;
+  // Starting with itself, then its neighbours, so that not all ranks turn to rank 0 first.
+  for (int distance = 0; distance < shape.size; ++distance) {
+    const Rank to = (self + distance) % shape.size;
+    const Rank from = (self + shape.size - distance) % shape.size;
+    switch (call.operation) {
+      case Operation::allToAll:
+        if (distance == 0) exchange.copy(self, self);
+        if (distance > 0) exchange.send(to, to), exchange.receive(from, from);
+        break;
+      case Operation::gather:
+        if (isRoot && distance == 0) exchange.copy(0, self);
+        if (isRoot && distance > 0) exchange.receive(from, from);
+        if (!isRoot && to == call.peer) exchange.send(to, 0);
+        break;
+      default:  // scatter
+        if (isRoot && distance == 0) exchange.copy(self, 0);
+        if (isRoot && distance > 0) exchange.send(to, to);
+        if (!isRoot && from == call.peer) exchange.receive(from, 0);
+    }
+  }
+  return exchange.take();
+}
+
+}  // namespace
+
+Status checkCall(const MemberShape& shape, const Call& call) {
+  const char* name = nameOf(call.operation);
+  if (reduces(call.operation) && !combineKernel(call.type, call.reduction))
+    return log::decided(Error::invalidUsage("nccl{}: reductions of {} are not supported; use half or bfloat16", name,
+                                            nameOf(call.type)));
+  if (hasPeer(call.operation) && (call.peer < 0 || call.peer >= shape.size))
+    return log::decided(Error::invalidArgument("nccl{}: {} {} is not in the communicator of {} ranks", name,
+                                               isPointToPoint(call.operation) ? "peer" : "root", call.peer,
+                                               shape.size));
+  const std::size_t limit = std::numeric_limits<std::ptrdiff_t>::max();
+  if (call.count > limit / sizeOf(call.type) / blocksOf(shape, call.operation))
+    return log::decided(Error::invalidArgument("nccl{}: {} elements of {} do not fit into memory", name, call.count,
+                                               nameOf(call.type)));
+  if (call.count > 0 && ((reads(shape, call) && !call.send) || (writes(shape, call) && !call.receive)))
+    return log::decided(Error::invalidArgument("nccl{}: a buffer is NULL", name));
+  if (call.operation == Operation::allToAll && call.count > 0 && shape.size > 1 && call.send == call.receive)
+    return log::decided(Error::invalidArgument("nccl{}: cannot be done in place; use two buffers", name));
+  return {};
+}
+
+std::vector<TaskPlan> planCollective(const MemberShape& shape, const Call& call, const Algorithm& algorithm,
+                                     int channels, std::span<const Rank> ring) {
+  std::vector<TaskPlan> plans;
+  plans.reserve(channels);
+  Geometry geometry = geometryOf(shape, call, ring);
+  const Operands operands = operandsOf(shape, call);
+  for (geometry.channel = 0; geometry.channel < channels; ++geometry.channel) {
+    const Range share = partOf({0, call.count}, channels, geometry.channel, geometry.grain);
+    if (share.empty()) continue;
+    plans.push_back({{QueueKey::Kind::channel, geometry.channel, -1}, {algorithm, geometry, share}, operands});
+  }
+  return plans;
+}
+
+std::vector<TaskPlan> planCollective(const MemberShape& shape, const Call& call, std::span<const Rank> ring) {
+  switch (call.operation) {
+    case Operation::allToAll:
+    case Operation::gather:
+    case Operation::scatter:
+      return planExchange(shape, call);
+    default:
+      break;
+  }
+  const std::size_t bytes = call.count * sizeOf(call.type) * blocksOf(shape, call.operation);
+  const Algorithm& algorithm = chooseAlgorithm(call.operation, bytes, shape.size);
+  return planCollective(shape, call, algorithm, chooseChannels(bytes, shape.fewestChannels, shape.mostChannels), ring);
+}
+
+TaskPlan planMessage(const MemberShape& shape, const Call& call) {
+  Geometry geometry = geometryOf(shape, call, {});
+  geometry.channel = messageChannel;
+  const bool sending = call.operation == Operation::send;
+  return {{sending ? QueueKey::Kind::send : QueueKey::Kind::receive, messageChannel, call.peer},
+          {sending ? sendMessage : receiveMessage, geometry, {0, call.count}},
+          operandsOf(shape, call)};
+}
+
+TaskPlan planOwnMessage(const MemberShape& shape, const Call& send, const Call& receive) {
+  Operands operands = operandsOf(shape, send);
+  operands.output = static_cast<std::byte*>(receive.receive);
+  return {{QueueKey::Kind::copy, messageChannel, shape.rank},
+          {localCopy, geometryOf(shape, send, {}), {0, send.count}},
+          operands};
+}
+
+}  // namespace falcon::collectives

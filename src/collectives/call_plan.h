@@ -1,0 +1,51 @@
+// What a call means for one rank: the tasks that run side by side, each on connections of its own. Pure.
+#pragma once
+
+#include <compare>
+#include <vector>
+
+#include "base/call.h"
+#include "base/result.h"
+#include "collectives/algorithm.h"
+#include "collectives/step_runner.h"
+
+namespace falcon::collectives {
+
+/// What planning must know of a communicator.
+struct MemberShape {
+  Rank rank = 0;
+  int size = 1;
+  int fewestChannels = 1;
+  int mostChannels = 1;
+  std::size_t chunkBytes = 1;  ///< of every connection
+};
+
+/// Tasks with the same key use the same connections: one after the other, in the order of submission.
+struct QueueKey {
+  enum class Kind : std::uint8_t { channel, send, receive, copy } kind = Kind::channel;
+  int channel = 0;
+  Rank peer = -1;
+  auto operator<=>(const QueueKey&) const = default;
+};
+
+struct TaskPlan {
+  QueueKey queue;
+  RoundSource rounds;
+  Operands operands;
+};
+
+/// Refuses what the engine cannot do or what would read beyond reason. Errors: invalidArgument, invalidUsage.
+Status checkCall(const MemberShape& shape, const Call& call);
+
+/// One task a channel. `ring` outlives the plans; `channels` at least 1; the same arguments on all ranks.
+std::vector<TaskPlan> planCollective(const MemberShape& shape, const Call& call, const Algorithm& algorithm,
+                                     int channels, std::span<const Rank> ring);
+/// The same with algorithm and channels chosen by the table. AllToAll, Gather and Scatter: one task a message.
+std::vector<TaskPlan> planCollective(const MemberShape& shape, const Call& call, std::span<const Rank> ring);
+
+/// Send or Receive, with another rank.
+TaskPlan planMessage(const MemberShape& shape, const Call& call);
+/// A message from this rank to itself; both have the same size in bytes.
+TaskPlan planOwnMessage(const MemberShape& shape, const Call& send, const Call& receive);
+
+}  // namespace falcon::collectives

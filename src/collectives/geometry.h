@@ -1,0 +1,67 @@
+// How elements are divided: over channels, rounds, parts of a ring, and chunks. All ranks compute the same borders.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+#include "base/types.h"
+
+namespace falcon::collectives {
+
+/// Elements [begin, end).
+struct Range {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  constexpr std::size_t size() const { return end - begin; }
+  constexpr bool empty() const { return begin == end; }
+};
+
+/// Part `index` of `parts` nearly equal parts. Inner borders are multiples of `grain` elements from the start, so that
+/// small ranges have empty parts at the end rather than parts that share a cache line.
+constexpr Range partOf(Range whole, std::size_t parts, std::size_t index, std::size_t grain) {
+  const std::size_t units = whole.size() / grain + (whole.size() % grain != 0 ? 1 : 0);
+  const auto border = [&](std::size_t part) {
+    const std::size_t unit = part * (units / parts) + std::min(part, units % parts);
+    return whole.begin + std::min(unit * grain, whole.size());
+  };
+  return {border(index), border(index + 1)};
+}
+
+/// Calls `visit` with each piece of at most `chunk` elements, in order.
+template <class Visit>
+constexpr void forEachChunk(Range range, std::size_t chunk, Visit visit) {
+  for (std::size_t begin = range.begin; begin < range.end;) {
+    const std::size_t end = begin + std::min(chunk, range.end - begin);
+    visit(Range{begin, end});
+    begin = end;
+  }
+}
+
+/// What an algorithm must know about one channel of one collective.
+struct Geometry {
+  Rank rank = 0;
+  int size = 1;
+  std::span<const Rank> ring;  ///< all ranks in ring order
+  Rank root = -1;              ///< of Broadcast and Reduce; the peer of a message
+  std::size_t count = 0;       ///< as in Call: the distance between ranks' blocks of AllGather and ReduceScatter
+  std::size_t chunk = 1;       ///< most elements of one step
+  std::size_t grain = 1;       ///< see partOf()
+  int channel = 0;
+};
+
+/// Where this rank stands in the ring.
+struct RingPlace {
+  int position = 0;
+  Rank next = 0;
+  Rank previous = 0;
+};
+
+inline RingPlace ringPlace(const Geometry& geometry) {
+  const auto& ring = geometry.ring;
+  const int size = geometry.size;
+  const auto position = static_cast<int>(std::find(ring.begin(), ring.end(), geometry.rank) - ring.begin());
+  return {position, ring[(position + 1) % size], ring[(position + size - 1) % size]};
+}
+
+}  // namespace falcon::collectives

@@ -1,0 +1,14 @@
+// Drives a group to its end: looks for work, sleeps where there is none, and lets itself be held.
+#pragma once
+
+#include <span>
+
+#include "base/hold_point.h"
+#include "collectives/group_run.h"
+
+namespace falcon::collectives {
+
+/// Blocks until the started `run` has finished. Between any two turns it may be held by one of `holds`.
+Status drive(GroupRun& run, transport::Waiter& waiter, std::span<HoldPoint* const> holds);
+
+}  // namespace falcon::collectives

@@ -1,0 +1,195 @@
+#include "collectives/group_run.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace falcon::collectives {
+namespace {
+
+bool isToOneself(const LocalMember& member, const Call& call) {
+  return isPointToPoint(call.operation) && call.peer == member.shape.rank;
+}
+
+}  // namespace
+
+size_t GroupRun::memberIndex(LocalMember& local) {
+  for (size_t i = 0; i < members_.size(); ++i)
+    if (members_[i].local == &local) return i;
+  members_.emplace_back(local);
+  return members_.size() - 1;
+}
+
+Status GroupRun::add(LocalMember& local, const Call& call) {
+  if (const Status healthy = local.health(); !healthy) return healthy;
+  if (const Status possible = checkCall(local.shape, call); !possible) return possible;
+  const size_t index = memberIndex(local);
+  if (isToOneself(local, call)) {
+    auto& own = call.operation == Operation::send ? members_[index].ownSends : members_[index].ownReceives;
+    own.push_back(entries_.size());
+  }
+  entries_.emplace_back(index, call);
+  return {};
+}
+
+Status GroupRun::start() {
+  for (const Member& member : members_) {
+    if (member.ownSends.size() != member.ownReceives.size())
+      return log::decided(Error::invalidUsage(
+          "{} sends to and {} receives from rank {} itself in one group: each needs its counterpart in the same group",
+          member.ownSends.size(), member.ownReceives.size(), member.local->shape.rank));
+    for (size_t i = 0; i < member.ownSends.size(); ++i) {
+      const Call& send = entries_[member.ownSends[i]].call;
+      const Call& receive = entries_[member.ownReceives[i]].call;
+      if (send.count * sizeOf(send.type) != receive.count * sizeOf(receive.type))
+        return log::decided(Error::invalidUsage("rank {} sends {} bytes to itself and receives {}",
+                                                member.local->shape.rank, send.count * sizeOf(send.type),
+                                                receive.count * sizeOf(receive.type)));
+    }
+  }
+
+  openCalls_ = entries_.size();
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    Entry& entry = entries_[i];
+    LocalMember& local = *members_[entry.member].local;
+    const Operation operation = entry.call.operation;
+    if (!isPointToPoint(operation)) {
+      entry.sequence = local.nextCollective.fetch_add(1, std::memory_order_relaxed);
+      members_[entry.member].collectives.push_back(i);
+      continue;
+    }
+    auto& counters = operation == Operation::send ? local.sent : local.received;
+    entry.sequence = counters[entry.call.peer]++;
+    if (isToOneself(local, entry.call)) continue;
+    if (entry.call.count > 0) addTask(i, planMessage(local.shape, entry.call));
+    if (entry.call.count == 0) --openCalls_;
+  }
+  for (size_t m = 0; m < members_.size(); ++m) {
+    const Member& member = members_[m];
+    for (size_t i = 0; i < member.ownSends.size(); ++i) {
+      const size_t send = member.ownSends[i];
+      // The send carries the task; the receive is complete with it.
+      --openCalls_;
+      const TaskPlan plan =
+          planOwnMessage(member.local->shape, entries_[send].call, entries_[member.ownReceives[i]].call);
+      if (entries_[send].call.count > 0) addTask(send, plan);
+      if (entries_[send].call.count == 0) --openCalls_;
+    }
+    startCollectives(m);
+  }
+  return {};
+}
+
+GroupRun::Queue& GroupRun::queueOf(size_t member, const QueueKey& key) {
+  for (Queue& queue : queues_)
+    if (queue.member == member && queue.key == key) return queue;
+  queues_.push_back({.member = member, .key = key, .tasks = {}});
+  return queues_.back();
+}
+
+void GroupRun::addTask(size_t index, const TaskPlan& plan) {
+  Entry& entry = entries_[index];
+  LocalMember& local = *members_[entry.member].local;
+  StepRunner runner(local.ports, plan.rounds, plan.operands);
+  if (local.hooks.transfers && local.hooks.transfers->enabled()) {
+    TransferTiming origin;
+    origin.communicator = local.id();
+    origin.sequence = entry.sequence;
+    origin.channel = plan.queue.channel;
+    runner.watch(TransferWatch(clock_, origin));
+  }
+  ++entry.openTasks;
+  queueOf(entry.member, plan.queue).tasks.push_back({index, std::move(runner)});
+}
+
+/// A collective starts when its ring is decided; later ones wait behind it.
+bool GroupRun::startCollectives(size_t index) {
+  Member& member = members_[index];
+  bool started = false;
+  while (member.started < member.collectives.size()) {
+    const size_t next = member.collectives[member.started];
+    Entry& entry = entries_[next];
+    entry.ring = member.local->rings.start(entry.sequence);
+    if (!entry.ring) break;
+    ++member.started;
+    started = true;
+    const auto plans = planCollective(member.local->shape, entry.call, *entry.ring);
+    for (const TaskPlan& plan : plans) addTask(next, plan);
+    if (plans.empty()) --openCalls_;
+  }
+  return started;
+}
+
+bool GroupRun::checkHealth(size_t index) {
+  Member& member = members_[index];
+  if (member.error) return false;
+  const Status healthy = member.local->health();
+  if (!healthy) giveUp(index, healthy.error());
+  return static_cast<bool>(healthy);
+}
+
+bool GroupRun::progress() {
+  bool moved = false;
+  for (size_t m = 0; m < members_.size(); ++m)
+    if (checkHealth(m)) moved |= startCollectives(m);
+  for (Queue& queue : queues_) {
+    if (queue.empty()) continue;
+    const auto progressed = progressQueue(queue);
+    if (!progressed) giveUp(queue.member, members_[queue.member].local->fail(progressed.error()));
+    moved |= !progressed || *progressed;
+  }
+  return moved;
+}
+
+Result<bool> GroupRun::progressQueue(Queue& queue) {
+  Task& task = queue.tasks[queue.running];
+  const auto state = task.runner.progress();
+  if (!state) return state.error();
+  if (*state == StepRunner::State::finished) {
+    complete(task);
+    ++queue.running;
+    return true;
+  }
+  return *state == StepRunner::State::advanced;
+}
+
+void GroupRun::complete(const Task& task) {
+  Entry& entry = entries_[task.entry];
+  if (task.runner.transfers()) task.runner.transfers()->tell(*members_[entry.member].local->hooks.transfers);
+  if (--entry.openTasks == 0) --openCalls_;
+}
+
+void GroupRun::giveUp(size_t index, const Error& error) {
+  Member& member = members_[index];
+  if (!firstError_) firstError_ = error;
+  member.error = error;
+  openCalls_ -= member.collectives.size() - member.started;
+  member.started = member.collectives.size();
+  for (Queue& queue : queues_) {
+    if (queue.member != index) continue;
+    for (; !queue.empty(); ++queue.running)
+      if (--entries_[queue.tasks[queue.running].entry].openTasks == 0) --openCalls_;
+  }
+}
+
+void GroupRun::appendWaitSources(std::vector<transport::WaitSource>& sources) const {
+  for (const Queue& queue : queues_)
+    if (!queue.empty()) queue.tasks[queue.running].runner.appendWaitSources(sources);
+}
+
+Status GroupRun::outcome() const {
+  if (firstError_) return *firstError_;
+  return {};
+}
+
+void GroupRun::record(Nanoseconds enter, Nanoseconds leave) const {
+  for (const Entry& entry : entries_) {
+    const Member& member = members_[entry.member];
+    if (member.error || !member.local->hooks.calls) continue;
+    const Call& call = entry.call;
+    member.local->hooks.calls->record({member.local->id(), call.operation, call.type, call.reduction, call.peer,
+                                       call.count, entry.sequence, enter, leave});
+  }
+}
+
+}  // namespace falcon::collectives

@@ -1,0 +1,80 @@
+// All calls of a group as one state machine: over any communicators and local ranks, everything progresses together.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "collectives/local_member.h"
+#include "collectives/step_runner.h"
+
+namespace falcon::collectives {
+
+/// Used by one thread. Collectives of a communicator share its channels in the order of submission; messages to or from
+/// one peer keep their order; all else runs side by side. A communicator that breaks loses its calls; the others go on.
+class GroupRun {
+ public:
+  explicit GroupRun(const Clock& clock) : clock_(clock) {}
+
+  /// Checks a call; nothing has happened yet. Errors: a broken communicator's, invalidArgument, invalidUsage.
+  Status add(LocalMember& member, const Call& call);
+  /// After the last add(): pairs messages to oneself, numbers the calls. On an error nothing has happened.
+  Status start();
+
+  /// Does what can be done now; true if anything moved. Never blocks.
+  bool progress();
+  bool finished() const { return openCalls_ == 0; }
+  void appendWaitSources(std::vector<transport::WaitSource>& sources) const;
+
+  /// Once finished: success, or the first error.
+  Status outcome() const;
+  /// Once finished: hands the calls that succeeded to the communicators' recorders.
+  void record(Nanoseconds enter, Nanoseconds leave) const;
+
+ private:
+  struct Member {
+    explicit Member(LocalMember& member) : local(&member) {}
+    LocalMember* local;
+    std::vector<size_t> collectives;  // by index of entries_
+    size_t started = 0;               // how many of them have started
+    std::vector<size_t> ownSends, ownReceives;
+    std::optional<Error> error;
+  };
+  struct Entry {
+    Entry(size_t memberIndex, const Call& what) : member(memberIndex), call(what) {}
+    size_t member;
+    Call call;
+    std::uint64_t sequence = 0;
+    size_t openTasks = 0;
+    RingSchedule::Order ring;
+  };
+  struct Task {
+    size_t entry;
+    StepRunner runner;
+  };
+  struct Queue {
+    size_t member;
+    QueueKey key;
+    std::vector<Task> tasks;
+    size_t running = 0;  // index of the task whose turn it is; those before are done
+    bool empty() const { return running == tasks.size(); }
+  };
+
+  size_t memberIndex(LocalMember& local);
+  Queue& queueOf(size_t member, const QueueKey& key);
+  void addTask(size_t entry, const TaskPlan& plan);
+  bool startCollectives(size_t member);
+  bool checkHealth(size_t member);
+  Result<bool> progressQueue(Queue& queue);
+  void complete(const Task& task);
+  void giveUp(size_t member, const Error& error);
+
+  const Clock& clock_;
+  std::vector<Member> members_;
+  std::vector<Entry> entries_;
+  std::vector<Queue> queues_;
+  size_t openCalls_ = 0;
+  std::optional<Error> firstError_;
+};
+
+}  // namespace falcon::collectives

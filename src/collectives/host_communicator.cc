@@ -1,0 +1,186 @@
+#include "collectives/host_communicator.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/job_rank.h"
+#include "base/log.h"
+#include "base/parameters.h"
+#include "collectives/group_driver.h"
+#include "collectives/member_info.h"
+#include "topology/ring_order.h"
+
+namespace falcon::collectives {
+namespace {
+
+// A connection holds eight chunks (see makeLocalPorts()).
+constexpr std::size_t chunksPerBuffer = 8;
+
+class LocalCommunicator final : public HostCommunicator {
+ public:
+  LocalCommunicator(std::shared_ptr<transport::Reactor> reactor,
+                    std::shared_ptr<bootstrap::CommunicatorNetwork> network, std::vector<MemberInfo> members,
+                    std::unique_ptr<transport::Ports> ports, const MemberShape& shape, const EngineHooks& hooks)
+      : reactor_(std::move(reactor)),
+        network_(std::move(network)),
+        members_(std::move(members)),
+        ports_(std::move(ports)),
+        waiter_(transport::makeWaiter()),
+        member_(shape, *ports_, *network_, hooks, topology::ringOrder(nodesOf(members_))) {
+    network_->onFailure([](const Error&) { transport::ringOwnDoorbell(); });
+  }
+
+  EngineKind kind() const override { return EngineKind::host; }
+  CommunicatorId id() const override { return network_->id(); }
+  Rank rank() const override { return member_.shape.rank; }
+  int size() const override { return member_.shape.size; }
+  int device() const override { return members_[rank()].device; }
+
+  Result<std::unique_ptr<Engine>> split(int color, int key) override;
+  Status finalize() override { return asyncError(); }  // calls are complete when they return
+  void abort() override;
+  Status asyncError() const override { return member_.health(); }
+  std::uint64_t nextCollective() const override { return member_.nextCollective.load(std::memory_order_relaxed); }
+
+  const std::vector<MemberInfo>& members() const override { return members_; }
+  bootstrap::CommunicatorNetwork& network() override { return *network_; }
+  transport::Ports& ports() override { return *ports_; }
+
+  std::vector<Rank> ringOrder() const override { return member_.rings.current(); }
+  Status proposeRing(std::uint64_t fromCollective, std::vector<Rank> order) override {
+    return member_.rings.propose(fromCollective, std::move(order));
+  }
+  void decideRing(std::uint64_t fromCollective, bool commit) override {
+    member_.rings.decide(fromCollective, commit);
+    transport::ringOwnDoorbell();
+  }
+
+  LocalMember& member() { return member_; }
+  transport::Waiter& waiter() { return *waiter_; }
+
+ private:
+  const std::shared_ptr<transport::Reactor> reactor_;
+  const std::shared_ptr<bootstrap::CommunicatorNetwork> network_;
+  const std::vector<MemberInfo> members_;
+  const std::unique_ptr<transport::Ports> ports_;
+  const std::unique_ptr<transport::Waiter> waiter_;
+  mutable LocalMember member_;
+};
+
+Result<std::unique_ptr<Engine>> LocalCommunicator::split(int color, int key) {
+  if (const Status healthy = member_.health(); !healthy) return healthy.error();
+  auto network = network_->split(color, key, parameters::initTimeout.value());
+  if (!network) return network.error();
+  if (!*network) return std::unique_ptr<Engine>();
+  auto made = create(reactor_, std::move(*network), device(), member_.hooks, members_[rank()].extra);
+  if (!made) return made.error();
+  return std::unique_ptr<Engine>(std::move(*made));
+}
+
+void LocalCommunicator::abort() {
+  member_.fail(Error::remote("rank {} aborted the communicator", rank()));
+  transport::ringOwnDoorbell();
+}
+
+std::string hostName() {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+Result<std::vector<MemberOffer>> exchangeOffers(transport::Reactor& reactor, bootstrap::CommunicatorNetwork& network,
+                                                int device, std::string extra) {
+  auto peer = transport::localPeer(reactor);
+  if (!peer) return peer.error();
+  MemberOffer mine;
+  mine.info = {std::move(*peer), hostName(), getpid(), device, std::move(extra)};
+  mine.info.peer.jobRank = jobRankFromEnvironment();
+  mine.chunkBytes = static_cast<std::uint64_t>(parameters::bufferSize.value()) / chunksPerBuffer;
+  mine.fewestChannels = static_cast<int>(parameters::minChannels.value());
+  mine.mostChannels = static_cast<int>(parameters::maxChannels.value());
+  const auto gathered = network.allGather(mine.encode(), parameters::initTimeout.value());
+  if (!gathered) return gathered.error();
+  std::vector<MemberOffer> offers;
+  for (const std::string& bytes : *gathered) {
+    auto offer = MemberOffer::decode(bytes);
+    if (!offer) return offer.error();
+    offers.push_back(std::move(*offer));
+  }
+  return offers;
+}
+
+/// What suits all members, whatever their environments say.
+MemberShape agreedShape(const bootstrap::CommunicatorNetwork& network, const std::vector<MemberOffer>& offers) {
+  MemberShape shape;
+  shape.rank = network.rank();
+  shape.size = network.size();
+  shape.chunkBytes = offers[0].chunkBytes;
+  shape.mostChannels = offers[0].mostChannels;
+  for (const MemberOffer& offer : offers) {
+    shape.chunkBytes = std::min<std::size_t>(shape.chunkBytes, offer.chunkBytes);
+    shape.mostChannels = std::min(shape.mostChannels, offer.mostChannels);
+    shape.fewestChannels = std::max(shape.fewestChannels, offer.fewestChannels);
+  }
+  shape.fewestChannels = std::min(shape.fewestChannels, shape.mostChannels);
+  return shape;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<HostCommunicator>> HostCommunicator::create(
+    std::shared_ptr<transport::Reactor> reactor, std::shared_ptr<bootstrap::CommunicatorNetwork> network, int device,
+    const EngineHooks& hooks, std::string extra) {
+  const auto offers = exchangeOffers(*reactor, *network, device, std::move(extra));
+  if (!offers) return offers.error();
+  std::vector<MemberInfo> members;
+  std::vector<transport::Peer> peers;
+  for (const MemberOffer& offer : *offers) {
+    members.push_back(offer.info);
+    peers.push_back(offer.info.peer);
+  }
+  auto ports = transport::makeLocalPorts(reactor, network->id(), network->secret(), network->rank(), std::move(peers));
+  if (!ports) return ports.error();
+  auto communicator = std::make_unique<LocalCommunicator>(std::move(reactor), network, std::move(members),
+                                                          std::move(*ports), agreedShape(*network, *offers), hooks);
+  if (const Status ready = network->barrier(parameters::initTimeout.value()); !ready) return ready.error();
+  return std::unique_ptr<HostCommunicator>(std::move(communicator));
+}
+
+Status runGroup(std::span<const Submission> submissions) {
+  if (submissions.empty()) return {};
+  const Clock& clock = SystemClock::instance();
+  const auto localOf = [](const Submission& submission) -> LocalCommunicator& {
+    return static_cast<LocalCommunicator&>(*submission.engine);
+  };
+
+  // This is the one place of the host engine that records calls and lets itself be held. Who records above it (the C
+  // ABI does, for both engines alike) creates its communicators without a call recorder.
+  std::vector<HoldPoint*> holds;
+  bool recorded = false;
+  for (const Submission& submission : submissions) {
+    const EngineHooks& hooks = localOf(submission).member().hooks;
+    recorded |= hooks.calls != nullptr;
+    if (hooks.hold && std::find(holds.begin(), holds.end(), hooks.hold) == holds.end()) holds.push_back(hooks.hold);
+  }
+  const Nanoseconds enter = recorded ? clock.now() : Nanoseconds(0);
+  for (const Submission& submission : submissions)
+    if (HoldPoint* hold = localOf(submission).member().hooks.hold)
+      hold->passCall(submission.engine->id(), submission.engine->nextCollective());
+
+  GroupRun run(clock);
+  Status status;
+  for (const Submission& submission : submissions) {
+    status = run.add(localOf(submission).member(), submission.call);
+    if (!status) break;
+  }
+  if (status) status = run.start();
+  if (status) {
+    status = drive(run, localOf(submissions[0]).waiter(), holds);
+    if (recorded) run.record(enter, clock.now());
+  }
+  for (HoldPoint* hold : holds) hold->leaveCall();
+  return status;
+}
+
+}  // namespace falcon::collectives

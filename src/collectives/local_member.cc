@@ -1,0 +1,30 @@
+#include "collectives/local_member.h"
+
+namespace falcon::collectives {
+
+Status LocalMember::health() {
+  if (!broken_.load(std::memory_order_relaxed)) {
+    const auto failure = network.failure();
+    if (!failure) return {};
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = *failure;
+    broken_.store(true, std::memory_order_relaxed);
+  }
+  const std::lock_guard lock(mutex_);
+  return *error_;
+}
+
+Error LocalMember::fail(const Error& error) {
+  // A dead peer shows at the ports too, and often first; the network knows better who died.
+  if (const Status known = health(); !known) return known.error();
+  const Error first = [&] {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = error;
+    broken_.store(true, std::memory_order_relaxed);
+    return *error_;
+  }();
+  network.abort(first.message());
+  return first;
+}
+
+}  // namespace falcon::collectives

@@ -1,0 +1,49 @@
+// One rank of one communicator, as the driver sees it.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/engine.h"
+#include "bootstrap/communicator_network.h"
+#include "collectives/call_plan.h"
+#include "collectives/ring_schedule.h"
+#include "transport/ports.h"
+
+namespace falcon::collectives {
+
+/// Everything that outlives a call. One thread at a time runs calls; health(), fail() and `rings` are thread-safe.
+class LocalMember {
+ public:
+  /// Ports, network and hooks outlive the member.
+  LocalMember(const MemberShape& shape, transport::Ports& ports, bootstrap::CommunicatorNetwork& network,
+              const EngineHooks& hooks, std::vector<Rank> ring)
+      : shape(shape), ports(ports), network(network), hooks(hooks), rings(std::move(ring)) {}
+
+  /// Success, or what broke the communicator; from then on always that. Two relaxed loads while healthy.
+  Status health();
+  /// An error of this rank that the others cannot live with: breaks the communicator everywhere. Gives back what
+  /// health() says from now on, which is the cause if one was known before.
+  Error fail(const Error& error);
+
+  CommunicatorId id() const { return network.id(); }
+
+  const MemberShape shape;
+  transport::Ports& ports;
+  bootstrap::CommunicatorNetwork& network;
+  const EngineHooks hooks;
+  RingSchedule rings;
+  std::atomic<std::uint64_t> nextCollective{0};
+  std::vector<std::uint64_t> sent = std::vector<std::uint64_t>(shape.size);      ///< messages so far, by peer
+  std::vector<std::uint64_t> received = std::vector<std::uint64_t>(shape.size);  ///< the same
+
+ private:
+  std::mutex mutex_;
+  std::atomic<bool> broken_{false};
+  std::optional<Error> error_;
+};
+
+}  // namespace falcon::collectives

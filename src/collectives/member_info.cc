@@ -1,0 +1,55 @@
+#include "collectives/member_info.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/wire.h"
+
+namespace falcon::collectives {
+
+std::string MemberOffer::encode() const {
+  WireWriter writer;
+  writer.put(info.peer.address.empty() ? std::string() : info.peer.address.text()).put(info.peer.node);
+  writer.put(info.peer.process).put(info.peer.doorbell).put(info.peer.jobRank);
+  writer.put(info.host).put(info.pid).put(info.device).put(info.extra);
+  writer.put(chunkBytes).put(fewestChannels).put(mostChannels);
+  return writer.take();
+}
+
+Result<MemberOffer> MemberOffer::decode(std::string_view bytes) {
+  WireReader reader(bytes);
+  MemberOffer offer;
+  const std::string address = reader.getString();
+  offer.info.peer.node = reader.getString();
+  offer.info.peer.process = reader.get<std::uint64_t>();
+  offer.info.peer.doorbell = reader.getString();
+  offer.info.peer.jobRank = reader.get<Rank>();
+  offer.info.host = reader.getString();
+  offer.info.pid = reader.get<int>();
+  offer.info.device = reader.get<int>();
+  offer.info.extra = reader.getString();
+  offer.chunkBytes = reader.get<std::uint64_t>();
+  offer.fewestChannels = reader.get<int>();
+  offer.mostChannels = reader.get<int>();
+  if (!reader.finished() || offer.chunkBytes == 0 || offer.fewestChannels < 1 || offer.mostChannels < 1)
+    return log::decided(
+        Error::remote("a member of the communicator described itself in {} bytes that make no sense", bytes.size()));
+  if (address.empty()) return offer;
+  const auto parsed = SocketAddress::parse(address);
+  if (!parsed) return parsed.error();
+  offer.info.peer.address = *parsed;
+  return offer;
+}
+
+std::vector<int> nodesOf(const std::vector<MemberInfo>& members) {
+  std::vector<std::string_view> names;
+  std::vector<int> nodes;
+  for (const MemberInfo& member : members) {
+    const auto known = std::find(names.begin(), names.end(), member.peer.node);
+    nodes.push_back(static_cast<int>(known - names.begin()));
+    if (known == names.end()) names.push_back(member.peer.node);
+  }
+  return nodes;
+}
+
+}  // namespace falcon::collectives

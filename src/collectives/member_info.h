@@ -1,0 +1,27 @@
+// What a member publishes about itself at init, and what all derive from it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collectives/host_communicator.h"
+
+namespace falcon::collectives {
+
+/// MemberInfo with what the ranks must agree on.
+struct MemberOffer {
+  MemberInfo info;
+  std::uint64_t chunkBytes = 0;
+  int fewestChannels = 1;
+  int mostChannels = 1;
+
+  std::string encode() const;
+  /// Errors (remote): bytes that are no offer.
+  static Result<MemberOffer> decode(std::string_view bytes);
+};
+
+/// The node's number of every rank, in order of first appearance.
+std::vector<int> nodesOf(const std::vector<MemberInfo>& members);
+
+}  // namespace falcon::collectives

@@ -1,0 +1,32 @@
+#include "collectives/algorithm.h"
+
+namespace falcon::collectives {
+namespace {
+
+std::size_t elementsPerRound(const Geometry& geometry) {
+  return geometry.chunk;
+}
+
+/// Everyone starts with the chunk of its own block; then the blocks of those behind it come by, one a hop.
+void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
+  const int size = geometry.size;
+  const RingPlace place = ringPlace(geometry);
+  for (int hop = 0; hop < size; ++hop) {
+    const Rank owner = geometry.ring[(place.position - hop + size) % size];
+    Step step;
+    step.count = round.size();
+    step.sourceOffset = round.begin;
+    step.destination = Where::output;
+    step.destinationOffset = static_cast<std::size_t>(owner) * geometry.count + round.begin;
+    if (hop == 0) step.source = Where::input;
+    if (hop > 0) step.receiveFrom = place.previous;
+    if (hop < size - 1) step.sendTo = place.next;
+    steps.push_back(step);
+  }
+}
+
+}  // namespace
+
+const Algorithm ringAllGather{"ring", transport::Lane::ring, elementsPerRound, appendRound};
+
+}  // namespace falcon::collectives

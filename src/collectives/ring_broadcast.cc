@@ -1,0 +1,32 @@
+#include "collectives/algorithm.h"
+
+namespace falcon::collectives {
+namespace {
+
+// Only bounds the list of steps.
+constexpr std::size_t chunksPerRound = 64;
+
+std::size_t elementsPerRound(const Geometry& geometry) {
+  return chunksPerRound * geometry.chunk;
+}
+
+void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
+  const RingPlace place = ringPlace(geometry);
+  const bool isRoot = geometry.rank == geometry.root;
+  Step step;
+  step.source = isRoot ? Where::input : Where::none;
+  step.destination = Where::output;
+  step.receiveFrom = isRoot ? -1 : place.previous;
+  step.sendTo = place.next == geometry.root ? -1 : place.next;
+  forEachChunk(round, geometry.chunk, [&](Range chunk) {
+    step.sourceOffset = step.destinationOffset = chunk.begin;
+    step.count = chunk.size();
+    steps.push_back(step);
+  });
+}
+
+}  // namespace
+
+const Algorithm ringBroadcast{"ring", transport::Lane::ring, elementsPerRound, appendRound};
+
+}  // namespace falcon::collectives

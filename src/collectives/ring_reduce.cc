@@ -1,0 +1,34 @@
+#include "collectives/algorithm.h"
+
+namespace falcon::collectives {
+namespace {
+
+// Only bounds the list of steps.
+constexpr std::size_t chunksPerRound = 64;
+
+std::size_t elementsPerRound(const Geometry& geometry) {
+  return chunksPerRound * geometry.chunk;
+}
+
+/// The rank behind the root in ring order starts; the root comes last.
+void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
+  const RingPlace place = ringPlace(geometry);
+  const bool isRoot = geometry.rank == geometry.root;
+  Step step;
+  step.source = Where::input;
+  step.destination = isRoot ? Where::output : Where::none;
+  step.receiveFrom = place.previous == geometry.root ? -1 : place.previous;
+  step.sendTo = isRoot ? -1 : place.next;
+  step.last = isRoot;
+  forEachChunk(round, geometry.chunk, [&](Range chunk) {
+    step.sourceOffset = step.destinationOffset = chunk.begin;
+    step.count = chunk.size();
+    steps.push_back(step);
+  });
+}
+
+}  // namespace
+
+const Algorithm ringReduce{"ring", transport::Lane::ring, elementsPerRound, appendRound};
+
+}  // namespace falcon::collectives

@@ -1,0 +1,35 @@
+#include "collectives/algorithm.h"
+
+namespace falcon::collectives {
+namespace {
+
+std::size_t elementsPerRound(const Geometry& geometry) {
+  return geometry.chunk;
+}
+
+/// The block of the rank behind starts here; each hop adds this rank's part to a block further behind; the last is its
+/// own.
+void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
+  const int size = geometry.size;
+  const RingPlace place = ringPlace(geometry);
+  for (int hop = 0; hop < size; ++hop) {
+    const Rank owner = geometry.ring[(place.position - 1 - hop + 2 * size) % size];
+    const bool last = hop == size - 1;
+    Step step;
+    step.count = round.size();
+    step.source = Where::input;
+    step.sourceOffset = static_cast<std::size_t>(owner) * geometry.count + round.begin;
+    step.destinationOffset = round.begin;
+    if (hop > 0) step.receiveFrom = place.previous;
+    if (last) step.destination = Where::output;
+    if (!last) step.sendTo = place.next;
+    step.last = last;
+    steps.push_back(step);
+  }
+}
+
+}  // namespace
+
+const Algorithm ringReduceScatter{"ring", transport::Lane::ring, elementsPerRound, appendRound};
+
+}  // namespace falcon::collectives

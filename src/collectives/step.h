@@ -1,0 +1,40 @@
+// What an algorithm is made of: steps that move or reduce one chunk. Algorithms only write lists of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/types.h"
+#include "transport/ports.h"
+
+namespace falcon::collectives {
+
+/// Where a step's local operand is.
+enum class Where : std::uint8_t { none, input, output };
+
+/// One chunk's worth of work, at most one receive and at most one send, in this order:
+///   value = received chunk (receiveFrom >= 0), else the chunk at `source`;
+///   if received and source != none: value = reduce(received, chunk at source);
+///   if destination != none: value is written there;
+///   if sendTo >= 0: value is sent on.
+/// Offsets and counts are in elements of the call's type. A step is done when all its parts are.
+struct Step {
+  Rank receiveFrom = -1;
+  Rank sendTo = -1;
+  Where source = Where::none;
+  Where destination = Where::none;
+  bool last = false;  ///< value is final: avg divides here, before it is written and sent
+  std::size_t sourceOffset = 0;
+  std::size_t destinationOffset = 0;
+  std::size_t count = 0;
+};
+
+/// The steps of one rank on one channel, in order.
+struct Program {
+  int channel = 0;
+  transport::Lane lane = transport::Lane::ring;
+  std::vector<Step> steps;
+};
+
+}  // namespace falcon::collectives

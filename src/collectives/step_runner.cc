@@ -1,0 +1,152 @@
+#include "collectives/step_runner.h"
+
+#include <cstring>
+
+#include "base/log.h"
+
+namespace falcon::collectives {
+namespace {
+
+// Steps in a row before other channels and operations get their turn.
+constexpr int stepsPerTurn = 8;
+
+void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (to != from) std::memcpy(to, from, bytes);
+}
+
+}  // namespace
+
+Result<transport::SendPort*> StepRunner::sendPort(Rank peer) {
+  for (const auto& opened : sends_)
+    if (opened.peer == peer) return opened.port;
+  auto port = ports_->openSend({peer, rounds_.geometry().channel, rounds_.lane()});
+  if (port) sends_.push_back({peer, *port});
+  return port;
+}
+
+Result<transport::ReceivePort*> StepRunner::receivePort(Rank peer) {
+  for (const auto& opened : receives_)
+    if (opened.peer == peer) return opened.port;
+  auto port = ports_->openReceive({peer, rounds_.geometry().channel, rounds_.lane()});
+  if (port) receives_.push_back({peer, *port});
+  return port;
+}
+
+Result<bool> StepRunner::moveSends() {
+  bool moved = false;
+  for (const auto& opened : sends_) {
+    if (opened.port->flushed()) continue;
+    const auto progressed = opened.port->progress();
+    if (!progressed) return progressed.error();
+    moved |= *progressed;
+  }
+  return moved;
+}
+
+Result<StepRunner::State> StepRunner::progress() {
+  auto moved = moveSends();
+  if (!moved) return moved.error();
+  for (int i = 0; i < stepsPerTurn && !allDone_; ++i) {
+    if (nextStep_ == program_.steps.size()) {
+      nextStep_ = 0;
+      allDone_ = !rounds_.next(program_);
+      if (allDone_) break;
+    }
+    const auto ran = runStep(program_.steps[nextStep_]);
+    if (!ran) return ran.error();
+    if (!*ran) break;
+    ++nextStep_;
+    moved = true;
+  }
+  if (allDone_) {
+    bool flushed = true;
+    for (const auto& opened : sends_) flushed &= opened.port->flushed();
+    if (flushed) {
+      if (watch_) watch_->flushed();
+      return State::finished;
+    }
+  }
+  return *moved ? State::advanced : State::stuck;
+}
+
+Result<bool> StepRunner::runStep(const Step& step) {
+  const std::size_t bytes = step.count * operands_.elementBytes;
+  stuckOn_ = nullptr;
+  stuckOnCredit_ = nullptr;
+
+  const std::byte* received = nullptr;
+  transport::ReceivePort* receiving = nullptr;
+  if (step.receiveFrom >= 0) {
+    const auto port = receivePort(step.receiveFrom);
+    if (!port) return port.error();
+    receiving = *port;
+    const auto ready = receiving->ready();
+    if (!ready) return ready.error();
+    if (!*ready) {
+      stuckOn_ = receiving;
+      if (watch_) watch_->stuckReceiving(step.receiveFrom);
+      return false;
+    }
+    if (receiving->chunk().size() != bytes)
+      return log::decided(Error::invalidUsage(
+          "rank {} sent {} bytes where {} were expected: the ranks' calls differ in count, type, root or order",
+          step.receiveFrom, receiving->chunk().size(), bytes));
+    received = receiving->chunk().data();
+  }
+
+  std::byte* outgoing = nullptr;
+  transport::SendPort* sending = nullptr;
+  if (step.sendTo >= 0) {
+    const auto port = sendPort(step.sendTo);
+    if (!port) return port.error();
+    sending = *port;
+    const auto slot = sending->acquire();
+    if (!slot) return slot.error();
+    if (slot->empty()) {
+      stuckOnCredit_ = sending;
+      if (watch_) watch_->stuckSending(step.sendTo, !sending->flushed());
+      return false;
+    }
+    if (slot->size() < bytes)
+      return log::decided(Error::internal("a chunk of {} bytes does not fit into {}", bytes, slot->size()));
+    outgoing = slot->data();
+  }
+
+  if (watch_) watch_->stepBegins();
+  compute(step, received, outgoing);
+  if (receiving) receiving->release();
+  if (sending) {
+    sending->commit(bytes);
+    // At once, so that the bytes travel while the next chunk is computed.
+    const auto progressed = sending->progress();
+    if (!progressed) return progressed.error();
+  }
+  if (watch_) watch_->stepEnds(step.receiveFrom, step.sendTo, bytes);
+  return true;
+}
+
+void StepRunner::compute(const Step& step, const std::byte* received, std::byte* outgoing) const {
+  const std::size_t bytes = step.count * operands_.elementBytes;
+  const std::byte* source = nullptr;
+  if (step.source == Where::input) source = operands_.input + step.sourceOffset * operands_.elementBytes;
+  if (step.source == Where::output) source = operands_.output + step.sourceOffset * operands_.elementBytes;
+  std::byte* destination =
+      step.destination == Where::output ? operands_.output + step.destinationOffset * operands_.elementBytes : nullptr;
+  std::byte* target = destination ? destination : outgoing;
+  if (!target) return;
+  if (received && source)
+    operands_.combine(target, received, source, step.count);
+  else
+    copy(target, received ? received : source, bytes);
+  if (step.last && operands_.divide && operands_.members > 1) operands_.divide(target, step.count, operands_.members);
+  if (outgoing && target != outgoing) std::memcpy(outgoing, target, bytes);
+}
+
+void StepRunner::appendWaitSources(std::vector<transport::WaitSource>& sources) const {
+  if (stuckOn_) sources.push_back(stuckOn_->waitSource());
+  if (stuckOnCredit_) sources.push_back(stuckOnCredit_->waitSource());
+  for (const auto& opened : sends_)
+    if (opened.port != stuckOnCredit_ && !opened.port->flushed()) sources.push_back(opened.port->waitSource());
+}
+
+}  // namespace falcon::collectives

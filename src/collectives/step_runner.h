@@ -1,0 +1,71 @@
+// Runs one rank's steps on one channel over ports, without ever blocking.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "collectives/algorithm.h"
+#include "collectives/reduce_kernels.h"
+#include "collectives/transfer_watch.h"
+#include "transport/ports.h"
+
+namespace falcon::collectives {
+
+/// What the steps work on.
+struct Operands {
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  std::size_t elementBytes = 1;
+  CombineKernel combine = nullptr;  ///< null where nothing is reduced
+  DivideKernel divide = nullptr;    ///< avg only
+  int members = 1;                  ///< what avg divides by
+};
+
+/// Used by one thread at a time. The ports it uses are its own until it has finished.
+class StepRunner {
+ public:
+  enum class State { stuck, advanced, finished };
+
+  StepRunner(transport::Ports& ports, RoundSource rounds, const Operands& operands)
+      : ports_(&ports), rounds_(std::move(rounds)), operands_(operands) {}
+
+  /// Only before the first progress().
+  void watch(TransferWatch watch) { watch_ = std::make_unique<TransferWatch>(std::move(watch)); }
+
+  /// Does what can be done now, but only so much that others get their turn. `finished` once all bytes have left this
+  /// process.
+  Result<State> progress();
+  /// After `stuck`: what would change it.
+  void appendWaitSources(std::vector<transport::WaitSource>& sources) const;
+
+  /// Null where nothing was measured.
+  const TransferWatch* transfers() const { return watch_.get(); }
+
+ private:
+  template <class Port>
+  struct Opened {
+    Rank peer;
+    Port* port;
+  };
+
+  Result<transport::SendPort*> sendPort(Rank peer);
+  Result<transport::ReceivePort*> receivePort(Rank peer);
+  Result<bool> moveSends();
+  Result<bool> runStep(const Step& step);
+  void compute(const Step& step, const std::byte* received, std::byte* outgoing) const;
+
+  transport::Ports* ports_;
+  RoundSource rounds_;
+  Operands operands_;
+  Program program_;
+  std::size_t nextStep_ = 0;
+  bool allDone_ = false;  // but perhaps not flushed
+  std::vector<Opened<transport::SendPort>> sends_;
+  std::vector<Opened<transport::ReceivePort>> receives_;
+  transport::ReceivePort* stuckOn_ = nullptr;
+  transport::SendPort* stuckOnCredit_ = nullptr;
+  std::unique_ptr<TransferWatch> watch_;
+};
+
+}  // namespace falcon::collectives

@@ -1,0 +1,64 @@
+#include "collectives/transfer_watch.h"
+
+namespace falcon::collectives {
+
+TransferTiming& TransferWatch::of(Rank peer, bool sending) {
+  for (TransferTiming& transfer : transfers_)
+    if (transfer.peer == peer && transfer.sending == sending) return transfer;
+  TransferTiming transfer = origin_;
+  transfer.peer = peer;
+  transfer.sending = sending;
+  transfer.start = clock_.now();
+  return transfers_.emplace_back(transfer);
+}
+
+void TransferWatch::stuck(Rank peer, bool sending, bool inFlight) {
+  const Nanoseconds now = clock_.now();
+  if (stuckPeer_ >= 0) {
+    // The same wait, looked at again: settle what has passed, it may have turned from moving to waiting meanwhile.
+    TransferTiming& before = of(stuckPeer_, stuckSending_);
+    (stuckInFlight_ ? before.moving : before.waiting) += now - stuckSince_;
+  }
+  of(peer, sending);
+  stuckPeer_ = peer;
+  stuckSending_ = sending;
+  stuckInFlight_ = inFlight;
+  stuckSince_ = now;
+}
+
+void TransferWatch::stepBegins() {
+  stepBegan_ = clock_.now();
+  if (stuckPeer_ < 0) return;
+  TransferTiming& transfer = of(stuckPeer_, stuckSending_);
+  (stuckInFlight_ ? transfer.moving : transfer.waiting) += stepBegan_ - stuckSince_;
+  stuckPeer_ = -1;
+}
+
+void TransferWatch::stepEnds(Rank receivedFrom, Rank sentTo, std::size_t bytes) {
+  const Nanoseconds now = clock_.now();
+  const auto note = [&](Rank peer, bool sending) {
+    if (peer < 0) return;
+    TransferTiming& transfer = of(peer, sending);
+    if (transfer.bytes == 0 && transfer.start > stepBegan_) transfer.start = stepBegan_;
+    transfer.bytes += bytes;
+    transfer.moving += now - stepBegan_;
+    transfer.stop = now;
+  };
+  note(receivedFrom, false);
+  note(sentTo, true);
+}
+
+void TransferWatch::flushed() {
+  const Nanoseconds now = clock_.now();
+  for (TransferTiming& transfer : transfers_) {
+    if (!transfer.sending) continue;
+    transfer.moving += now - transfer.stop;
+    transfer.stop = now;
+  }
+}
+
+void TransferWatch::tell(TransferRecorder& recorder) const {
+  for (const TransferTiming& transfer : transfers_) recorder.record(transfer);
+}
+
+}  // namespace falcon::collectives

@@ -1,0 +1,46 @@
+// Measures one task's transfers while profiling is on: for each connection, how long it moved bytes and how long it
+// waited.
+#pragma once
+
+#include <vector>
+
+#include "base/clock.h"
+#include "base/recorders.h"
+#include "transport/port.h"
+
+namespace falcon::collectives {
+
+/// Used by one thread. A sender that has no free slot because its bytes are still on their way counts as moving; one
+/// whose receiver does not take them counts as waiting. A receiver with nothing there waits: whether the bytes are late
+/// or slow only the sender knows.
+class TransferWatch {
+ public:
+  /// `origin`: communicator, sequence and channel of the records.
+  TransferWatch(const Clock& clock, const TransferTiming& origin) : clock_(clock), origin_(origin) {}
+
+  void stuckReceiving(Rank peer) { stuck(peer, false, false); }
+  void stuckSending(Rank peer, bool inFlight) { stuck(peer, true, inFlight); }
+  /// A step begins: what it waited for is there.
+  void stepBegins();
+  /// The step moved these bytes; a negative rank: not in this direction.
+  void stepEnds(Rank receivedFrom, Rank sentTo, std::size_t bytes);
+  /// The last bytes to all peers have left.
+  void flushed();
+
+  void tell(TransferRecorder& recorder) const;
+
+ private:
+  TransferTiming& of(Rank peer, bool sending);
+  void stuck(Rank peer, bool sending, bool inFlight);
+
+  const Clock& clock_;
+  TransferTiming origin_;
+  std::vector<TransferTiming> transfers_;
+  Nanoseconds stepBegan_{0};
+  Nanoseconds stuckSince_{0};
+  Rank stuckPeer_ = -1;
+  bool stuckSending_ = false;
+  bool stuckInFlight_ = false;
+};
+
+}  // namespace falcon::collectives
