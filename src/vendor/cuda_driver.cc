@@ -1,0 +1,98 @@
+#include "vendor/cuda_driver.h"
+
+#include <dlfcn.h>
+
+#include <cstdint>
+
+namespace falcon::vendor {
+namespace {
+
+// The driver's C interface, as far as it is used here.
+using Result = int;
+using Device = int;
+constexpr Result success = 0;
+constexpr int attributeMemoryType = 2;
+constexpr int attributeIsManaged = 8;
+constexpr unsigned memoryTypeDevice = 2;
+
+struct DriverFunctions {
+  Result (*init)(unsigned flags) = nullptr;
+  Result (*deviceCount)(int* count) = nullptr;
+  Result (*deviceGet)(Device* device, int ordinal) = nullptr;
+  Result (*pointerAttribute)(void* value, int attribute, std::uintptr_t pointer) = nullptr;
+  Result (*contextGetCurrent)(void** context) = nullptr;
+  Result (*contextSetCurrent)(void* context) = nullptr;
+  Result (*primaryContextRetain)(void** context, Device device) = nullptr;
+};
+
+class LoadedDriver final : public CudaDriver {
+ public:
+  explicit LoadedDriver(const DriverFunctions& functions) : functions_(functions) {}
+
+  int deviceCount() const override {
+    int count = 0;
+    return functions_.deviceCount(&count) == success ? count : 0;
+  }
+
+  MemoryKind memoryOf(const void* pointer) const override {
+    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    unsigned managed = 0;
+    if (functions_.pointerAttribute(&managed, attributeIsManaged, address) == success && managed)
+      return MemoryKind::managed;
+    unsigned type = 0;
+    if (functions_.pointerAttribute(&type, attributeMemoryType, address) != success || type == 0)
+      return MemoryKind::pageable;
+    return type == memoryTypeDevice ? MemoryKind::device : MemoryKind::pinned;
+  }
+
+  void* currentContext() const override {
+    void* context = nullptr;
+    return functions_.contextGetCurrent(&context) == success ? context : nullptr;
+  }
+  void makeCurrent(void* context) const override { functions_.contextSetCurrent(context); }
+
+  bool useDevice(int device) const override {
+    Device handle = 0;
+    void* context = nullptr;
+    return functions_.deviceGet(&handle, device) == success &&
+           functions_.primaryContextRetain(&context, handle) == success &&
+           functions_.contextSetCurrent(context) == success;
+  }
+
+ private:
+  DriverFunctions functions_;
+};
+
+template <class Function>
+bool find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  return function != nullptr;
+}
+
+std::shared_ptr<const CudaDriver> open(int mode) {
+  // Never closed: the driver keeps threads and contexts.
+  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | mode);
+  if (!library) return nullptr;
+  DriverFunctions table;
+  if (!find(library, "cuInit", table.init) || !find(library, "cuDeviceGetCount", table.deviceCount) ||
+      !find(library, "cuDeviceGet", table.deviceGet) ||
+      !find(library, "cuPointerGetAttribute", table.pointerAttribute) ||
+      !find(library, "cuCtxGetCurrent", table.contextGetCurrent) ||
+      !find(library, "cuCtxSetCurrent", table.contextSetCurrent) ||
+      !find(library, "cuDevicePrimaryCtxRetain", table.primaryContextRetain))
+    return nullptr;
+  if (table.init(0) != success) return nullptr;
+  return std::make_shared<LoadedDriver>(table);
+}
+
+}  // namespace
+
+std::shared_ptr<const CudaDriver> loadCudaDriver() {
+  return open(0);
+}
+
+std::shared_ptr<const CudaDriver> cudaDriverIfLoaded() {
+  return open(RTLD_NOLOAD);
+}
+
+}  // namespace falcon::vendor

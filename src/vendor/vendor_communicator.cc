@@ -1,0 +1,175 @@
+#include "vendor/vendor_communicator.h"
+
+#include <cstring>
+
+#include "base/log.h"
+
+namespace falcon::vendor {
+
+ncclConfig_t VendorConfig::forVendor() const {
+  ncclConfig_t config = values;
+  config.blocking = 1;
+  if (config.netName) config.netName = networkName.c_str();
+  if (config.commName) config.commName = name.c_str();
+  return config;
+}
+
+Result<std::unique_ptr<VendorCommunicator>> VendorCommunicator::create(
+    std::shared_ptr<const VendorLibrary> library, std::shared_ptr<const CudaDriver> driver,
+    std::unique_ptr<collectives::HostCommunicator> host, const VendorConfig& config, Nanoseconds limit) {
+  // The vendor's rendezvous has an id of its own; it travels over ours.
+  ncclUniqueId id{};
+  std::string mine;
+  if (host->rank() == 0) {
+    const Status made = library->status(library->functions.getUniqueId(&id), "ncclGetUniqueId", nullptr);
+    // The others wait for an answer: an empty one tells them.
+    if (made)
+      mine.assign(id.internal, sizeof id.internal);
+    else
+      log::decided(made.error());
+  }
+  const auto ids = host->network().allGather(mine, limit);
+  if (!ids) return ids.error();
+  if ((*ids)[0].size() != sizeof id.internal)
+    return log::decided(Error::system("rank 0 could not start the rendezvous of the vendor's NCCL; its log says why"));
+  std::memcpy(id.internal, (*ids)[0].data(), sizeof id.internal);
+
+  ncclConfig_t values = config.forVendor();
+  ncclComm_t communicator = nullptr;
+  const auto& functions = library->functions;
+  const Status joined =
+      library->status(functions.commInitRankConfig(&communicator, host->size(), id, host->rank(), &values),
+                      "ncclCommInitRankConfig", nullptr);
+  if (!joined) return log::decided(joined.error());
+  return std::unique_ptr<VendorCommunicator>(
+      new VendorCommunicator(std::move(library), std::move(driver), std::move(host), config, communicator));
+}
+
+VendorCommunicator::VendorCommunicator(std::shared_ptr<const VendorLibrary> library,
+                                       std::shared_ptr<const CudaDriver> driver,
+                                       std::unique_ptr<collectives::HostCommunicator> host, VendorConfig config,
+                                       ncclComm_t communicator)
+    : library_(std::move(library)),
+      driver_(std::move(driver)),
+      host_(std::move(host)),
+      config_(std::move(config)),
+      communicator_(communicator) {
+  if (library_->functions.commCuDevice(communicator, &device_) != ncclSuccess) device_ = 0;
+}
+
+VendorCommunicator::~VendorCommunicator() {
+  if (ncclComm_t communicator = communicator_.exchange(nullptr)) library_->functions.commDestroy(communicator);
+}
+
+Result<std::unique_ptr<Engine>> VendorCommunicator::split(int color, int key) {
+  const ncclComm_t parent = communicator_.load();
+  if (!parent) return log::decided(Error::invalidUsage("ncclCommSplit: the communicator was aborted"));
+  auto beside = host_->split(color, key);
+  if (!beside) return beside.error();
+  ncclConfig_t values = config_.forVendor();
+  ncclComm_t child = nullptr;
+  const Status done =
+      library_->status(library_->functions.commSplit(parent, color, key, &child, &values), "ncclCommSplit", parent);
+  if (!done) return log::decided(done.error());
+  if (!*beside) return std::unique_ptr<Engine>();
+  std::unique_ptr<collectives::HostCommunicator> host(static_cast<collectives::HostCommunicator*>(beside->release()));
+  return std::unique_ptr<Engine>(new VendorCommunicator(library_, driver_, std::move(host), config_, child));
+}
+
+Status VendorCommunicator::finalize() {
+  if (const ncclComm_t communicator = communicator_.load()) {
+    const Status done =
+        library_->status(library_->functions.commFinalize(communicator), "ncclCommFinalize", communicator);
+    if (!done) return log::decided(done.error());
+  }
+  return host_->finalize();
+}
+
+void VendorCommunicator::abort() {
+  if (const ncclComm_t communicator = communicator_.exchange(nullptr)) library_->functions.commAbort(communicator);
+  host_->abort();
+}
+
+Status VendorCommunicator::asyncError() const {
+  const ncclComm_t communicator = communicator_.load();
+  if (!communicator) return Error::remote("the communicator was aborted");
+  ncclResult_t state = ncclSuccess;
+  const Status asked = library_->status(library_->functions.commGetAsyncError(communicator, &state),
+                                        "ncclCommGetAsyncError", communicator);
+  if (!asked) return asked;
+  if (state != ncclSuccess) return library_->error(state, "the background work", communicator);
+  return host_->asyncError();
+}
+
+bool VendorCommunicator::isForHost(const Call& call, const void* stream) const {
+  if (!driver_ || stream || call.count == 0) return false;
+  // All members must decide alike: the receive buffer is there on more ranks than the send buffer (Broadcast), except
+  // where only the root receives.
+  const void* buffer = call.receive ? call.receive : call.send;
+  if (call.operation == Operation::reduce || call.operation == Operation::gather)
+    buffer = call.send ? call.send : call.receive;
+  return buffer && driver_->memoryOf(buffer) == MemoryKind::pageable;
+}
+
+Status VendorCommunicator::submit(const Call& call, cudaStream_t stream) {
+  const ncclComm_t comm = communicator_.load();
+  if (!comm) return log::decided(Error::invalidUsage("nccl{}: the communicator was aborted", nameOf(call.operation)));
+  const auto& f = library_->functions;
+  const auto type = static_cast<ncclDataType_t>(call.type);
+  const auto op = static_cast<ncclRedOp_t>(call.reduction);
+  ncclResult_t result = ncclInternalError;
+  switch (call.operation) {
+    case Operation::allReduce:
+      result = f.allReduce(call.send, call.receive, call.count, type, op, comm, stream);
+      break;
+    case Operation::broadcast:
+      result = f.broadcast(call.send, call.receive, call.count, type, call.peer, comm, stream);
+      break;
+    case Operation::reduce:
+      result = f.reduce(call.send, call.receive, call.count, type, op, call.peer, comm, stream);
+      break;
+    case Operation::allGather:
+      result = f.allGather(call.send, call.receive, call.count, type, comm, stream);
+      break;
+    case Operation::reduceScatter:
+      result = f.reduceScatter(call.send, call.receive, call.count, type, op, comm, stream);
+      break;
+    case Operation::send:
+      result = f.send(call.send, call.count, type, call.peer, comm, stream);
+      break;
+    case Operation::receive:
+      result = f.receive(call.receive, call.count, type, call.peer, comm, stream);
+      break;
+    case Operation::allToAll:
+    case Operation::gather:
+    case Operation::scatter:
+      return log::decided(Error::invalidUsage(
+          "nccl{} is not forwarded to the vendor's NCCL by this version of NCCL Falcon", nameOf(call.operation)));
+  }
+  if (result != ncclSuccess)
+    return log::decided(library_->error(result, fmt::format("nccl{}", nameOf(call.operation)).c_str(), comm));
+  if (!isPointToPoint(call.operation)) ++collectives_;
+  return {};
+}
+
+Status runVendorGroup(std::span<const Submission> submissions) {
+  const auto submit = [](const Submission& one) {
+    return static_cast<VendorCommunicator*>(one.engine)->submit(one.call, static_cast<cudaStream_t>(one.stream));
+  };
+  if (submissions.empty()) return {};
+  if (submissions.size() == 1) return submit(submissions[0]);
+
+  const VendorLibrary& library = *static_cast<VendorCommunicator*>(submissions[0].engine)->library_;
+  Status first = library.status(library.functions.groupStart(), "ncclGroupStart", nullptr);
+  if (!first) return log::decided(first.error());
+  for (const Submission& one : submissions) {
+    first = submit(one);
+    if (!first) break;
+  }
+  const Status ended = library.status(library.functions.groupEnd(), "ncclGroupEnd", nullptr);
+  if (!first) return first;
+  if (!ended) return log::decided(ended.error());
+  return {};
+}
+
+}  // namespace falcon::vendor

@@ -1,0 +1,70 @@
+// A communicator of the GPU engine: the vendor's communicator, and a host one beside it for host pointers.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "base/engine.h"
+#include "collectives/host_communicator.h"
+#include "vendor/cuda_driver.h"
+#include "vendor/vendor_library.h"
+
+namespace falcon::vendor {
+
+/// A communicator's configuration with the texts it points to. Always blocking for the vendor: who wants a nonblocking
+/// communicator gets its set-up in the background by the C ABI, for both engines alike.
+struct VendorConfig {
+  ncclConfig_t values = NCCL_CONFIG_INITIALIZER;
+  std::string networkName;  ///< of netName, where that is set
+  std::string name;         ///< of commName, where that is set
+  /// The values with their texts pointing into this object.
+  ncclConfig_t forVendor() const;
+};
+
+class VendorCommunicator final : public Engine {
+ public:
+  /// Blocking; collective over the host communicator's members. `driver` may be null: then all pointers are the
+  /// vendor's.
+  static Result<std::unique_ptr<VendorCommunicator>> create(std::shared_ptr<const VendorLibrary> library,
+                                                            std::shared_ptr<const CudaDriver> driver,
+                                                            std::unique_ptr<collectives::HostCommunicator> host,
+                                                            const VendorConfig& config, Nanoseconds limit);
+  ~VendorCommunicator() override;
+
+  EngineKind kind() const override { return EngineKind::vendor; }
+  CommunicatorId id() const override { return host_->id(); }
+  Rank rank() const override { return host_->rank(); }
+  int size() const override { return host_->size(); }
+  int device() const override { return device_; }
+
+  Result<std::unique_ptr<Engine>> split(int color, int key) override;
+  Status finalize() override;
+  void abort() override;
+  Status asyncError() const override;
+  std::uint64_t nextCollective() const override { return collectives_ + host_->nextCollective(); }
+
+  collectives::HostCommunicator& host() { return *host_; }
+  /// Ordinary host memory with stream NULL is the host engine's; everything else the vendor's.
+  bool isForHost(const Call& call, const void* stream) const;
+
+ private:
+  friend Status runVendorGroup(std::span<const Submission> submissions);
+
+  VendorCommunicator(std::shared_ptr<const VendorLibrary> library, std::shared_ptr<const CudaDriver> driver,
+                     std::unique_ptr<collectives::HostCommunicator> host, VendorConfig config, ncclComm_t communicator);
+  Status submit(const Call& call, cudaStream_t stream);
+
+  std::shared_ptr<const VendorLibrary> library_;
+  std::shared_ptr<const CudaDriver> driver_;
+  std::unique_ptr<collectives::HostCommunicator> host_;
+  VendorConfig config_;
+  std::atomic<ncclComm_t> communicator_;  // null after abort(): the vendor has freed it
+  int device_ = 0;
+  std::uint64_t collectives_ = 0;
+};
+
+/// Hands calls to the vendor, as one vendor group where there are several; all engines are VendorCommunicators of one
+/// library. Returns when the vendor does: the work goes on on its streams.
+Status runVendorGroup(std::span<const Submission> submissions);
+
+}  // namespace falcon::vendor

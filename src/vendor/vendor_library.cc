@@ -1,0 +1,140 @@
+#include "vendor/vendor_library.h"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+#include "base/log.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define FALCON_DEEPBIND 0  // The sanitizers' run-time refuses RTLD_DEEPBIND.
+#else
+#define FALCON_DEEPBIND RTLD_DEEPBIND
+#endif
+
+namespace falcon::vendor {
+namespace {
+
+constexpr int oldestVersion = 21800;  // the first with CommSplit and the config's current head
+
+struct FileIdentity {
+  dev_t device = 0;
+  ino_t inode = 0;
+  bool operator==(const FileIdentity&) const = default;
+};
+
+bool identify(const char* path, FileIdentity& identity) {
+  struct stat status {};
+  if (stat(path, &status) != 0) return false;
+  identity = {status.st_dev, status.st_ino};
+  return true;
+}
+
+bool isThisLibrary(const std::string& path) {
+  Dl_info self{};
+  FileIdentity own, other;
+  if (dladdr(reinterpret_cast<const void*>(&isThisLibrary), &self) == 0 || !self.dli_fname) return false;
+  return identify(self.dli_fname, own) && identify(path.c_str(), other) && own == other;
+}
+
+void addFolders(std::vector<std::string>& paths, std::string_view list) {
+  while (!list.empty()) {
+    const auto end = std::min(list.find(':'), list.size());
+    if (end > 0 && list[0] == '/') paths.push_back(std::string(list.substr(0, end)) + "/libnccl.so.2");
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+}
+
+// By hand, since dlopen("libnccl.so.2") would find this library: it has that name.
+std::vector<std::string> usualPaths() {
+  std::vector<std::string> paths;
+  for (const char* name : {"CUDA_HOME", "CUDA_PATH"})
+    if (const char* root = std::getenv(name)) addFolders(paths, std::string(root) + "/lib64");
+  addFolders(paths, "/usr/local/cuda/lib64");
+  if (const char* folders = std::getenv("LD_LIBRARY_PATH")) addFolders(paths, folders);
+  addFolders(
+      paths,
+      "/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64:/usr/lib:/usr/local/lib:/usr/local/nccl/lib:"
+      "/opt/nccl/lib");
+  return paths;
+}
+
+template <class Function>
+bool find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  return function != nullptr;
+}
+
+/// The first name that is missing, or null. The p-names, so that a profiler between us and the vendor sees a call once.
+const char* fill(VendorFunctions& table, void* library) {
+#define FALCON_FIND(member, name) \
+  if (!find(library, name, table.member)) return name
+  FALCON_FIND(getVersion, "pncclGetVersion");
+  FALCON_FIND(getErrorString, "pncclGetErrorString");
+  FALCON_FIND(getLastError, "pncclGetLastError");
+  FALCON_FIND(getUniqueId, "pncclGetUniqueId");
+  FALCON_FIND(commInitRankConfig, "pncclCommInitRankConfig");
+  FALCON_FIND(commSplit, "pncclCommSplit");
+  FALCON_FIND(commFinalize, "pncclCommFinalize");
+  FALCON_FIND(commDestroy, "pncclCommDestroy");
+  FALCON_FIND(commAbort, "pncclCommAbort");
+  FALCON_FIND(commGetAsyncError, "pncclCommGetAsyncError");
+  FALCON_FIND(commCuDevice, "pncclCommCuDevice");
+  FALCON_FIND(allReduce, "pncclAllReduce");
+  FALCON_FIND(broadcast, "pncclBroadcast");
+  FALCON_FIND(reduce, "pncclReduce");
+  FALCON_FIND(allGather, "pncclAllGather");
+  FALCON_FIND(reduceScatter, "pncclReduceScatter");
+  FALCON_FIND(send, "pncclSend");
+  FALCON_FIND(receive, "pncclRecv");
+  FALCON_FIND(groupStart, "pncclGroupStart");
+  FALCON_FIND(groupEnd, "pncclGroupEnd");
+#undef FALCON_FIND
+  return nullptr;
+}
+
+Result<std::shared_ptr<const VendorLibrary>> open(const std::string& path) {
+  if (path.empty() || path[0] != '/') return Error::invalidUsage("'{}' is not an absolute path", path);
+  FileIdentity file;
+  if (!identify(path.c_str(), file)) return Error::invalidUsage("{} does not exist", path);
+  if (isThisLibrary(path)) return Error::invalidUsage("{} is NCCL Falcon itself", path);
+  // Deep binding: the vendor's library calls some of its own exports through the PLT and would end up with ours.
+  // Never closed: NCCL keeps threads.
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | FALCON_DEEPBIND);
+  if (!library) return Error::invalidUsage("{} cannot be loaded: {}", path, dlerror());
+  if (dlsym(library, "ncclFalconGetVersion")) return Error::invalidUsage("{} is a copy of NCCL Falcon", path);
+
+  auto loaded = std::make_shared<VendorLibrary>();
+  loaded->path = path;
+  if (const char* missing = fill(loaded->functions, library)) return Error::invalidUsage("{} has no {}", path, missing);
+  if (loaded->functions.getVersion(&loaded->version) != ncclSuccess || loaded->version < oldestVersion)
+    return Error::invalidUsage("{} is version {}; {} or newer is needed", path, loaded->version, oldestVersion);
+  log::info("GPU engine: {} version {}", path, loaded->version);
+  return std::shared_ptr<const VendorLibrary>(std::move(loaded));
+}
+
+}  // namespace
+
+Error VendorLibrary::error(ncclResult_t result, const char* function, ncclComm_t communicator) const {
+  const char* name = functions.getErrorString(result);
+  const char* detail = functions.getLastError(communicator);
+  return Error(static_cast<ErrorCode>(result), fmt::format("{} of {} failed: {}{}{}", function, path, name ? name : "?",
+                                                           detail && *detail ? ": " : "", detail ? detail : ""));
+}
+
+Result<std::shared_ptr<const VendorLibrary>> loadVendorLibrary(const std::string& path) {
+  if (!path.empty()) return open(path);
+  std::string tried;
+  for (const std::string& candidate : usualPaths()) {
+    auto library = open(candidate);
+    if (library) return library;
+    tried += (tried.empty() ? "" : "; ") + library.error().message();
+  }
+  return Error::invalidUsage("no vendor libnccl.so.2 was found (set NCCL_FALCON_VENDOR_LIBRARY to its path): {}",
+                             tried);
+}
+
+}  // namespace falcon::vendor

@@ -1,0 +1,56 @@
+// The vendor's NCCL as a table of functions, so that tests hand in tables of their own.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "nccl.h"
+
+namespace falcon::vendor {
+
+/// What the GPU engine calls. All are there: a library that lacks one is refused.
+struct VendorFunctions {
+  decltype(&::ncclGetVersion) getVersion = nullptr;
+  decltype(&::ncclGetErrorString) getErrorString = nullptr;
+  decltype(&::ncclGetLastError) getLastError = nullptr;
+  decltype(&::ncclGetUniqueId) getUniqueId = nullptr;
+  decltype(&::ncclCommInitRankConfig) commInitRankConfig = nullptr;
+  decltype(&::ncclCommSplit) commSplit = nullptr;
+  decltype(&::ncclCommFinalize) commFinalize = nullptr;
+  decltype(&::ncclCommDestroy) commDestroy = nullptr;
+  decltype(&::ncclCommAbort) commAbort = nullptr;
+  decltype(&::ncclCommGetAsyncError) commGetAsyncError = nullptr;
+  decltype(&::ncclCommCuDevice) commCuDevice = nullptr;
+  decltype(&::ncclAllReduce) allReduce = nullptr;
+  decltype(&::ncclBroadcast) broadcast = nullptr;
+  decltype(&::ncclReduce) reduce = nullptr;
+  decltype(&::ncclAllGather) allGather = nullptr;
+  decltype(&::ncclReduceScatter) reduceScatter = nullptr;
+  decltype(&::ncclSend) send = nullptr;
+  decltype(&::ncclRecv) receive = nullptr;
+  decltype(&::ncclGroupStart) groupStart = nullptr;
+  decltype(&::ncclGroupEnd) groupEnd = nullptr;
+};
+
+/// The vendor's library in this process. Shared by all communicators, used from any thread.
+struct VendorLibrary {
+  VendorFunctions functions;
+  std::string path;
+  int version = 0;
+
+  /// The error for a failed call, in the vendor's words. `communicator` may be null.
+  Error error(ncclResult_t result, const char* function, ncclComm_t communicator) const;
+  /// The same as a status; success stays success.
+  Status status(ncclResult_t result, const char* function, ncclComm_t communicator) const {
+    if (result == ncclSuccess) [[likely]]
+      return {};
+    return error(result, function, communicator);
+  }
+};
+
+/// Loads `path`; with an empty one looks beside the CUDA toolkit and in the loader's folders. Never loads this library
+/// itself, nor a copy of it. Once loaded it stays: NCCL starts threads. Errors list what was tried, and are not logged.
+Result<std::shared_ptr<const VendorLibrary>> loadVendorLibrary(const std::string& path);
+
+}  // namespace falcon::vendor
