@@ -1,0 +1,51 @@
+// Which links are tested, and which of them at the same time. Pure.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "validate/link_measurement.h"
+
+namespace falcon::validate {
+
+/// A communicator under suspicion.
+struct TestedGroup {
+  CommunicatorId id = 0;
+  std::vector<Rank> jobRanks;  ///< by rank of the communicator
+  std::vector<Rank> ring;      ///< ranks of the communicator in ring order; empty: 0, 1, 2 ...
+};
+
+/// Where a rank sits. Unknown parts stay empty and then count as the rank's own.
+struct RankPlace {
+  std::string node;     ///< ranks with equal node share memory
+  std::string address;  ///< of its data sockets, without the port: links over one address disturb each other
+  std::string host;     ///< the machine, whose cores its ranks share
+};
+
+struct LinkPlanOptions {
+  /// Ends of links that run at the same time on one host: its cores. More pairs than the cores carry measure the
+  /// scheduler.
+  int endsPerHost = 2;
+  /// The links of both binary trees too.
+  bool trees = false;
+};
+
+/// Tests every link of every group once, both directions, as few at a time as the resources allow. In a wave no rank
+/// and no address appears twice, and all links use the same medium. A pair of ranks that is a link of several groups is
+/// tested in the first of them. Groups of fewer than two ranks, and those whose ring is no permutation, have no links.
+///
+/// @param places    by job rank
+/// @param firstRun  number of the first wave; the others follow
+std::vector<Wave> planLinkTests(std::span<const TestedGroup> groups, const std::map<Rank, RankPlace>& places,
+                                const LinkPlanOptions& options, std::uint64_t firstRun);
+
+/// The same for links that were chosen already: those to confirm, or one to probe.
+std::vector<Wave> planWaves(std::span<const WaveLink> links, const std::map<Rank, RankPlace>& places,
+                            const LinkPlanOptions& options, transport::Lane lane, std::uint64_t firstRun);
+
+/// All links of a group, both directions, in the order of the papers' passes.
+std::vector<WaveLink> linksOf(const TestedGroup& group, bool trees);
+
+}  // namespace falcon::validate

@@ -1,0 +1,70 @@
+// The two ends of one link's test as state machines. The receiving end leads: it asks for rounds of bytes and times
+// them.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "validate/link_measurement.h"
+#include "validate/processor_stat.h"
+
+namespace falcon::validate {
+
+/// How much is sent, and how long anybody waits.
+struct LinkTestSettings {
+  transport::Lane lane = transport::Lane::test;
+  /// Sent first and not counted: opens TCP's window and uses up a traffic shaper's burst.
+  std::uint64_t warmUpBytes = 128 << 10;
+  /// The first round that counts: more than ten times a shaper's burst (32 KiB and less are usual).
+  std::uint64_t firstBytes = 512 << 10;
+  /// Rounds grow fourfold until one takes `longEnough`, or this many bytes.
+  std::uint64_t mostBytes = 16 << 20;
+  Nanoseconds longEnough = 10ms;
+  /// The last size is repeated, at least so often and so long, and the best round counts: a busy machine only ever
+  /// makes a round slower, by whole time slices (4-15 ms). Rounds above `steady` average that out and are not repeated.
+  int repeats = 3;
+  Nanoseconds repeatFor = 30ms;
+  Nanoseconds steady = 100ms;
+  /// From the first answer on. What has arrived then decides.
+  Nanoseconds limit = 1500ms;
+  /// For the first answer; covers that both ends are not told at the same moment.
+  Nanoseconds answerLimit = 2s;
+  /// How long the calling thread has been ready without running, so far.
+  Nanoseconds (*runQueueWait)() = &threadRunQueueWait;
+};
+/// In a trap: as above.
+LinkTestSettings testSettings();
+/// Beside the running job: one round of 512 KiB.
+LinkTestSettings probeSettings();
+inline LinkTestSettings settingsOf(transport::Lane lane) {
+  return lane == transport::Lane::probe ? probeSettings() : testSettings();
+}
+
+/// One end. Used by one thread; never blocks.
+class LinkTestEnd {
+ public:
+  virtual ~LinkTestEnd() = default;
+  /// Does what can be done now; true if anything was. Problems end the test and show in the measurement.
+  virtual bool progress() = 0;
+  virtual bool finished() const = 0;
+  /// Ends the test now: what has arrived decides.
+  virtual void giveUp(LinkStatus reason) = 0;
+  /// Appends what the end waits for.
+  virtual void addWaitSources(std::vector<transport::WaitSource>& sources) const = 0;
+  /// The receiving end's result, once finished; nothing at the sending end.
+  virtual std::optional<LinkMeasurement> measurement() const = 0;
+};
+
+/// Data travel on channel 0 of the lane from `link.from` to `link.to`, questions on channel 1 the other way. `ports`
+/// are the ports of rank `link.from` (sender) or `link.to` (receiver) of the communicator; they and the clock outlive
+/// the end. Both ends may be driven by one thread. `run`: see Wave.
+Result<std::unique_ptr<LinkTestEnd>> startLinkTestSender(transport::Ports& ports, const WaveLink& link,
+                                                         std::uint64_t run, const LinkTestSettings& settings,
+                                                         const Clock& clock);
+Result<std::unique_ptr<LinkTestEnd>> startLinkTestReceiver(transport::Ports& ports, const WaveLink& link,
+                                                           std::uint64_t run, const LinkTestSettings& settings,
+                                                           const Clock& clock);
+
+}  // namespace falcon::validate

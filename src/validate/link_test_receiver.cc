@@ -1,0 +1,240 @@
+#include <algorithm>
+
+#include "validate/link_messages.h"
+#include "validate/link_test.h"
+
+namespace falcon::validate {
+namespace {
+
+constexpr int greetings = 3;  // empty rounds; the quickest is the latency, the first includes the connecting
+// Small pieces at first, so that something has arrived by the limit on the slowest links; whole chunks once it goes
+// fast.
+constexpr std::size_t smallPiece = 16 << 10;
+// Fewer bytes than this say nothing about a rate.
+constexpr std::uint64_t leastBytes = 32 << 10;
+
+class Receiver final : public LinkTestEnd {
+ public:
+  Receiver(transport::ReceivePort& data, transport::SendPort& questions, const WaveLink& link, transport::Medium medium,
+           std::uint64_t run, const LinkTestSettings& settings, const Clock& clock)
+      : data_(data),
+        questions_(questions),
+        run_(run),
+        settings_(settings),
+        clock_(clock),
+        started_(clock.now()),
+        scratch_(data.chunkBytes()) {
+    result_.communicator = link.communicator;
+    result_.link = link.link;
+    result_.medium = medium;
+  }
+
+  bool progress() override {
+    if (phase_ == Phase::finished) return false;
+    const auto moved = advance();
+    const auto now = clock_.now();
+    if (!moved) {
+      conclude(LinkStatus::failed);
+      phase_ = Phase::finished;
+      return true;
+    }
+    if (phase_ == Phase::closing) {
+      // The other end learns that it is over; not worth waiting for long.
+      if (questions_.flushed() && !question_)
+        phase_ = Phase::finished;
+      else if (now - closingSince_ > 100ms)
+        phase_ = Phase::finished;
+    } else if (!answered_ ? now - started_ > settings_.answerLimit : now - *answered_ > settings_.limit) {
+      close(LinkStatus::timeout);
+    }
+    return *moved;
+  }
+
+  bool finished() const override { return phase_ == Phase::finished; }
+
+  void giveUp(LinkStatus reason) override {
+    if (phase_ == Phase::finished) return;
+    if (phase_ != Phase::closing) close(reason);
+    (void)advance();
+    phase_ = Phase::finished;
+  }
+
+  std::optional<LinkMeasurement> measurement() const override {
+    if (!finished()) return std::nullopt;
+    return result_;
+  }
+
+  void addWaitSources(std::vector<transport::WaitSource>& sources) const override {
+    sources.push_back(data_.waitSource());
+    if (question_ || !questions_.flushed()) sources.push_back(questions_.waitSource());
+  }
+
+ private:
+  enum class Phase { greeting, warmUp, measuring, closing, finished };
+
+  Result<bool> advance() {
+    if (round_ == 0) ask(0);
+    bool moved = false;
+    auto asked = pushQuestion();
+    if (!asked) return asked.error();
+    moved |= *asked;
+    while (phase_ != Phase::closing) {
+      auto there = data_.ready();
+      if (!there) return there.error();
+      if (!*there) break;
+      take(data_.chunk());
+      data_.release();
+      moved = true;
+      // The next question at once: the time until it leaves counts as the link's.
+      asked = pushQuestion();
+      if (!asked) return asked.error();
+    }
+    return moved;
+  }
+
+  /// The question waits until the port has room for it: there is at most one, the newest.
+  void ask(std::uint64_t bytes) {
+    ++round_;
+    asked_ = clock_.now();
+    waitedWhenAsked_ = settings_.runQueueWait();
+    wanted_ = bytes;
+    arrived_ = 0;
+    const auto piece = bytes <= settings_.firstBytes ? smallPiece : data_.chunkBytes();
+    question_ = Question{.round = round_, .run = run_, .bytes = bytes, .pieceBytes = static_cast<std::uint32_t>(piece)};
+  }
+
+  Result<bool> pushQuestion() {
+    bool moved = false;
+    if (question_) {
+      auto chunk = questions_.acquire();
+      if (!chunk) return chunk.error();
+      if (!chunk->empty()) {
+        writeMessage(*question_, *chunk);
+        questions_.commit(sizeof *question_);
+        question_.reset();
+        asked_ = clock_.now();  // connecting is no part of the latency or the rate
+        moved = true;
+      }
+    }
+    auto pushed = questions_.progress();
+    if (!pushed) return pushed.error();
+    return moved || *pushed;
+  }
+
+  void take(std::span<const std::byte> chunk) {
+    const auto piece = readMessage<Piece>(chunk);
+    if (!piece || piece->run != run_ || piece->round != round_) return;                   // left over
+    std::memcpy(scratch_.data(), chunk.data(), std::min(chunk.size(), scratch_.size()));  // as a real receiver does
+    if (!answered_) answered_ = clock_.now();
+    arrived_ += chunk.size();
+    if (piece->last) endRound(std::chrono::microseconds(piece->waitedMicroseconds));
+  }
+
+  Nanoseconds sinceAsked() const { return std::max<Nanoseconds>(clock_.now() - asked_, 1ns); }
+
+  /// The current round, as far as it got, as the result.
+  void keep(Nanoseconds time, Nanoseconds senderWaited) {
+    result_.bytes = arrived_;
+    result_.seconds = seconds(time);
+    result_.waited =
+        std::clamp(seconds(settings_.runQueueWait() - waitedWhenAsked_ + senderWaited), 0.0, result_.seconds);
+  }
+
+  void endRound(Nanoseconds senderWaited) {
+    const auto time = sinceAsked();
+    switch (phase_) {
+      case Phase::greeting:
+        if (result_.latency < 0 || seconds(time) < result_.latency) result_.latency = seconds(time);
+        if (static_cast<int>(round_) < greetings) return ask(0);
+        phase_ = Phase::warmUp;
+        return ask(settings_.warmUpBytes);
+      case Phase::warmUp:
+        // So slow that the next round may not come to an end: better a rate with some burst in it than none.
+        if (time > settings_.steady) keep(time, senderWaited);
+        phase_ = Phase::measuring;
+        return ask(settings_.firstBytes);
+      case Phase::measuring:
+        return endMeasuredRound(time, senderWaited);
+      default:
+        return;
+    }
+  }
+
+  void endMeasuredRound(Nanoseconds time, Nanoseconds senderWaited) {
+    const bool grown = wanted_ > result_.bytes;
+    const LinkMeasurement before = result_;
+    keep(time, senderWaited);
+    if (!grown && before.seconds < result_.seconds) result_ = before;
+    roundsOfSize_ = grown ? 1 : roundsOfSize_ + 1;
+    timeOfSize_ = grown ? time : timeOfSize_ + time;
+    if (time < settings_.longEnough && wanted_ * 4 <= settings_.mostBytes) return ask(wanted_ * 4);
+    const bool enough = roundsOfSize_ >= settings_.repeats && timeOfSize_ >= settings_.repeatFor;
+    if (time < settings_.steady && !enough) return ask(wanted_);
+    close(LinkStatus::measured);
+  }
+
+  void conclude(LinkStatus reason) {
+    // An unfinished round that ran for long counts more than a finished short one: on a link whose shaper has a deep
+    // burst it is the one that tells.
+    const bool inRound = phase_ == Phase::warmUp || phase_ == Phase::measuring;
+    const bool telling = arrived_ >= leastBytes && (result_.bytes == 0 || sinceAsked() > settings_.steady);
+    if (reason != LinkStatus::measured && inRound && telling) keep(sinceAsked(), 0ns);
+    result_.status = result_.bytes > 0 && reason != LinkStatus::failed ? LinkStatus::measured : reason;
+  }
+
+  void close(LinkStatus reason) {
+    conclude(reason);
+    phase_ = Phase::closing;
+    closingSince_ = clock_.now();
+    question_ = Question{.round = ++round_, .run = run_, .finish = 1};
+  }
+
+  transport::ReceivePort& data_;
+  transport::SendPort& questions_;
+  const std::uint64_t run_;
+  const LinkTestSettings settings_;
+  const Clock& clock_;
+  const Nanoseconds started_;
+  std::vector<std::byte> scratch_;
+  LinkMeasurement result_;
+  Phase phase_ = Phase::greeting;
+  std::optional<Nanoseconds> answered_;
+  Nanoseconds asked_{0};
+  Nanoseconds waitedWhenAsked_{0};
+  Nanoseconds closingSince_{0};
+  std::optional<Question> question_;
+  std::uint32_t round_ = 0;
+  std::uint64_t wanted_ = 0;
+  std::uint64_t arrived_ = 0;
+  int roundsOfSize_ = 0;
+  Nanoseconds timeOfSize_{0};
+};
+
+}  // namespace
+
+LinkTestSettings testSettings() {
+  return {};
+}
+
+LinkTestSettings probeSettings() {
+  LinkTestSettings settings;
+  settings.lane = transport::Lane::probe;
+  settings.warmUpBytes = 64 << 10;
+  settings.mostBytes = settings.firstBytes;
+  settings.repeats = 1;
+  settings.repeatFor = 0ns;
+  return settings;
+}
+
+Result<std::unique_ptr<LinkTestEnd>> startLinkTestReceiver(transport::Ports& ports, const WaveLink& link,
+                                                           std::uint64_t run, const LinkTestSettings& settings,
+                                                           const Clock& clock) {
+  auto data = ports.openReceive({link.from, dataChannel, settings.lane});
+  if (!data) return data.error();
+  auto questions = ports.openSend({link.from, questionChannel, settings.lane});
+  if (!questions) return questions.error();
+  return std::unique_ptr<LinkTestEnd>(
+      std::make_unique<Receiver>(**data, **questions, link, ports.mediumTo(link.from), run, settings, clock));
+}
+
+}  // namespace falcon::validate

@@ -1,0 +1,43 @@
+// Which links are slow. Pure.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "validate/rank_verdict.h"
+#include "validate/verdict.h"
+
+namespace falcon::validate {
+
+struct SlowLink {
+  Link link;
+  double ratio = 1;  ///< how many times longer than its peers (or than before) it takes
+  double confidence = 0;
+  std::string evidence;  ///< "12.0 MB/s against ..."; without the link's name
+};
+
+struct LinkJudgement {
+  std::vector<SlowLink> slow;
+  std::vector<Link> toConfirm;      ///< look slow, need more measurements
+  std::vector<Link> silent;         ///< never answered or broke: nothing is said about their speed
+  std::vector<Link> explainedAway;  ///< look slow, at a slow rank's end
+  double suspicion = 0;             ///< 0 to 1: how near the nearest link came to being named
+  std::string remark;               ///< about links that could not be judged; may be empty
+};
+
+/// Links are compared with the median of their medium, and with their own healthy rate where it is known. On one
+/// machine unshaped links scatter by 2-4 times because the scheduler is measured, and now and then by 16. That only
+/// ever makes a measurement slower, so a link's best one counts, and it is slow only if
+///  - it was measured at least three times while no core was missing; and
+///  - takes at least 2.5 times the median, and more than five times the scatter of a mean of its measurements; and
+///  - a gap of 1.5 separates it from the slowest link that is not named; and
+///  - it takes more than twice its own healthy time, where that is known (links that always were slower are not
+///  accused).
+/// Fewer than three comparable links: only the own healthy rate counts. Links at a slow rank's ends do not count as
+/// peers, are allowed the rank's slowdown, and then must be twice as slow again; that goes for ranks that are only
+/// suspected too. If most links look slow, none is named.
+/// @param slowRanks  named and suspected ones
+LinkJudgement judgeLinks(const std::vector<LinkMeasurement>& measurements, const std::map<Link, double>& knownRates,
+                         const std::vector<SlowRank>& slowRanks);
+
+}  // namespace falcon::validate

@@ -1,0 +1,43 @@
+// What the kernel says about why a thread did not run: its cgroup's quota, and other threads on its core.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace falcon::validate {
+
+/// Counters since some fixed point; what the kernel does not tell stays empty.
+struct ProcessorStat {
+  std::optional<std::uint64_t> throttledPeriods;  ///< quota periods in which the process's cgroup had to stop
+  std::optional<Nanoseconds> throttled;           ///< time it was stopped, summed over its processors
+  std::optional<Nanoseconds> runQueueWait;        ///< time the calling thread was ready but not running
+};
+
+/// Of the calling thread and its process, now.
+ProcessorStat readProcessorStat();
+
+/// Time the calling thread was ready but not running, so far; 0 where the kernel does not tell. About 10 us.
+Nanoseconds threadRunQueueWait();
+
+/// Later minus earlier; empty where either is.
+ProcessorStat operator-(const ProcessorStat& later, const ProcessorStat& earlier);
+
+// The parts, for tests.
+
+/// Where the process's cgroup keeps its CPU counters: cgroup v1's cpu controller first, then v2. Several, best first;
+/// none where the cgroup is outside of what is mounted.
+/// @param cgroup     text of /proc/self/cgroup
+/// @param mountInfo  text of /proc/self/mountinfo
+std::vector<std::string> cpuStatPaths(std::string_view cgroup, std::string_view mountInfo);
+
+/// Reads `nr_throttled` and `throttled_time` (v1, ns) or `throttled_usec` (v2).
+void parseCpuStat(std::string_view text, ProcessorStat& stat);
+
+/// Reads the second number of a schedstat file: nanoseconds in the run queue.
+void parseSchedStat(std::string_view text, ProcessorStat& stat);
+
+}  // namespace falcon::validate

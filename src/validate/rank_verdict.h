@@ -1,0 +1,38 @@
+// Which ranks compute slowly. Pure.
+#pragma once
+
+#include <string>
+
+#include "validate/verdict.h"
+
+namespace falcon::validate {
+
+struct SlowRank {
+  Rank rank = -1;
+  double slowdown = 1;  ///< how many times longer its work takes
+  double confidence = 0;
+  std::string evidence;  ///< "matrix products at ..."; without the rank's name
+};
+
+struct RankJudgement {
+  /// Everybody whose links are to be judged with care.
+  std::vector<SlowRank> namedAndSuspected() const;
+
+  std::vector<SlowRank> slow;
+  std::vector<SlowRank> suspected;  ///< look slow, not clearly enough to be named; their links look slow too
+  double suspicion = 0;             ///< 0 to 1: how near the nearest rank came to being named
+  std::string remark;               ///< about a rank that looked slow but was not named; may be empty
+};
+
+/// A rank is slow if
+///  1. a quota held it back during the test, its peers less, and its own time grew beyond theirs; or
+///  2. its compute test is slow and its own time grew, both beyond its peers and together beyond the scatter; or
+///  3. its compute test alone is slow beyond doubt, where its own time is unknown or grew at least a little; or
+///  4. its own time grew beyond doubt though its processor passes: a cause outside the library and the processor's
+///  speed.
+/// "Beyond its peers" is against the median of all ranks (so a busy machine accuses nobody), by at least the
+/// papers' 1.2. With two ranks the other one stands for the median; one alone is never judged without a baseline.
+/// Source of 1.2: Falcon, arXiv 2410.12588, section 4.3. The factors of the scatter are ours: see rank_verdict.cc.
+RankJudgement judgeRanks(const std::vector<RankFigures>& ranks);
+
+}  // namespace falcon::validate

@@ -1,0 +1,42 @@
+// Who is to blame, from what was measured while the job was held and what profiling saw before. Pure; rules in
+// rank_verdict.h and link_verdict.h.
+#pragma once
+
+#include <limits>
+#include <map>
+#include <vector>
+
+#include "base/event.h"
+#include "validate/link_measurement.h"
+
+namespace falcon::validate {
+
+inline constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+
+/// What is known of one rank; NaN where nothing is. Ranks are the job's.
+struct RankFigures {
+  Rank rank = -1;
+  double score = unknown;           ///< compute test: work per wall time, in any unit that all ranks share
+  double baselineScore = unknown;   ///< the same when the rank was healthy
+  double throttledShare = unknown;  ///< of the compute test's span, in which a quota held the rank back: 0 to 1
+  double ownTimeGrowth = unknown;   ///< time outside the library (per micro-batch), now over healthy: 1 is unchanged
+};
+
+struct VerdictInput {
+  std::vector<RankFigures> ranks;
+  /// All measurements of this validation; a link that was measured several times is there several times.
+  std::vector<LinkMeasurement> links;
+  /// Bytes per second that links gave when they were healthy, as far as known.
+  std::map<Link, double> knownLinkRates;
+};
+
+/// Ranks are judged first and explain links away: a slow rank's links look slow. `certain` only with culprits; without,
+/// the evidence says what kept it from naming one.
+Verdict judge(const VerdictInput& input);
+
+/// Links that look slow but were not measured often enough to be named: measure them again, one at a time (until empty:
+/// five times in all at most), add the measurements to the input and judge anew. Empty when more measuring would not
+/// help.
+std::vector<WaveLink> linksToConfirm(const VerdictInput& input, const std::vector<Wave>& waves);
+
+}  // namespace falcon::validate
