@@ -1,0 +1,196 @@
+#include "rebalance/planner.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "rebalance/micro_batch_split.h"
+#include "topology/ring_avoiding.h"
+#include "topology/ring_order.h"
+
+namespace falcon::rebalance {
+namespace {
+
+/// Moving work for less than this share of the computing time is not worth other shapes and sums.
+constexpr double leastGain = 0.03;
+
+std::string listOf(std::span<const int> values, const char* separator) {
+  std::string text;
+  for (const int value : values) text += (text.empty() ? "" : separator) + std::to_string(value);
+  return text;
+}
+
+std::vector<int> splitNow(const JobFacts& job) {
+  if (!job.microBatchesNow.empty()) return job.microBatchesNow;
+  return equalSplit(job.layout->dataSize, job.microBatches);
+}
+
+Plan advice(std::string reason) {
+  Plan plan;
+  plan.kind = PlanKind::advise;
+  plan.reason = std::move(reason);
+  return plan;
+}
+
+Plan planForRank(const JobFacts& job, Rank slow) {
+  if (!job.layout || job.layout->dataSize < 2 || job.microBatches == 0)
+    return advice(
+        fmt::format("rank {} is slow, and no data-parallel layout is registered to move its work within: "
+                    "replace it at a checkpoint",
+                    slow));
+  if (job.deterministic)
+    return advice(
+        fmt::format("rank {} is slow; NCCL_FALCON_DETERMINISTIC=1 forbids to split the micro-batches anew", slow));
+  if (job.secondsPerMicroBatch.size() != static_cast<std::size_t>(job.layout->dataSize))
+    return advice(fmt::format("rank {} is slow; how long the replicas compute is not known", slow));
+  const auto split = splitMicroBatches(job.secondsPerMicroBatch, job.microBatches);
+  if (!split) return advice(fmt::format("rank {} is slow; {}", slow, split.error().message()));
+
+  const double before = makespan(job.secondsPerMicroBatch, splitNow(job)),
+               after = makespan(job.secondsPerMicroBatch, *split);
+  Plan plan;
+  plan.gain = 1 - after / before;
+  if (plan.gain < leastGain) {
+    plan.reason = fmt::format("rank {} is slow, but no split of {} micro-batches is better than the one in force", slow,
+                              job.microBatches);
+    return plan;
+  }
+  plan.kind = PlanKind::splitMicroBatches;
+  plan.microBatches = *split;
+  plan.reason = fmt::format("micro-batches split {} over the replicas: computing takes {:.2f} s instead of {:.2f} s",
+                            listOf(*split, "+"), after, before);
+  return plan;
+}
+
+/// The slow links between members, as ranks of the communicator.
+std::vector<Link> slowLinksIn(const CommunicatorFacts& communicator, std::span<const Culprit> culprits) {
+  const auto rankOf = [&](Rank jobRank) {
+    const auto at = std::find(communicator.members.begin(), communicator.members.end(), jobRank);
+    return at == communicator.members.end() ? Rank{-1} : static_cast<Rank>(at - communicator.members.begin());
+  };
+  std::vector<Link> slow;
+  for (const Culprit& culprit : culprits) {
+    if (culprit.kind != CulpritKind::link) continue;
+    const Link link{rankOf(culprit.link.from), rankOf(culprit.link.to)};
+    if (link.from < 0 || link.to < 0) continue;
+    slow.push_back(link);
+    if (culprit.bothWays) slow.push_back({link.to, link.from});
+  }
+  return slow;
+}
+
+bool anyOf(std::span<const Link> links, std::span<const Link> slow) {
+  return std::any_of(links.begin(), links.end(),
+                     [&](const Link& link) { return std::find(slow.begin(), slow.end(), link) != slow.end(); });
+}
+
+/// What stands in the way of a re-route: words, and whose traffic stays on the link.
+std::string swapAdvice(const JobFacts& job, std::span<const Culprit> culprits, Plan& plan) {
+  if (!job.layout || job.nodeOfRank.size() != static_cast<std::size_t>(job.layout->size()))
+    return "replace it at a checkpoint";
+  for (const Culprit& culprit : culprits) {
+    if (culprit.kind != CulpritKind::link) continue;
+    const auto node = [&](Rank rank) { return job.nodeOfRank[static_cast<std::size_t>(rank)]; };
+    const Link nodes{node(culprit.link.from), node(culprit.link.to)};
+    plan.swap = swapForLink(*job.layout, job.nodeOfRank, nodes, culprit.bothWays, job.volumes);
+    if (plan.swap)
+      return fmt::format("swap nodes {} and {}: the link then carries {:.0f} % of what it does now", plan.swap->first,
+                         plan.swap->second, 100 * plan.swap->bytesAfter / plan.swap->bytesBefore);
+  }
+  return "no swap of two nodes relieves the link: replace it at a checkpoint";
+}
+
+std::vector<Plan> plansForLinks(const JobFacts& job, std::span<const Culprit> culprits) {
+  Plan reroute, blocked;
+  std::string obstacles;
+  for (const CommunicatorFacts& communicator : job.communicators) {
+    const auto slow = slowLinksIn(communicator, culprits);
+    if (slow.empty()) continue;
+    if (anyOf(communicator.pointToPoint, slow))
+      obstacles +=
+          fmt::format("{}communicator {:x} sends directly over it", obstacles.empty() ? "" : ", ", communicator.id);
+    if (!communicator.ringCollectives || !anyOf(topology::ringLinks(communicator.ring), slow)) continue;
+    const auto around = topology::ringAvoiding(communicator.ring, slow, communicator.nodes);
+    if (!around) {
+      obstacles += fmt::format("{}communicator {:x} has no other ring over its {} ranks", obstacles.empty() ? "" : ", ",
+                               communicator.id, communicator.members.size());
+    } else if (job.deterministic) {
+      obstacles += fmt::format("{}NCCL_FALCON_DETERMINISTIC=1 forbids another ring in communicator {:x}",
+                               obstacles.empty() ? "" : ", ", communicator.id);
+    } else {
+      reroute.rings.push_back({communicator.id, 0, *around, communicator.ring});
+      std::vector<Rank> members;
+      for (const Rank rank : *around) members.push_back(communicator.members[static_cast<std::size_t>(rank)]);
+      reroute.reason += (reroute.reason.empty() ? "ring " : ", ring ") + listOf(members, "-");
+    }
+  }
+  std::string names;
+  for (const Culprit& culprit : culprits)
+    if (culprit.kind == CulpritKind::link) names += (names.empty() ? "" : ", ") + nameOf(culprit);
+
+  std::vector<Plan> plans;
+  if (!reroute.rings.empty()) {
+    reroute.kind = PlanKind::reroute;
+    reroute.reason =
+        fmt::format("around {}: {}; the order of float sums changes, alike on all ranks", names, reroute.reason);
+    plans.push_back(std::move(reroute));
+  }
+  if (!obstacles.empty()) {
+    blocked.kind = PlanKind::advise;
+    const std::string what = swapAdvice(job, culprits, blocked);
+    blocked.reason = fmt::format("{} is slow and cannot be avoided: {}; {}", names, obstacles, what);
+    plans.push_back(std::move(blocked));
+  }
+  if (plans.empty()) {
+    Plan none;
+    none.reason = fmt::format("{} is slow, but no ring or send uses it", names);
+    plans.push_back(std::move(none));
+  }
+  return plans;
+}
+
+}  // namespace
+
+std::vector<Plan> plansFor(const JobFacts& job, std::span<const Culprit> culprits) {
+  std::vector<Plan> plans;
+  const auto isRank = [](const Culprit& culprit) { return culprit.kind == CulpritKind::rank; };
+  const auto isLink = [](const Culprit& culprit) { return culprit.kind == CulpritKind::link; };
+  // One split serves all slow ranks: it comes from the replicas' times.
+  if (const auto slow = std::find_if(culprits.begin(), culprits.end(), isRank); slow != culprits.end())
+    plans.push_back(planForRank(job, slow->rank));
+  if (std::any_of(culprits.begin(), culprits.end(), isLink))
+    for (Plan& plan : plansForLinks(job, culprits)) plans.push_back(std::move(plan));
+  return plans;
+}
+
+std::vector<Plan> undoFor(const JobFacts& job, std::span<const Culprit> culprits) {
+  std::vector<Plan> plans;
+  const bool anyRank = std::any_of(culprits.begin(), culprits.end(),
+                                   [](const Culprit& culprit) { return culprit.kind == CulpritKind::rank; });
+  if (job.layout && !job.microBatchesNow.empty() && !anyRank) {
+    const auto equal = equalSplit(job.layout->dataSize, job.microBatches);
+    if (job.microBatchesNow != equal) {
+      Plan plan;
+      plan.kind = PlanKind::splitMicroBatches;
+      plan.microBatches = equal;
+      plan.reason = fmt::format("no rank is slow any more: micro-batches split {} again", listOf(equal, "+"));
+      plans.push_back(std::move(plan));
+    }
+  }
+  Plan rings;
+  for (const CommunicatorFacts& communicator : job.communicators) {
+    const auto slow = slowLinksIn(communicator, culprits);
+    // Back to the first order or not at all: a shorter detour is not worth holding the job for a moment.
+    const bool detour = communicator.ring != communicator.firstRing;
+    if (!detour || anyOf(topology::ringLinks(communicator.firstRing), slow)) continue;
+    rings.rings.push_back({communicator.id, 0, communicator.firstRing, communicator.ring});
+  }
+  if (!rings.rings.empty()) {
+    rings.kind = PlanKind::reroute;
+    rings.reason =
+        fmt::format("{} ring{} in the first order again", rings.rings.size(), rings.rings.size() == 1 ? "" : "s");
+    plans.push_back(std::move(rings));
+  }
+  return plans;
+}
+
+}  // namespace falcon::rebalance

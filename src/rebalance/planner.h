@@ -1,0 +1,62 @@
+// From a verdict to a plan. Decides only; control carries it out.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/event.h"
+#include "rebalance/topology_swap.h"
+#include "topology/layout.h"
+
+namespace falcon::rebalance {
+
+/// What the planner knows of a communicator.
+struct CommunicatorFacts {
+  CommunicatorId id = 0;
+  std::vector<Rank> members;       ///< job ranks by rank of the communicator
+  std::vector<int> nodes;          ///< by rank of the communicator; empty: every rank is a node of its own
+  std::vector<Rank> ring;          ///< the order in force, ranks of the communicator
+  std::vector<Rank> firstRing;     ///< the order it was made with
+  bool ringCollectives = true;     ///< its collectives go round the ring, and the order can be changed
+  std::vector<Link> pointToPoint;  ///< ranks of the communicator that send to each other
+};
+
+/// What the planner knows of the job.
+struct JobFacts {
+  std::vector<CommunicatorFacts> communicators;
+  std::optional<topology::Layout> layout;    ///< registered by the framework
+  std::vector<int> nodeOfRank;               ///< by job rank
+  TrafficVolumes volumes;                    ///< all 0: unknown
+  int microBatches = 0;                      ///< of an iteration, over all replicas; 0: unknown
+  std::vector<int> microBatchesNow;          ///< the split in force; empty: equal
+  std::vector<double> secondsPerMicroBatch;  ///< of each replica's slowest member; empty: unknown
+  bool deterministic = false;                ///< the order of float sums may not change
+};
+
+enum class PlanKind : std::uint8_t { none, splitMicroBatches, reroute, advise };
+
+struct Plan {
+  PlanKind kind = PlanKind::none;
+  std::vector<int> microBatches;  ///< splitMicroBatches: by replica
+  std::vector<RingPlan> rings;    ///< reroute: fromCollective is not set, the agreement finds it
+  std::optional<NodeSwap> swap;   ///< advise: nodes to swap at the next chance; nothing: checkpoint and restart
+  double gain = 0;                ///< splitMicroBatches: share of the computing time that is saved, 0 to 1
+  std::string reason;             ///< one sentence
+};
+
+/// What would help against all culprits known together. A slow rank gets fewer micro-batches; slow links are left out
+/// of every ring that uses them. What cannot be done (two ranks; a link slow both ways with three; send/recv over the
+/// link; no layout; deterministic sums) turns into advice that names the obstacle.
+///
+/// @param culprits  those not relieved; ranks of the job
+/// @return          one plan per kind of remedy needed, ranks first; a plan of kind none says why nothing is to be done
+std::vector<Plan> plansFor(const JobFacts& job, std::span<const Culprit> culprits);
+
+/// What to take back now that only `culprits` are left: rings and splits that would not be chosen today. Empty when all
+/// that is in force still pays.
+std::vector<Plan> undoFor(const JobFacts& job, std::span<const Culprit> culprits);
+
+}  // namespace falcon::rebalance
