@@ -1,0 +1,394 @@
+#include "control/job.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <mutex>
+#include <thread>
+
+#include "base/job_rank.h"
+#include "base/log.h"
+#include "base/parameters.h"
+#include "bootstrap/bus.h"
+#include "control/communicator_table.h"
+#include "control/controller.h"
+#include "control/member.h"
+#include "control/plan_book.h"
+#include "control/transfer_sums.h"
+#include "control/trap.h"
+#include "report/json_lines.h"
+#include "report/metrics_text.h"
+
+namespace falcon::control {
+namespace {
+
+constexpr std::uint32_t callLogCapacity = 1 << 15;
+constexpr Nanoseconds tickInterval = 100ms;
+constexpr auto keepLogs = std::chrono::hours(24);
+
+std::string hostName() {
+  char name[HOST_NAME_MAX + 1] = "unknown";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+double wallTime() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+ControllerSettings settingsFromParameters() {
+  ControllerSettings settings;
+  settings.validate = parameters::validate.value() == 1;
+  settings.mitigate = static_cast<MitigateMode>(parameters::mitigate.value());
+  settings.trapBudgetPercent = parameters::trapBudget.value();
+  settings.trapTimeout = parameters::trapTimeout.value();
+  settings.onsetThresholdPercent = parameters::onsetThreshold.value();
+  settings.deterministic = parameters::deterministic.value();
+  return settings;
+}
+
+// Old jobs' folders go after a day, so that a crash can be looked at but nothing piles up.
+void removeOldJobs() {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  for (const auto& folder : fs::directory_iterator(instrument::jobsFolder(), ignored)) {
+    const auto age = fs::file_time_type::clock::now() - fs::last_write_time(folder.path(), ignored);
+    if (!ignored && age > keepLogs) fs::remove_all(folder.path(), ignored);
+  }
+}
+
+/// Created with rights for this user only; an error says why not.
+Status makeJobFolder(const std::string& folder) {
+  for (const std::string& path : {instrument::jobsFolder(), folder})
+    if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+      return Error::system("{} cannot be made: {}", path, std::strerror(errno));
+  struct stat facts {};
+  if (lstat(folder.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode) || facts.st_uid != getuid())
+    return Error::system("{} does not belong to this user", folder);
+  return {};
+}
+
+/// What the monitor's thread sends on behalf of the controller.
+class BusOutbox final : public Outbox {
+ public:
+  explicit BusOutbox(bootstrap::Bus& bus) : bus_(bus) {}
+  void to(ProcessId process, const Message& message) override { bus_.to(process, encode(message)); }
+  void toAll(const Message& message) override { bus_.toAll(encode(message)); }
+
+ private:
+  bootstrap::Bus& bus_;
+};
+
+/// Writes events where the parameters say; where that fails, into nothing.
+class EventFile final : public EventSink {
+ public:
+  explicit EventFile(const std::string& path) {
+    auto opened = report::JsonLinesSink::open(path);
+    if (opened)
+      sink_.emplace(std::move(*opened));
+    else
+      log::notice("{}; events are not kept", opened.error().message());
+  }
+  void add(const Event& event) override {
+    log::info("Falcon: {}: {}", nameOf(event.kind), event.text);
+    if (sink_) sink_->add(event);
+  }
+
+ private:
+  std::optional<report::JsonLinesSink> sink_;
+};
+
+class LiveJob final : public Job, private CallRecorder {
+ public:
+  LiveJob(std::shared_ptr<transport::Reactor> reactor, std::string name)
+      : name_(std::move(name)),
+        reactor_(std::move(reactor)),
+        trap_(clock_),
+        benchmark_(validate::makeComputeBenchmark(clock_)) {
+    openLog();
+    bus_ = bootstrap::makeEmbeddedBus(reactor_, jobRankFromEnvironment());
+    monitor_ = std::thread([this] { monitor(); });
+  }
+
+  ~LiveJob() override {
+    stop_.store(true);
+    bus_->wake();
+    monitor_.join();
+  }
+
+  EngineHooks hooks() override { return {&trap_, this, &transfers_}; }
+  std::string contact() const override { return bus_->contact().encode(); }
+
+  void add(KnownCommunicator communicator) override {
+    std::vector<bootstrap::BusContact> contacts;
+    for (const collectives::MemberInfo& member : communicator.members) {
+      auto contact = bootstrap::BusContact::decode(member.extra);
+      if (contact)
+        contacts.push_back(*contact);
+      else
+        log::notice(
+            "a member of a communicator runs without Falcon or with another version: {}; that rank is not watched",
+            contact.error().message());
+    }
+    const CommunicatorFormed formed = describe(communicator);
+    const bool first = communicator.engine->rank() == 0;
+    const transport::Secret secret = communicator.secret;
+    communicators_.add(std::move(communicator));
+    bus_->meet(contacts, secret);
+    if (first) post([this, formed] { member_->formed(formed); });
+  }
+
+  void remove(Engine& engine) override {
+    const bool first = engine.rank() == 0;
+    const auto id = communicators_.remove(engine);
+    if (id && first) post([this, id = *id] { member_->gone(id); });
+  }
+
+  Status registerLayout(Engine&, const Layout& layout) override {
+    plans_.setLayout(layout);
+    const LayoutKnown known{layout.dataParallelSize,  layout.pipelineParallelSize,  layout.tensorParallelSize,
+                            layout.dataParallelIndex, layout.pipelineParallelIndex, layout.tensorParallelIndex,
+                            layout.microBatches};
+    post([this, known] { member_->layoutKnown(known); });
+    return {};
+  }
+
+  Result<IterationPlan> iterationBegin(Engine&, std::uint64_t iteration) override {
+    trap_.noteCall(clock_.now());
+    return plans_.begin(iteration);
+  }
+
+ private:
+  void record(const CallRecord& record) noexcept override {
+    log_->write(record);
+    trap_.noteCall(record.leave);
+  }
+
+  void openLog() {
+    const char* world = std::getenv("WORLD_SIZE");
+    const instrument::CallLogIdentity identity{name_, hostName(), jobRankFromEnvironment(),
+                                               world ? std::atoi(world) : 0};
+    removeOldJobs();
+    folder_ = instrument::jobFolder(name_);
+    const std::string file =
+        fmt::format("{}/rank-{}.calls", folder_, identity.jobRank >= 0 ? identity.jobRank : getpid());
+    const auto made = makeJobFolder(folder_);
+    auto log = made ? instrument::CallLog::create(file, identity, callLogCapacity)
+                    : Result<std::unique_ptr<instrument::CallLog>>(made.error());
+    if (!log) {
+      log::notice("{}; the call log is kept in private memory, `falcon status` will not see this rank",
+                  log.error().message());
+      folder_.clear();
+      log = instrument::CallLog::create("", identity, callLogCapacity);
+    }
+    if (log) log_ = std::move(*log);
+  }
+
+  CommunicatorFormed describe(const KnownCommunicator& communicator) const {
+    CommunicatorFormed formed;
+    formed.id = communicator.engine->id();
+    formed.hostEngine = communicator.host != nullptr;
+    for (const collectives::MemberInfo& member : communicator.members) {
+      formed.jobRanks.push_back(member.peer.jobRank);
+      formed.nodes.push_back(member.peer.node);
+    }
+    if (communicator.host) formed.ring = communicator.host->ringOrder();
+    return formed;
+  }
+
+  void post(std::function<void()> work) {
+    {
+      const std::lock_guard lock(postedMutex_);
+      posted_.push_back(std::move(work));
+    }
+    bus_->wake();
+  }
+
+  void runPosted() {
+    std::vector<std::function<void()>> work;
+    {
+      const std::lock_guard lock(postedMutex_);
+      work.swap(posted_);
+    }
+    for (const auto& each : work) each();
+  }
+
+  // The monitor: a member always, the controller too on the lowest rank.
+  void monitor() {
+    pthread_setname_np(pthread_self(), "nccl-falcon-mon");
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, nullptr);  // the application's handlers run on the application's threads
+    Introduce identity;
+    identity.jobRank = jobRankFromEnvironment();
+    identity.host = hostName();
+    identity.pid = getpid();
+    identity.address = reactor_->address().host();
+    member_ = std::make_unique<Member>(
+        MemberParts{*bus_, clock_, *log_, trap_, transfers_, communicators_, plans_, *benchmark_}, identity);
+    outbox_ = std::make_unique<BusOutbox>(*bus_);
+    takeOffice();
+    while (!stop_.load()) {
+      for (const bootstrap::BusMessage& message : bus_->take(tickInterval)) dispatch(message);
+      runPosted();
+      member_->tick();
+      obeyCommands();
+      if (controller_) controller_->tick();
+      showState();
+    }
+    trap_.open();
+  }
+
+  // Becomes the controller, or stops being it, as the bus says.
+  void takeOffice() {
+    if (bus_->isController() && !controller_) {
+      if (!events_) {
+        const std::string chosen = parameters::events.value();
+        const std::string path = !chosen.empty() ? chosen : folder_.empty() ? "" : folder_ + "/events.jsonl";
+        events_ = std::make_unique<EventFile>(path.empty() ? "/dev/null" : path);
+      }
+      controller_ = std::make_unique<Controller>(settingsFromParameters(), clock_, wallTime, *outbox_, *events_);
+    } else if (!bus_->isController()) {
+      controller_.reset();
+    }
+  }
+
+  void dispatch(const bootstrap::BusMessage& bus) {
+    using Kind = bootstrap::BusMessage::Kind;
+    if (bus.kind == Kind::controllerChanged) {
+      takeOffice();
+      member_->newController();
+      return;
+    }
+    if (bus.kind == Kind::left) {
+      if (controller_) controller_->left(bus.from);
+      return;
+    }
+    if (bus.kind != Kind::text) return;
+    const auto message = decode(bus.bytes);
+    if (!message) {
+      log::warn("a message of {} bytes on the bus is not one of ours; dropped", bus.bytes.size());
+      return;
+    }
+    // Orders come from the controller, everything else goes to it; the controller's own process gets both.
+    if (isOrder(*message))
+      member_->handle(*message);
+    else if (controller_)
+      controller_->handle(bus.from, *message);
+  }
+
+  void obeyCommands() {
+    if (static_cast<instrument::JobCommand>(log_->header().command.load(std::memory_order_acquire)) !=
+        instrument::JobCommand::off)
+      return;
+    if (member_->isOff() || asked_) return;
+    asked_ = true;
+    bus_->toController(encode(RequestOff{}));
+  }
+
+  void showState() {
+    instrument::CallLogHeader& header = log_->header();
+    header.controller.store(controller_ ? 1 : 0, std::memory_order_relaxed);
+    header.held.store(trap_.closed() ? 1 : 0, std::memory_order_relaxed);
+    if (!controller_ || clock_.now() - shown_ < 1s) return;
+    shown_ = clock_.now();
+    const auto active = static_cast<std::uint32_t>(controller_->activeCount());
+    header.failslowActive.store(active, std::memory_order_relaxed);
+    if (!controller_->isOff()) outbox_->toAll(ShowState{static_cast<std::uint32_t>(controller_->state()), active});
+    const std::string path = parameters::metrics.value();
+    if (path.empty()) return;
+    report::JobMetrics metrics;
+    metrics.job = name_;
+    metrics.node = hostName();
+    metrics.rank = jobRankFromEnvironment();
+    metrics.iterationSeconds = static_cast<double>(header.iterationNanoseconds.load(std::memory_order_relaxed)) * 1e-9;
+    metrics.slowRanks = controller_->activeCount(CulpritKind::rank);
+    metrics.slowLinks = controller_->activeCount(CulpritKind::link);
+    metrics.mitigationsApplied = controller_->mitigationsApplied();
+    metrics.mitigationsRefused = controller_->mitigationsRefused();
+    if (const auto written = report::writeMetrics(path, metrics); !written && !metricsFailed_) {
+      metricsFailed_ = true;
+      log::notice("{}", written.error().message());
+    }
+  }
+
+  const std::string name_;
+  SystemClock clock_;
+  std::shared_ptr<transport::Reactor> reactor_;
+  std::string folder_;  ///< "" where shared memory was not to be had
+  std::unique_ptr<instrument::CallLog> log_;
+  Trap trap_;
+  TransferSums transfers_;
+  CommunicatorTable communicators_;
+  PlanBook plans_;
+  std::unique_ptr<validate::ComputeBenchmark> benchmark_;
+  std::shared_ptr<bootstrap::EmbeddedBus> bus_;
+
+  // Of the monitor's thread alone.
+  std::unique_ptr<Member> member_;
+  std::unique_ptr<BusOutbox> outbox_;
+  std::unique_ptr<EventFile> events_;
+  std::unique_ptr<Controller> controller_;
+  Nanoseconds shown_{0};
+  bool asked_ = false;
+  bool metricsFailed_ = false;
+
+  std::mutex postedMutex_;
+  std::vector<std::function<void()>> posted_;
+  std::atomic<bool> stop_{false};
+  std::thread monitor_;
+};
+
+// Never destroyed: the process may exit while communicators are alive.
+struct CurrentJob {
+  std::mutex mutex;
+  std::weak_ptr<Job> job;
+  pid_t process = 0;
+};
+CurrentJob& current() {
+  static auto* one = new CurrentJob;
+  return *one;
+}
+
+}  // namespace
+
+std::string jobNameFromEnvironment() {
+  if (parameters::job.isSet()) return parameters::job.value();
+  if (const char* elastic = std::getenv("TORCHELASTIC_RUN_ID")) {
+    const char* restarts = std::getenv("TORCHELASTIC_RESTART_COUNT");
+    return std::string(elastic) + "." + (restarts ? restarts : "0");
+  }
+  if (const char* slurm = std::getenv("SLURM_JOB_ID")) return std::string("slurm-") + slurm;
+  return "";
+}
+
+std::shared_ptr<Job> Job::acquire(std::shared_ptr<transport::Reactor> reactor, const std::string& fallbackName) {
+  if (!parameters::falcon.value()) return nullptr;
+  CurrentJob& slot = current();
+  const std::lock_guard lock(slot.mutex);
+  // A forked child's copy of the parent's job has no threads: the child starts its own.
+  if (slot.process == getpid())
+    if (auto running = slot.job.lock()) return running;
+  const std::string named = jobNameFromEnvironment();
+  std::shared_ptr<Job> job;
+  try {
+    job = std::make_shared<LiveJob>(std::move(reactor), named.empty() ? fallbackName : named);
+  } catch (const std::exception& exception) {
+    log::notice("Falcon cannot start: {}; this job runs without it", exception.what());
+    return nullptr;
+  }
+  slot.job = job;
+  slot.process = getpid();
+  return job;
+}
+
+}  // namespace falcon::control

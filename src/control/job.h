@@ -1,0 +1,69 @@
+// This process's part in the job: the seams it gives to the engines, and the one monitor thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/engine.h"
+#include "collectives/host_communicator.h"
+#include "transport/reactor.h"
+
+namespace falcon::control {
+
+/// ncclFalconLayout_t, checked.
+struct Layout {
+  int dataParallelSize = 1, pipelineParallelSize = 1, tensorParallelSize = 1;
+  int dataParallelIndex = 0, pipelineParallelIndex = 0, tensorParallelIndex = 0;
+  int microBatches = 1;
+};
+
+/// ncclFalconPlan_t.
+struct IterationPlan {
+  std::uint64_t version = 0;
+  int microBatches = 1;
+  int firstMicroBatch = 0;
+  double gradientWeight = 1;
+};
+
+/// The plan where nobody re-split anything: as equal as whole micro-batches allow, the first replicas take one more.
+IterationPlan equalSplit(const Layout& layout);
+
+/// A communicator as Falcon knows it. `host` is null for the vendor engine: no link tests and no re-route then.
+struct KnownCommunicator {
+  Engine* engine = nullptr;
+  collectives::HostCommunicator* host = nullptr;
+  std::vector<collectives::MemberInfo> members;  ///< by rank
+  transport::Secret secret{};
+};
+
+/// Thread-safe. Exists only while Falcon is on and someone holds it: every communicator holds it.
+class Job {
+ public:
+  /// The process's job, started at the first use; null when NCCL_FALCON is not 1. What of Falcon cannot start is turned
+  /// off with one WARN: this never fails. `fallbackName` names the job where the environment does not: the key of the
+  /// first unique id, in hex.
+  static std::shared_ptr<Job> acquire(std::shared_ptr<transport::Reactor> reactor, const std::string& fallbackName);
+
+  virtual ~Job() = default;
+
+  /// Valid as long as the job is held.
+  virtual EngineHooks hooks() = 0;
+  /// What the other members must know, for MemberInfo::extra.
+  virtual std::string contact() const = 0;
+
+  virtual void add(KnownCommunicator communicator) = 0;
+  /// Before the engine is destroyed. When it returns, the monitor no longer uses it.
+  virtual void remove(Engine& engine) = 0;
+
+  virtual Status registerLayout(Engine& engine, const Layout& layout) = 0;
+  /// Local; may hold the caller while a plan is being agreed or the job is trapped.
+  virtual Result<IterationPlan> iterationBegin(Engine& engine, std::uint64_t iteration) = 0;
+};
+
+/// The job's name as the environment gives it (NCCL_FALCON_JOB, TORCHELASTIC_RUN_ID with the restart count,
+/// SLURM_JOB_ID),
+/// "" where it gives none.
+std::string jobNameFromEnvironment();
+
+}  // namespace falcon::control

@@ -1,0 +1,87 @@
+#include "control/job_view.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace falcon::control {
+
+void JobView::handle(ProcessId from, const Samples& message) {
+  MemberView& member = members_[from];
+  for (const Sample& sample : message.samples) {
+    if (sample.disturbed || sample.provisional) continue;
+    member.recent.push_back(sample);
+    ++member.received;
+    if (member.recent.size() > keptSamples) member.recent.pop_front();
+  }
+}
+
+void JobView::handle(ProcessId from, const TransferProfile& message) {
+  MemberView& member = members_[from];
+  for (const TransferSum& sum : message.sums) {
+    const auto same = std::find_if(member.transfers.begin(), member.transfers.end(), [&](const TransferSum& known) {
+      return known.id == sum.id && known.peer == sum.peer && known.sending == sum.sending;
+    });
+    if (same == member.transfers.end()) {
+      member.transfers.push_back(sum);
+      continue;
+    }
+    same->bytes += sum.bytes;
+    same->moving += sum.moving;
+    same->waiting += sum.waiting;
+  }
+}
+
+std::optional<ProcessId> JobView::processOf(Rank jobRank) const {
+  for (const auto& [process, member] : members_)
+    if (member.identity.jobRank == jobRank) return process;
+  return std::nullopt;
+}
+
+std::set<ProcessId> JobView::processesOf(const CommunicatorFormed& communicator) const {
+  std::set<ProcessId> processes;
+  for (const Rank rank : communicator.jobRanks)
+    if (const auto process = processOf(rank)) processes.insert(*process);
+  return processes;
+}
+
+std::set<ProcessId> JobView::allProcesses() const {
+  std::set<ProcessId> processes;
+  for (const auto& [process, member] : members_) processes.insert(process);
+  return processes;
+}
+
+std::map<ProcessId, std::uint64_t> JobView::receivedNow() const {
+  std::map<ProcessId, std::uint64_t> received;
+  for (const auto& [process, member] : members_) received[process] = member.received;
+  return received;
+}
+
+int JobView::samplesSince(const std::map<ProcessId, std::uint64_t>& mark) const {
+  std::uint64_t fewest = std::numeric_limits<int>::max();
+  for (const auto& [process, member] : members_) {
+    const auto before = mark.find(process);
+    fewest = std::min(fewest, member.received - (before == mark.end() ? 0 : before->second));
+  }
+  return members_.empty() ? 0 : static_cast<int>(fewest);
+}
+
+RankMeans JobView::means(const MemberView& member, std::size_t count) {
+  RankMeans means;
+  const std::size_t used = std::min(count, member.recent.size());
+  for (auto sample = member.recent.end() - static_cast<std::ptrdiff_t>(used); sample != member.recent.end(); ++sample) {
+    means.duration += sample->seconds;
+    means.outside += sample->outside;
+    means.outsidePerMicroBatch += sample->outside / std::max(1, sample->microBatches);
+    for (const CommunicatorTime& time : sample->communicators) means.inLibrary[time.id] += time.seconds;
+  }
+  if (used == 0) return means;
+  const auto divisor = static_cast<double>(used);
+  means.iterations = static_cast<int>(used);
+  means.duration /= divisor;
+  means.outside /= divisor;
+  means.outsidePerMicroBatch /= divisor;
+  for (auto& [id, seconds] : means.inLibrary) seconds /= divisor;
+  return means;
+}
+
+}  // namespace falcon::control

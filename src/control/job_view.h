@@ -1,0 +1,69 @@
+// What the controller knows of the job: processes, communicators, layout, and every rank's iterations.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "control/messages.h"
+#include "control/outbox.h"
+
+namespace falcon::control {
+
+/// Means over some iterations of one rank. Seconds an iteration.
+struct RankMeans {
+  int iterations = 0;
+  double duration = 0;
+  double outside = 0;               ///< outside of the library
+  double outsidePerMicroBatch = 0;  ///< the same, divided by this rank's micro-batches where they are known
+  std::map<CommunicatorId, double> inLibrary;
+};
+
+struct MemberView {
+  Introduce identity;
+  std::optional<LayoutKnown> layout;
+  std::deque<Sample> recent;           ///< the newest, undisturbed, not provisional; bounded
+  std::uint64_t received = 0;          ///< such samples ever
+  std::optional<RankMeans> healthy;    ///< the baseline
+  std::vector<TransferSum> transfers;  ///< of the profiling in progress or last finished
+  std::vector<TransferSum> healthyTransfers;
+};
+
+class JobView {
+ public:
+  static constexpr std::size_t keptSamples = 64;
+
+  void handle(ProcessId from, const Introduce& message) { members_[from].identity = message; }
+  void handle(ProcessId from, const LayoutKnown& message) { members_[from].layout = message; }
+  void handle(ProcessId from, const CommunicatorFormed& message) { (void)from, communicators_[message.id] = message; }
+  void handle(ProcessId from, const CommunicatorGone& message) { (void)from, communicators_.erase(message.id); }
+  /// Keeps the samples that may be judged.
+  void handle(ProcessId from, const Samples& message);
+  void handle(ProcessId from, const TransferProfile& message);
+  void left(ProcessId process) { members_.erase(process); }
+
+  const std::map<ProcessId, MemberView>& members() const { return members_; }
+  std::map<ProcessId, MemberView>& members() { return members_; }
+  const std::map<CommunicatorId, CommunicatorFormed>& communicators() const { return communicators_; }
+  std::map<CommunicatorId, CommunicatorFormed>& communicators() { return communicators_; }
+
+  /// The process of a job rank; nothing when nobody has that rank.
+  std::optional<ProcessId> processOf(Rank jobRank) const;
+  std::set<ProcessId> processesOf(const CommunicatorFormed& communicator) const;
+  std::set<ProcessId> allProcesses() const;
+  /// Samples every member has delivered since `mark` (a result of receivedNow()).
+  std::map<ProcessId, std::uint64_t> receivedNow() const;
+  int samplesSince(const std::map<ProcessId, std::uint64_t>& mark) const;
+  /// Means of a member's newest `count` samples.
+  static RankMeans means(const MemberView& member, std::size_t count);
+
+ private:
+  std::map<ProcessId, MemberView> members_;
+  std::map<CommunicatorId, CommunicatorFormed> communicators_;
+};
+
+}  // namespace falcon::control

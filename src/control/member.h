@@ -1,0 +1,87 @@
+// What every process of the job does for the controller: reports its iterations, obeys its orders.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/recorders.h"
+#include "bootstrap/bus.h"
+#include "control/communicator_table.h"
+#include "control/messages.h"
+#include "control/plan_book.h"
+#include "control/transfer_sums.h"
+#include "control/trap.h"
+#include "instrument/call_log.h"
+#include "instrument/period_finder.h"
+#include "validate/compute_test.h"
+
+namespace falcon::control {
+
+/// What a member works on; all outlive it.
+struct MemberParts {
+  bootstrap::Bus& bus;
+  const Clock& clock;
+  instrument::CallLog& log;
+  Trap& trap;
+  TransferSums& transfers;
+  CommunicatorTable& communicators;
+  PlanBook& plans;
+  validate::ComputeBenchmark& benchmark;
+};
+
+/// Used by the monitor thread alone.
+class Member {
+ public:
+  Member(MemberParts parts, Introduce identity);
+
+  /// Reads the call log, reports finished iterations, tells when the trap holds everyone.
+  void tick();
+  void handle(const Message& order);
+  /// There is a new controller: everything it must know is said again, nothing stays held for the old one.
+  void newController();
+  /// Reported to the controller as soon as there is one.
+  void formed(const CommunicatorFormed& communicator);
+  void gone(CommunicatorId id);
+  void layoutKnown(const LayoutKnown& layout);
+  bool isOff() const { return off_; }
+
+ private:
+  void say(const Message& message) { parts_.bus.toController(encode(message)); }
+  void readLog();
+  void report(const instrument::IterationSample& iteration);
+  void disturbed() { disturbedUntil_ = parts_.clock.now(); }  ///< the disturbance that began at disturbedFrom_ ends now
+  void order(const SetProfiling& order);
+  void order(const CloseTrap& order);
+  void order(const OpenTrap& order);
+  void order(const RunCompute& order);
+  void order(const RunWave& order);
+  void order(const AskCounter& order);
+  void order(const Propose& order);
+  void withdraw(const Propose& proposal);
+  void order(const Decide& order);
+  void order(const ShowState& order);
+  void order(const SwitchOff& order);
+
+  MemberParts parts_;
+  Introduce identity_;
+  std::vector<CommunicatorFormed> formed_;
+  std::optional<LayoutKnown> layout_;
+  instrument::PeriodFinder finder_;
+  std::uint64_t nextRecord_ = 0;
+  std::vector<CallRecord> records_;
+  Samples pending_;
+  Nanoseconds disturbedFrom_{0};  ///< iterations that overlap [from, until] are not to be judged
+  Nanoseconds disturbedUntil_{0};
+  std::uint64_t trapId_ = 0;
+  bool trapReported_ = false;
+  double iterationSeconds_ = 1;
+  std::map<std::uint64_t, Propose> proposals_;  ///< accepted here and not decided yet, by agreement
+  int lastMicroBatches_ = 0;
+  bool off_ = false;
+};
+
+}  // namespace falcon::control

@@ -1,0 +1,94 @@
+#include "control/plan_book.h"
+
+#include <numeric>
+
+namespace falcon::control {
+
+IterationPlan equalSplit(const Layout& layout) {
+  const int share = layout.microBatches / layout.dataParallelSize;
+  const int extra = layout.microBatches % layout.dataParallelSize;
+  const int index = layout.dataParallelIndex;
+  IterationPlan plan;
+  plan.microBatches = share + (index < extra ? 1 : 0);
+  plan.firstMicroBatch = index * share + std::min(index, extra);
+  plan.gradientWeight = static_cast<double>(plan.microBatches) / layout.microBatches;
+  return plan;
+}
+
+void PlanBook::setLayout(const Layout& layout) {
+  const std::lock_guard lock(mutex_);
+  layout_ = layout;
+}
+
+std::optional<Layout> PlanBook::layout() const {
+  const std::lock_guard lock(mutex_);
+  return layout_;
+}
+
+bool PlanBook::propose(std::uint64_t agreement, std::uint64_t from, const std::vector<int>& microBatches) {
+  const std::lock_guard lock(mutex_);
+  if (!layout_ || proposal_ || next_ || failure_ || from < nextIteration_) return false;
+  if (static_cast<int>(microBatches.size()) != layout_->dataParallelSize) return false;
+  for (const int each : microBatches)
+    if (each < 1) return false;
+  if (std::accumulate(microBatches.begin(), microBatches.end(), 0) != layout_->microBatches) return false;
+  proposal_ = Split{agreement, from, microBatches};
+  return true;
+}
+
+void PlanBook::decide(std::uint64_t agreement, bool commit) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!proposal_ || proposal_->agreement != agreement) return;
+    if (commit) next_ = std::move(proposal_);
+    proposal_.reset();
+  }
+  decided_.notify_all();
+}
+
+void PlanBook::fail(const Error& error) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!proposal_) return;  // nothing undecided: the plan in force stays good
+    failure_ = error;
+  }
+  decided_.notify_all();
+}
+
+IterationPlan PlanBook::planOf(const Split& split) const {
+  IterationPlan plan;
+  const auto mine = split.microBatches.begin() + layout_->dataParallelIndex;
+  plan.microBatches = *mine;
+  plan.firstMicroBatch = std::accumulate(split.microBatches.begin(), mine, 0);
+  plan.gradientWeight = static_cast<double>(*mine) / layout_->microBatches;
+  return plan;
+}
+
+Result<IterationPlan> PlanBook::begin(std::uint64_t iteration) {
+  std::unique_lock lock(mutex_);
+  if (!layout_) return Error::invalidUsage("ncclFalconIterationBegin: call ncclFalconRegisterLayout first");
+  decided_.wait(lock, [&] { return failure_ || !proposal_ || iteration < proposal_->from; });
+  if (failure_) return *failure_;
+  if (iteration >= nextIteration_) nextIteration_ = iteration + 1;
+  if (next_ && iteration >= next_->from) {
+    inForce_ = std::move(next_);
+    next_.reset();
+    version_ = inForce_->agreement;
+  }
+  IterationPlan plan = inForce_ ? planOf(*inForce_) : equalSplit(*layout_);
+  plan.version = version_;
+  return plan;
+}
+
+std::uint64_t PlanBook::nextIteration() const {
+  const std::lock_guard lock(mutex_);
+  return nextIteration_;
+}
+
+int PlanBook::currentMicroBatches() const {
+  const std::lock_guard lock(mutex_);
+  if (!layout_) return 0;
+  return (inForce_ ? planOf(*inForce_) : equalSplit(*layout_)).microBatches;
+}
+
+}  // namespace falcon::control

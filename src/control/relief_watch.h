@@ -1,0 +1,33 @@
+// Tells when a mitigated culprit is healthy again, from its own figure: the job's iteration time no longer shows it.
+#pragma once
+
+#include <cmath>
+#include <deque>
+
+namespace falcon::control {
+
+/// Pure. The figure is "lower is better": seconds of computing a micro-batch, seconds to move a byte.
+/// A value counts as healthy when it lies nearer to the healthy level than to the slow one, on a logarithmic scale.
+class ReliefWatch {
+ public:
+  /// `needed` healthy values in a row-but-one are asked for.
+  ReliefWatch(double healthy, double slow, int needed)
+      : border_(std::sqrt(healthy * slow)), needed_(needed), meaningful_(slow > healthy * 1.05) {}
+
+  /// True when the newest values say that the culprit is healthy. False for ever when slow and healthy were the same.
+  bool add(double value) {
+    recent_.push_back(value < border_);
+    if (static_cast<int>(recent_.size()) > needed_ + 1) recent_.pop_front();
+    int healthy = 0;
+    for (const bool each : recent_) healthy += each;
+    return meaningful_ && healthy >= needed_ && recent_.back();
+  }
+
+ private:
+  double border_;
+  int needed_;
+  bool meaningful_;
+  std::deque<bool> recent_;
+};
+
+}  // namespace falcon::control

@@ -1,0 +1,48 @@
+// The validation of one onset as a state machine of the controller: trap, compute tests, link passes, verdict, release.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/event.h"
+#include "control/decisions.h"
+#include "control/job_view.h"
+#include "control/outbox.h"
+
+namespace falcon::control {
+
+/// Never blocks; ends by its limit at the latest, and whatever ends it, opens the trap.
+class Validation {
+ public:
+  struct Outcome {
+    Verdict verdict;
+    bool trapTimedOut = false;
+    double trapSeconds = 0;            ///< from the order to close to the order to open
+    double closingSeconds = 0;         ///< until all were held
+    std::map<Link, double> linkRates;  ///< measured, bytes per second, by job ranks
+  };
+
+  virtual ~Validation() = default;
+  virtual void handle(ProcessId from, const Message& message) = 0;
+  virtual void left(ProcessId process) = 0;
+  virtual void tick() = 0;
+  virtual bool finished() const = 0;
+  virtual const Outcome& outcome() const = 0;
+};
+
+struct ValidationInput {
+  std::uint64_t id = 0;
+  Suspects suspects;
+  Nanoseconds limit{0};
+  std::size_t window = 4;  ///< iterations since the onset that profiles are taken from
+  /// Rates of links seen healthy in earlier validations, bytes per second, by job ranks.
+  std::map<Link, double> knownLinkRates;
+};
+std::unique_ptr<Validation> startValidation(const ValidationInput& input, const JobView& job, const Clock& clock,
+                                            Outbox& outbox);
+
+}  // namespace falcon::control

@@ -1,0 +1,31 @@
+// What a validation measured, who is tested, and the way from measurements to validate's verdict. Pure glue.
+#pragma once
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "control/validation.h"
+#include "validate/link_measurement.h"
+#include "validate/link_plan.h"
+#include "validate/verdict.h"
+
+namespace falcon::control {
+
+/// Five periods of a CPU quota and one more.
+inline constexpr double computeSpanSeconds = 0.6;
+
+struct ValidationTests {
+  std::map<ProcessId, ComputeResult> compute;
+  std::vector<validate::LinkMeasurement> links;
+};
+
+/// The suspicious groups, as the link planner wants them.
+std::vector<validate::TestedGroup> testedGroups(const JobView& job, const Suspects& suspects);
+std::map<Rank, validate::RankPlace> placesOf(const JobView& job);
+/// Members of the suspicious groups; for suspicious ranks, of the groups they share with others.
+std::set<ProcessId> computeTargets(const JobView& job, const Suspects& suspects);
+/// What validate::judge() decides from.
+validate::VerdictInput verdictInput(const JobView& job, const ValidationInput& input, const ValidationTests& tests);
+
+}  // namespace falcon::control
