@@ -1,0 +1,74 @@
+#include "api/checks.h"
+
+#include <cstdint>
+
+#include "base/log.h"
+
+namespace falcon::api {
+namespace {
+
+bool hasPeer(Operation operation) {
+  switch (operation) {
+    case Operation::broadcast:
+    case Operation::reduce:
+    case Operation::gather:
+    case Operation::scatter:
+    case Operation::send:
+    case Operation::receive:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Buffers that this rank's part does not touch may be anything, NULL too.
+struct Touched {
+  bool send = true;
+  bool receive = true;
+};
+Touched touchedBy(Operation operation, bool isRoot) {
+  switch (operation) {
+    case Operation::broadcast:
+    case Operation::scatter:
+      return {isRoot, true};
+    case Operation::reduce:
+    case Operation::gather:
+      return {true, isRoot};
+    case Operation::send:
+      return {true, false};
+    case Operation::receive:
+      return {false, true};
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+Result<Call> checkCall(const char* function, const ncclComm& communicator, const Arguments& arguments) {
+  const auto& a = arguments;
+  const Engine& engine = *communicator.engine;
+  if (communicator.finalized) [[unlikely]]
+    return log::decided(Error::invalidUsage("{}: comm was finalized", function));
+  // As unsigned, so that one comparison covers both ends.
+  if (static_cast<unsigned>(a.type) >= dataTypeCount) [[unlikely]]
+    return log::decided(Error::invalidArgument("{}: {} is no data type", function, static_cast<int>(a.type)));
+  if (static_cast<unsigned>(a.reduction) >= reduceOpCount) [[unlikely]]
+    return log::decided(Error::invalidArgument("{}: {} is no reduction", function, static_cast<int>(a.reduction)));
+  if (hasPeer(a.operation) && (a.peer < 0 || a.peer >= engine.size())) [[unlikely]]
+    return log::decided(Error::invalidArgument("{}: {} is {}, not 0 to {}", function,
+                                               isPointToPoint(a.operation) ? "peer" : "root", a.peer,
+                                               engine.size() - 1));
+  const size_t most = PTRDIFF_MAX / sizeOf(static_cast<DataType>(a.type)) / engine.size();
+  if (a.count > most) [[unlikely]]
+    return log::decided(Error::invalidArgument("{}: {} elements do not fit into memory", function, a.count));
+  const Touched touched = touchedBy(a.operation, a.peer == engine.rank());
+  if (a.count > 0 && ((touched.send && !a.send) || (touched.receive && !a.receive))) [[unlikely]]
+    return log::decided(
+        Error::invalidArgument("{}: {} is NULL", function, touched.send && !a.send ? "sendbuff" : "recvbuff"));
+  return Call{
+      a.operation, static_cast<DataType>(a.type), static_cast<ReduceOp>(a.reduction), a.send, a.receive, a.count,
+      a.peer};
+}
+
+}  // namespace falcon::api

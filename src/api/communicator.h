@@ -1,0 +1,83 @@
+// What an ncclComm_t points to.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "api/exports.h"
+#include "api/settings.h"
+#include "base/engine.h"
+#include "control/job.h"
+#include "vendor/cuda_driver.h"
+
+/// Counted by its users: the application holds one reference, every call inside the library another. So an abort from
+/// another thread returns at once, and the last one out frees the memory.
+struct ncclComm {
+  enum class State : std::uint8_t { starting, ready, failed };
+
+  explicit ncclComm(falcon::api::Settings configured);
+  ~ncclComm();
+
+  /// Puts the communicator to work, or marks it failed. Called once, by the thread that sets it up.
+  void start(std::unique_ptr<falcon::Engine> made, std::shared_ptr<falcon::control::Job> inJob);
+  void fail(falcon::Error error);
+
+  /// See requireOurs(). Atomic, since one thread may abort while another one calls.
+  std::atomic<std::uint64_t> headMagic;
+  const int generation;  ///< Process::generation() at birth
+  std::atomic<int> references{1};
+  std::atomic<State> state{State::starting};
+  bool finalized = false;
+  falcon::api::Settings settings;
+  std::optional<falcon::Error> startError;  ///< in state failed
+
+  // In state ready:
+  std::shared_ptr<falcon::control::Job> job;  ///< null: Falcon is off. Owns the hooks.
+  falcon::EngineHooks hooks;
+  bool watched = false;                                      ///< calls pass the hold point and the recorder
+  std::shared_ptr<const falcon::vendor::CudaDriver> driver;  ///< null: no pointer can be a device's
+  std::unique_ptr<falcon::Engine> engine;
+  std::optional<falcon::control::Layout> layout;
+  std::vector<std::uint64_t> sent, received;  ///< messages so far, by peer
+  std::uint64_t tailMagic;
+};
+
+namespace falcon::api {
+
+/// A reference to a communicator for as long as a call is inside the library.
+class CommunicatorUse {
+ public:
+  explicit CommunicatorUse(ncclComm& communicator) : communicator_(&communicator) {
+    communicator.references.fetch_add(1, std::memory_order_relaxed);
+  }
+  CommunicatorUse(CommunicatorUse&& other) noexcept : communicator_(std::exchange(other.communicator_, nullptr)) {}
+  CommunicatorUse& operator=(CommunicatorUse&& other) noexcept {
+    std::swap(communicator_, other.communicator_);
+    return *this;
+  }
+  ~CommunicatorUse() {
+    if (communicator_) release(*communicator_);
+  }
+  ncclComm& operator*() const { return *communicator_; }
+  ncclComm* operator->() const { return communicator_; }
+  ncclComm* get() const { return communicator_; }
+
+  /// Gives one reference up; the last one frees.
+  static void release(ncclComm& communicator);
+
+ private:
+  ncclComm* communicator_;
+};
+
+/// Errors (invalidArgument): null, or not a communicator of this library. invalidUsage: inherited across fork().
+Status requireOurs(const char* function, const ncclComm* communicator);
+/// The same, and its set-up is complete.
+Result<CommunicatorUse> requireReady(const char* function, ncclComm* communicator);
+/// For Destroy and Abort: no later call finds it.
+void takeFromApplication(ncclComm& communicator);
+
+}  // namespace falcon::api

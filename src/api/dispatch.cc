@@ -1,0 +1,118 @@
+#include "api/dispatch.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "collectives/host_communicator.h"
+#include "vendor/vendor_communicator.h"
+
+namespace falcon::api {
+namespace {
+
+Status refuseDevicePointers(const PendingCall& pending) {
+  for (const void* pointer : {pending.call.send, static_cast<const void*>(pending.call.receive)})
+    if (pointer && pending.communicator->driver->memoryOf(pointer) == vendor::MemoryKind::device)
+      return log::decided(
+          Error::invalidArgument("nccl{}: {} is device memory, but this communicator moves host memory "
+                                 "(NCCL_FALCON_ENGINE=vendor moves device "
+                                 "memory)",
+                                 nameOf(pending.call.operation), pointer));
+  return {};
+}
+
+Submission toSubmission(const PendingCall& pending) {
+  return {pending.communicator->engine.get(), pending.call, pending.stream};
+}
+
+/// The vendor's first: it only enqueues, while the host engine works until all is done.
+Status runMixed(std::span<const PendingCall> calls) {
+  std::vector<Submission> onVendor, onHost;
+  for (const PendingCall& pending : calls) {
+    Submission submission = toSubmission(pending);
+    if (submission.engine->kind() == EngineKind::vendor) {
+      auto& communicator = static_cast<vendor::VendorCommunicator&>(*submission.engine);
+      if (!communicator.isForHost(pending.call, pending.stream)) {
+        onVendor.push_back(submission);
+        continue;
+      }
+      submission.engine = &communicator.host();
+    } else if (pending.communicator->driver) {
+      if (const Status allowed = refuseDevicePointers(pending); !allowed) return allowed;
+    }
+    onHost.push_back(submission);
+  }
+  if (const Status done = vendor::runVendorGroup(onVendor); !done) return done;
+  return onHost.empty() ? Status() : collectives::runGroup(onHost);
+}
+
+Status execute(std::span<const PendingCall> calls) {
+  const PendingCall& first = calls[0];
+  const bool plain =
+      calls.size() == 1 && !first.communicator->driver && first.communicator->engine->kind() == EngineKind::host;
+  if (!plain) return runMixed(calls);
+  const Submission submission = toSubmission(first);
+  return collectives::runGroup({&submission, 1});
+}
+
+/// The number a call gets in its series: the communicator's collectives, or the messages to or from one peer.
+class Numbering {
+ public:
+  std::uint64_t next(const PendingCall& pending) {
+    const Call& call = pending.call;
+    if (call.operation == Operation::send) return pending.communicator->sent[call.peer]++;
+    if (call.operation == Operation::receive) return pending.communicator->received[call.peer]++;
+    return nextCollective(*pending.communicator) + countOf(*pending.communicator)++;
+  }
+  /// The number the next collective of this communicator would get, after those numbered so far.
+  std::uint64_t upcoming(ncclComm& communicator) { return nextCollective(communicator) + countOf(communicator); }
+
+ private:
+  static std::uint64_t nextCollective(const ncclComm& communicator) { return communicator.engine->nextCollective(); }
+  std::uint64_t& countOf(ncclComm& communicator) {
+    for (auto& [known, count] : counts_)
+      if (known == &communicator) return count;
+    return counts_.emplace_back(&communicator, 0).second;
+  }
+  std::vector<std::pair<ncclComm*, std::uint64_t>> counts_;
+};
+
+Status runWatched(std::span<const PendingCall> calls) {
+  const Clock& clock = SystemClock::instance();
+  const Nanoseconds enter = clock.now();
+  Numbering numbering;
+  std::vector<std::uint64_t> numbers;
+  numbers.reserve(calls.size());
+  HoldPoint* passed = nullptr;
+  // Every call of a group passes before the first one starts: a group is held as a whole or not at all.
+  for (const PendingCall& pending : calls) {
+    if (HoldPoint* hold = pending.communicator->hooks.hold) {
+      hold->passCall(pending.communicator->engine->id(), numbering.upcoming(*pending.communicator));
+      passed = hold;
+    }
+    numbers.push_back(numbering.next(pending));
+  }
+  const Status done = execute(calls);
+  const Nanoseconds leave = clock.now();
+  for (size_t i = 0; done && i < calls.size(); ++i) {
+    const PendingCall& pending = calls[i];
+    if (!pending.communicator->hooks.calls) continue;
+    const Call& call = pending.call;
+    pending.communicator->hooks.calls->record({pending.communicator->engine->id(), call.operation, call.type,
+                                               call.reduction, call.peer, call.count, numbers[i], enter, leave});
+  }
+  // One process has one hold point.
+  if (passed) passed->leaveCall();
+  return done;
+}
+
+}  // namespace
+
+Status runCalls(std::span<const PendingCall> calls) {
+  if (calls.empty()) return {};
+  bool watched = false;
+  for (const PendingCall& pending : calls) watched = watched || pending.communicator->watched;
+  if (watched) [[unlikely]]
+    return runWatched(calls);
+  return execute(calls);
+}
+
+}  // namespace falcon::api

@@ -1,0 +1,112 @@
+// nccl_falcon.h: checked here, decided by the job; without a job (Falcon is off) the obvious is done.
+#include "api/exports.h"
+
+#include <cstddef>
+#include <cstring>
+
+#include "api/communicator.h"
+#include "api/guard.h"
+#include "base/log.h"
+#include "control/job.h"
+
+using namespace falcon;
+using namespace falcon::api;
+
+namespace {
+
+/// Copies the part of the caller's structure that the caller has.
+Result<ncclFalconLayout_t> readLayout(const char* function, const ncclFalconLayout_t* given) {
+  if (const Status there = requireOutput(function, "layout", given); !there) return there.error();
+  if (given->size < sizeof(ncclFalconLayout_t))
+    return log::decided(
+        Error::invalidArgument("{}: layout->size is {}; set it to sizeof(ncclFalconLayout_t)", function, given->size));
+  return *given;
+}
+
+Status checkLayout(const char* function, const ncclFalconLayout_t& layout, int ranks) {
+  struct Axis {
+    const char* name;
+    int size, index;
+  };
+  const Axis axes[] = {{"dataParallel", layout.dataParallelSize, layout.dataParallelIndex},
+                       {"pipelineParallel", layout.pipelineParallelSize, layout.pipelineParallelIndex},
+                       {"tensorParallel", layout.tensorParallelSize, layout.tensorParallelIndex}};
+  long long product = 1;
+  for (const Axis& axis : axes) {
+    if (axis.size < 1 || axis.size > ranks)
+      return log::decided(
+          Error::invalidArgument("{}: {}Size is {}, not 1 to {}", function, axis.name, axis.size, ranks));
+    if (axis.index < 0 || axis.index >= axis.size)
+      return log::decided(
+          Error::invalidArgument("{}: {}Index is {}, not 0 to {}", function, axis.name, axis.index, axis.size - 1));
+    product *= axis.size;
+  }
+  if (product != ranks)
+    return log::decided(
+        Error::invalidArgument("{}: the sizes make {} ranks, but comm has {}", function, product, ranks));
+  if (layout.microBatches < layout.dataParallelSize)
+    return log::decided(Error::invalidArgument("{}: microBatches is {}; every one of the {} replicas needs one",
+                                               function, layout.microBatches, layout.dataParallelSize));
+  return {};
+}
+
+Status registerLayout(ncclComm_t comm, const ncclFalconLayout_t* given) {
+  constexpr const char* function = "ncclFalconRegisterLayout";
+  auto use = requireReady(function, comm);
+  if (!use) return use.error();
+  const auto layout = readLayout(function, given);
+  if (!layout) return layout.error();
+  ncclComm& communicator = **use;
+  if (const Status fits = checkLayout(function, *layout, communicator.engine->size()); !fits) return fits;
+  const control::Layout checked{layout->dataParallelSize,  layout->pipelineParallelSize,  layout->tensorParallelSize,
+                                layout->dataParallelIndex, layout->pipelineParallelIndex, layout->tensorParallelIndex,
+                                layout->microBatches};
+  if (communicator.job) {
+    if (const Status known = communicator.job->registerLayout(*communicator.engine, checked); !known) return known;
+  }
+  communicator.layout = checked;
+  return {};
+}
+
+Status iterationBegin(ncclComm_t comm, std::uint64_t iteration, ncclFalconPlan_t* output) {
+  constexpr const char* function = "ncclFalconIterationBegin";
+  auto use = requireReady(function, comm);
+  if (!use) return use.error();
+  if (const Status given = requireOutput(function, "plan", output); !given) return given;
+  if (output->size < sizeof(ncclFalconPlan_t))
+    return log::decided(
+        Error::invalidArgument("{}: plan->size is {}; set it to sizeof(ncclFalconPlan_t)", function, output->size));
+  ncclComm& communicator = **use;
+  if (!communicator.layout)
+    return log::decided(Error::invalidUsage("{}: call ncclFalconRegisterLayout for comm first", function));
+  const auto plan = communicator.job ? communicator.job->iterationBegin(*communicator.engine, iteration)
+                                     : Result(control::equalSplit(*communicator.layout));
+  if (!plan) return plan.error();
+  output->version = plan->version;
+  output->microBatches = plan->microBatches;
+  output->firstMicroBatch = plan->firstMicroBatch;
+  output->gradientWeight = plan->gradientWeight;
+  return {};
+}
+
+}  // namespace
+
+extern "C" {
+
+ncclResult_t ncclFalconGetVersion(int* version) {
+  return guarded("ncclFalconGetVersion", [&]() -> Status {
+    if (const Status given = requireOutput("ncclFalconGetVersion", "version", version); !given) return given;
+    *version = NCCL_FALCON_API_VERSION;
+    return {};
+  });
+}
+
+ncclResult_t ncclFalconRegisterLayout(ncclComm_t comm, const ncclFalconLayout_t* layout) {
+  return guarded("ncclFalconRegisterLayout", [&] { return registerLayout(comm, layout); });
+}
+
+ncclResult_t ncclFalconIterationBegin(ncclComm_t comm, uint64_t iteration, ncclFalconPlan_t* plan) {
+  return guarded("ncclFalconIterationBegin", [&] { return iterationBegin(comm, iteration, plan); });
+}
+
+}  // extern "C"

@@ -1,0 +1,72 @@
+#include "api/group.h"
+
+#include <system_error>
+#include <thread>
+
+#include "api/setup_jobs.h"
+#include "base/log.h"
+
+namespace falcon::api {
+
+Group& Group::ofThisThread() {
+  thread_local Group group;
+  return group;
+}
+
+Status Group::noted(Status status) {
+  if (!status && open() && !firstError_) firstError_ = status.error();
+  return status;
+}
+
+Status Group::agreeOnBlocking(const char* function, bool blocking) {
+  if (!blocking_) blocking_ = blocking;
+  if (*blocking_ == blocking) return {};
+  return log::decided(
+      Error::invalidArgument("{}: a group has either blocking or nonblocking communicators, not both", function));
+}
+
+Status Group::submit(const char* function, CommunicatorUse communicator, const Call& call, void* stream) {
+  const PendingCall pending{communicator.get(), call, stream};
+  if (!open()) [[likely]]
+    return runCalls({&pending, 1});
+  if (const Status agreed = agreeOnBlocking(function, communicator->settings.blocking); !agreed) return agreed;
+  calls_.push_back(pending);
+  inUse_.push_back(std::move(communicator));
+  return {};
+}
+
+Status Group::setUp(const char* function, SetupJob job) {
+  const bool blocking = job.communicator->settings.blocking;
+  const Status agreed = open() ? agreeOnBlocking(function, blocking) : Status();
+  if (!agreed) {
+    CommunicatorUse::release(*job.communicator);
+    return agreed;
+  }
+  *job.output = nullptr;
+  std::vector<SetupJob> single;
+  auto& jobs = open() ? jobs_ : single;
+  jobs.push_back(std::move(job));
+  if (open()) return {};
+  return runSetupJobs(std::move(jobs), blocking);
+}
+
+Status Group::end() {
+  if (!open()) return log::decided(Error::invalidUsage("ncclGroupEnd without ncclGroupStart"));
+  if (--depth_ > 0) return {};
+  // The group is empty again whatever happens, exceptions included.
+  Group ended = std::exchange(*this, Group());
+  return ended.run();
+}
+
+Status Group::run() {
+  if (firstError_) {
+    for (const SetupJob& job : jobs_) CommunicatorUse::release(*job.communicator);
+    return *firstError_;
+  }
+  const Status made = jobs_.empty() ? Status() : runSetupJobs(std::move(jobs_), blocking_.value_or(true));
+  if (!made && made.error().code() != ErrorCode::inProgress) return made;
+  if (const Status done = runCalls(calls_); !done) return done;
+  return made;
+}
+
+}  // namespace falcon::api

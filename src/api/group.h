@@ -1,0 +1,51 @@
+// Between GroupStart and GroupEnd a thread's calls are collected; the outermost End runs them together.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "api/communicator.h"
+#include "api/dispatch.h"
+
+namespace falcon::api {
+
+/// The making of one communicator (init or split). The group owns the communicator until `work` is done.
+struct SetupJob {
+  ncclComm* communicator = nullptr;
+  ncclComm_t* output = nullptr;
+  /// Blocking. Calls start() on the communicator, unless the rank takes no part.
+  std::function<Status()> work;
+  /// False: the rank is in no part of a split; it only helps the others, and its output stays null.
+  bool takesPart = true;
+};
+
+/// One thread's group. Every call outside of a group is a group of its own.
+class Group {
+ public:
+  static Group& ofThisThread();
+
+  bool open() const { return depth_ > 0; }
+  void start() { ++depth_; }
+  /// An inner end only counts down. Errors (invalidUsage): no group is open. Else the first error of the group.
+  Status end();
+
+  Status submit(const char* function, CommunicatorUse communicator, const Call& call, void* stream);
+  Status setUp(const char* function, SetupJob job);
+  /// A call of an open group failed before it was collected: the group will not run.
+  Status noted(Status status);
+
+ private:
+  /// All members of a group wait for their work, or none does.
+  Status agreeOnBlocking(const char* function, bool blocking);
+  Status run();
+
+  int depth_ = 0;
+  std::optional<bool> blocking_;
+  std::optional<Error> firstError_;
+  std::vector<SetupJob> jobs_;
+  std::vector<CommunicatorUse> inUse_;
+  std::vector<PendingCall> calls_;
+};
+
+}  // namespace falcon::api

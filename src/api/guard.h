@@ -1,0 +1,35 @@
+// What stands around every function of the C ABI: no exception leaves, every error leaves its text for
+// ncclGetLastError.
+#pragma once
+
+#include <exception>
+#include <new>
+
+#include "api/exports.h"
+#include "base/log.h"
+#include "base/result.h"
+
+namespace falcon::api {
+
+/// The C code of a status; keeps the text of an error for the calling thread (it may have been decided on another one).
+ncclResult_t finish(const Status& status);
+
+/// Runs `body`, which gives a Status.
+template <class Body>
+ncclResult_t guarded(const char* function, Body&& body) {
+  try {
+    return finish(body());
+  } catch (const std::bad_alloc&) {
+    return finish(log::decided(Error::system("{}: out of memory", function)));
+  } catch (const std::exception& exception) {
+    return finish(log::decided(Error::internal("{}: {}", function, exception.what())));
+  }
+}
+
+/// For what nccl.h has and this version does not do: invalidUsage, never success.
+Error notImplemented(const char* function);
+
+/// invalidArgument when a pointer that must name something is null.
+Status requireOutput(const char* function, const char* name, const void* pointer);
+
+}  // namespace falcon::api

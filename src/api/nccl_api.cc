@@ -1,0 +1,267 @@
+// nccl.h: versions, errors, and the life of communicators.
+#include "api/exports.h"
+
+#include <cstring>
+
+#include "api/group.h"
+#include "api/guard.h"
+#include "api/process.h"
+#include "api/setup.h"
+#include "base/log.h"
+
+using namespace falcon;
+using namespace falcon::api;
+
+namespace {
+
+constexpr int mostRanks = 1 << 20;
+
+Status initRank(const char* function, ncclComm_t* output, int size, const ncclUniqueId& bytes, int rank, int device,
+                const ncclConfig_t* config) {
+  if (const Status given = requireOutput(function, "comm", output); !given) return given;
+  if (size < 1 || size > mostRanks)
+    return log::decided(Error::invalidArgument("{}: nranks is {}, not 1 to {}", function, size, mostRanks));
+  if (rank < 0 || rank >= size)
+    return log::decided(Error::invalidArgument("{}: rank is {}, not 0 to {}", function, rank, size - 1));
+  auto settings = readSettings(function, config);
+  if (!settings) return settings.error();
+  auto id = bootstrap::UniqueId::parse(bytes.internal);
+  if (!id) return log::decided(id.error());
+  Process::instance();
+
+  auto* communicator = new ncclComm(std::move(*settings));
+  const JoinRequest request{*id, size, rank, device, currentDeviceContext()};
+  return Group::ofThisThread().setUp(
+      function, {communicator, output, [communicator, request] { return establish(*communicator, request); }});
+}
+
+Status initAll(ncclComm_t* outputs, int count, const int* devices) {
+  constexpr const char* function = "ncclCommInitAll";
+  if (const Status given = requireOutput(function, "comm", outputs); !given) return given;
+  if (count < 1) return log::decided(Error::invalidArgument("{}: ndev is {}, not 1 or more", function, count));
+  for (int i = 0; devices && i < count; ++i) {
+    if (devices[i] < 0) return log::decided(Error::invalidArgument("{}: devlist[{}] is {}", function, i, devices[i]));
+    for (int j = 0; j < i; ++j)
+      if (devices[i] == devices[j])
+        return log::decided(Error::invalidUsage("{}: device {} is listed twice", function, devices[i]));
+  }
+  Process::instance();
+  const auto made = bootstrap::makeUniqueId();
+  if (!made) return made.error();
+  ncclUniqueId id;
+  std::memcpy(id.internal, made->bytes().data(), sizeof id.internal);
+
+  Group& group = Group::ofThisThread();
+  group.start();
+  for (int i = 0; i < count; ++i)
+    (void)group.noted(initRank(function, &outputs[i], count, id, i, devices ? devices[i] : i, nullptr));
+  return group.end();
+}
+
+Status split(ncclComm_t parent, int color, int key, ncclComm_t* output, const ncclConfig_t* config) {
+  constexpr const char* function = "ncclCommSplit";
+  auto use = requireReady(function, parent);
+  if (!use) return use.error();
+  if (const Status given = requireOutput(function, "newcomm", output); !given) return given;
+  if (color < NCCL_SPLIT_NOCOLOR)
+    return log::decided(
+        Error::invalidArgument("{}: color is {}; use 0 and up, or NCCL_SPLIT_NOCOLOR", function, color));
+  auto settings = config ? readSettings(function, config) : Result<Settings>((*use)->settings);
+  if (!settings) return settings.error();
+
+  auto* child = new ncclComm(std::move(*settings));
+  auto held = std::make_shared<CommunicatorUse>(std::move(*use));
+  return Group::ofThisThread().setUp(
+      function,
+      {child, output, [held, child, color, key] { return establishSplit(**held, *child, color, key); }, color >= 0});
+}
+
+Status finalize(ncclComm_t communicator) {
+  auto use = requireReady("ncclCommFinalize", communicator);
+  if (!use) return use.error();
+  if ((*use)->finalized) return log::decided(Error::invalidArgument("ncclCommFinalize: comm was finalized before"));
+  (*use)->finalized = true;
+  return (*use)->engine->finalize();
+}
+
+/// For Destroy and Abort. Communicators inherited across fork() are the parent's: the child lets them be.
+Status giveUp(const char* function, ncclComm_t communicator, bool abort) {
+  if (!communicator) return {};
+  if (const Status ours = requireOurs(function, communicator); !ours)
+    return ours.error().code() == ErrorCode::invalidUsage ? Status() : ours;
+  const CommunicatorUse use(*communicator);
+  const bool ready = communicator->state.load(std::memory_order_acquire) == ncclComm::State::ready;
+  takeFromApplication(*communicator);
+  if (abort && ready) communicator->engine->abort();
+  return {};
+}
+
+Status asyncError(ncclComm_t communicator, ncclResult_t* output) {
+  constexpr const char* function = "ncclCommGetAsyncError";
+  if (const Status ours = requireOurs(function, communicator); !ours) return ours;
+  if (const Status given = requireOutput(function, "asyncError", output); !given) return given;
+  switch (communicator->state.load(std::memory_order_acquire)) {
+    case ncclComm::State::starting:
+      *output = ncclInProgress;
+      break;
+    case ncclComm::State::failed:
+      *output = static_cast<ncclResult_t>(communicator->startError->code());
+      break;
+    case ncclComm::State::ready:
+      *output = finish(communicator->engine->asyncError());
+  }
+  return {};
+}
+
+/// One number of a communicator.
+template <class Ask>
+ncclResult_t ask(const char* function, ncclComm_t communicator, int* output, Ask&& ask) {
+  return guarded(function, [&]() -> Status {
+    auto use = requireReady(function, communicator);
+    if (!use) return use.error();
+    if (const Status given = requireOutput(function, "its output", output); !given) return given;
+    *output = ask(*(*use)->engine);
+    return {};
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+ncclResult_t pncclGetVersion(int* version) {
+  return guarded("ncclGetVersion", [&]() -> Status {
+    if (const Status given = requireOutput("ncclGetVersion", "version", version); !given) return given;
+    *version = NCCL_VERSION_CODE;
+    return {};
+  });
+}
+
+ncclResult_t pncclGetUniqueId(ncclUniqueId* uniqueId) {
+  return guarded("ncclGetUniqueId", [&]() -> Status {
+    if (const Status given = requireOutput("ncclGetUniqueId", "uniqueId", uniqueId); !given) return given;
+    Process::instance();
+    const auto id = bootstrap::makeUniqueId();
+    if (!id) return id.error();
+    std::memcpy(uniqueId->internal, id->bytes().data(), sizeof uniqueId->internal);
+    return {};
+  });
+}
+
+ncclResult_t pncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank) {
+  return guarded("ncclCommInitRank", [&] {
+    return Group::ofThisThread().noted(initRank("ncclCommInitRank", comm, nranks, commId, rank, -1, nullptr));
+  });
+}
+
+ncclResult_t pncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank,
+                                     ncclConfig_t* config) {
+  return guarded("ncclCommInitRankConfig", [&] {
+    return Group::ofThisThread().noted(initRank("ncclCommInitRankConfig", comm, nranks, commId, rank, -1, config));
+  });
+}
+
+// Every rank gets the same list of ids: the first one's rendezvous serves them all.
+ncclResult_t pncclCommInitRankScalable(ncclComm_t* newcomm, int nranks, int myrank, int nId, ncclUniqueId* commIds,
+                                       ncclConfig_t* config) {
+  constexpr const char* function = "ncclCommInitRankScalable";
+  return guarded(function, [&]() -> Status {
+    Group& group = Group::ofThisThread();
+    if (const Status given = requireOutput(function, "commIds", commIds); !given) return group.noted(given);
+    if (nId < 1 || nId > nranks)
+      return group.noted(
+          log::decided(Error::invalidArgument("{}: nId is {}, not 1 to nranks ({})", function, nId, nranks)));
+    return group.noted(initRank(function, newcomm, nranks, commIds[0], myrank, -1, config));
+  });
+}
+
+ncclResult_t pncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist) {
+  return guarded("ncclCommInitAll", [&] { return Group::ofThisThread().noted(initAll(comm, ndev, devlist)); });
+}
+
+ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config) {
+  return guarded("ncclCommSplit",
+                 [&] { return Group::ofThisThread().noted(split(comm, color, key, newcomm, config)); });
+}
+
+ncclResult_t pncclCommFinalize(ncclComm_t comm) {
+  return guarded("ncclCommFinalize", [&] { return comm ? finalize(comm) : Status(); });
+}
+
+ncclResult_t pncclCommDestroy(ncclComm_t comm) {
+  return guarded("ncclCommDestroy", [&] { return giveUp("ncclCommDestroy", comm, false); });
+}
+
+ncclResult_t pncclCommAbort(ncclComm_t comm) {
+  return guarded("ncclCommAbort", [&] { return giveUp("ncclCommAbort", comm, true); });
+}
+
+ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncErrorOutput) {
+  return guarded("ncclCommGetAsyncError", [&] { return asyncError(comm, asyncErrorOutput); });
+}
+
+ncclResult_t pncclCommCount(const ncclComm_t comm, int* count) {
+  return ask("ncclCommCount", comm, count, [](const Engine& engine) { return engine.size(); });
+}
+
+ncclResult_t pncclCommCuDevice(const ncclComm_t comm, int* device) {
+  return ask("ncclCommCuDevice", comm, device, [](const Engine& engine) { return engine.device(); });
+}
+
+ncclResult_t pncclCommUserRank(const ncclComm_t comm, int* rank) {
+  return ask("ncclCommUserRank", comm, rank, [](const Engine& engine) { return engine.rank(); });
+}
+
+const char* pncclGetErrorString(ncclResult_t result) {
+  switch (result) {
+    case ncclSuccess:
+      return "no error";
+    case ncclUnhandledCudaError:
+      return "CUDA error (NCCL_DEBUG=INFO tells more)";
+    case ncclSystemError:
+      return "system error (NCCL_DEBUG=INFO tells more)";
+    case ncclInternalError:
+      return "error inside NCCL Falcon";
+    case ncclInvalidArgument:
+      return "invalid argument (NCCL_DEBUG=WARN tells which)";
+    case ncclInvalidUsage:
+      return "invalid usage (NCCL_DEBUG=WARN tells which)";
+    case ncclRemoteError:
+      return "a remote rank ended or cannot be reached";
+    case ncclInProgress:
+      return "operation in progress";
+    default:
+      return "unknown result code";
+  }
+}
+
+const char* pncclGetLastError(ncclComm_t) {
+  return log::lastError();
+}
+
+void pncclResetDebugInit(void) {
+  log::reset();
+}
+
+}  // extern "C"
+
+FALCON_WEAK_TWIN(ncclGetVersion);
+FALCON_WEAK_TWIN(ncclGetUniqueId);
+FALCON_WEAK_TWIN(ncclCommInitRank);
+FALCON_WEAK_TWIN(ncclCommInitRankConfig);
+FALCON_WEAK_TWIN(ncclCommInitRankScalable);
+FALCON_WEAK_TWIN(ncclCommInitAll);
+FALCON_WEAK_TWIN(ncclCommSplit);
+FALCON_WEAK_TWIN(ncclCommFinalize);
+FALCON_WEAK_TWIN(ncclCommDestroy);
+FALCON_WEAK_TWIN(ncclCommAbort);
+FALCON_WEAK_TWIN(ncclCommGetAsyncError);
+FALCON_WEAK_TWIN(ncclCommCount);
+FALCON_WEAK_TWIN(ncclCommCuDevice);
+FALCON_WEAK_TWIN(ncclCommUserRank);
+FALCON_WEAK_TWIN(ncclGetErrorString);
+FALCON_WEAK_TWIN(ncclGetLastError);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+FALCON_WEAK_TWIN(ncclResetDebugInit);
+#pragma GCC diagnostic pop

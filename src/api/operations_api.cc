@@ -1,0 +1,113 @@
+// nccl.h: collectives, messages and groups.
+#include "api/exports.h"
+
+#include "api/checks.h"
+#include "api/group.h"
+#include "api/guard.h"
+#include "base/log.h"
+
+using namespace falcon;
+using namespace falcon::api;
+
+namespace {
+
+/// What is alike in all operations: check, then run or collect.
+ncclResult_t submit(const char* function, const Arguments& arguments, ncclComm_t comm, cudaStream_t stream) {
+  return guarded(function, [&]() -> Status {
+    Group& group = Group::ofThisThread();
+    auto use = requireReady(function, comm);
+    if (!use) return group.noted(use.error());
+    const auto call = checkCall(function, **use, arguments);
+    if (!call) return group.noted(call.error());
+    return group.noted(group.submit(function, std::move(*use), *call, stream));
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+ncclResult_t pncclAllReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
+                            ncclComm_t comm, cudaStream_t stream) {
+  return submit("ncclAllReduce", {Operation::allReduce, datatype, op, sendbuff, recvbuff, count, -1}, comm, stream);
+}
+
+ncclResult_t pncclBroadcast(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
+                            ncclComm_t comm, cudaStream_t stream) {
+  return submit("ncclBroadcast", {Operation::broadcast, datatype, ncclSum, sendbuff, recvbuff, count, root}, comm,
+                stream);
+}
+
+ncclResult_t pncclBcast(void* buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+                        cudaStream_t stream) {
+  return submit("ncclBcast", {Operation::broadcast, datatype, ncclSum, buff, buff, count, root}, comm, stream);
+}
+
+ncclResult_t pncclReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
+                         int root, ncclComm_t comm, cudaStream_t stream) {
+  return submit("ncclReduce", {Operation::reduce, datatype, op, sendbuff, recvbuff, count, root}, comm, stream);
+}
+
+ncclResult_t pncclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount, ncclDataType_t datatype,
+                            ncclComm_t comm, cudaStream_t stream) {
+  return submit("ncclAllGather", {Operation::allGather, datatype, ncclSum, sendbuff, recvbuff, sendcount, -1}, comm,
+                stream);
+}
+
+ncclResult_t pncclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount, ncclDataType_t datatype,
+                                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  return submit("ncclReduceScatter", {Operation::reduceScatter, datatype, op, sendbuff, recvbuff, recvcount, -1}, comm,
+                stream);
+}
+
+ncclResult_t pncclAlltoAll(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm,
+                           cudaStream_t stream) {
+  return submit("ncclAlltoAll", {Operation::allToAll, datatype, ncclSum, sendbuff, recvbuff, count, -1}, comm, stream);
+}
+
+ncclResult_t pncclGather(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
+                         ncclComm_t comm, cudaStream_t stream) {
+  return submit("ncclGather", {Operation::gather, datatype, ncclSum, sendbuff, recvbuff, count, root}, comm, stream);
+}
+
+ncclResult_t pncclScatter(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
+                          ncclComm_t comm, cudaStream_t stream) {
+  return submit("ncclScatter", {Operation::scatter, datatype, ncclSum, sendbuff, recvbuff, count, root}, comm, stream);
+}
+
+ncclResult_t pncclSend(const void* sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+                       cudaStream_t stream) {
+  return submit("ncclSend", {Operation::send, datatype, ncclSum, sendbuff, nullptr, count, peer}, comm, stream);
+}
+
+ncclResult_t pncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+                       cudaStream_t stream) {
+  return submit("ncclRecv", {Operation::receive, datatype, ncclSum, nullptr, recvbuff, count, peer}, comm, stream);
+}
+
+ncclResult_t pncclGroupStart(void) {
+  return guarded("ncclGroupStart", []() -> Status {
+    Group::ofThisThread().start();
+    return {};
+  });
+}
+
+ncclResult_t pncclGroupEnd(void) {
+  return guarded("ncclGroupEnd", [] { return Group::ofThisThread().end(); });
+}
+
+}  // extern "C"
+
+FALCON_WEAK_TWIN(ncclAllReduce);
+FALCON_WEAK_TWIN(ncclBroadcast);
+FALCON_WEAK_TWIN(ncclBcast);
+FALCON_WEAK_TWIN(ncclReduce);
+FALCON_WEAK_TWIN(ncclAllGather);
+FALCON_WEAK_TWIN(ncclReduceScatter);
+FALCON_WEAK_TWIN(ncclAlltoAll);
+FALCON_WEAK_TWIN(ncclGather);
+FALCON_WEAK_TWIN(ncclScatter);
+FALCON_WEAK_TWIN(ncclSend);
+FALCON_WEAK_TWIN(ncclRecv);
+FALCON_WEAK_TWIN(ncclGroupStart);
+FALCON_WEAK_TWIN(ncclGroupEnd);

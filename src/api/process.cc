@@ -1,0 +1,91 @@
+#include "api/process.h"
+
+#include <pthread.h>
+
+#include "base/log.h"
+#include "base/parameters.h"
+
+namespace falcon::api {
+
+std::atomic<int> Process::currentGeneration{0};
+
+namespace {
+std::mutex creation;
+// Never destroyed: threads of the application may call while the process exits.
+Process* one = nullptr;
+}  // namespace
+
+/// The lock is taken around fork(), so that the child does not inherit it held by a thread it does not have.
+struct ForkHandlers {
+  static void prepare() { creation.lock(); }
+  static void inParent() { creation.unlock(); }
+  static void inChild() {
+    one = nullptr;
+    Process::currentGeneration.fetch_add(1, std::memory_order_relaxed);
+    creation.unlock();
+    log::reset();
+  }
+};
+
+Process& Process::instance() {
+  const std::lock_guard lock(creation);
+  if (!one) one = new Process;
+  return *one;
+}
+
+Process::Process() {
+  // Here and not at load time: loading has no side effects.
+  static const int registered = pthread_atfork(ForkHandlers::prepare, ForkHandlers::inParent, ForkHandlers::inChild);
+  if (registered != 0) log::notice("fork() handlers could not be registered: do not use NCCL in forked children");
+  if (log::on(log::Level::version)) log::write(log::Level::info, "NCCL version 2.28.9, provided by NCCL Falcon");
+  if (parameters::falcon.value())
+    log::info("NCCL Falcon is active: it looks for slow ranks and links; NCCL_FALCON=0 turns it off");
+  else
+    log::info("NCCL Falcon's detection is off; NCCL_FALCON=1 turns it on");
+  for (const std::string& name : unknownParameters())
+    log::notice("{} is set, but NCCL Falcon knows no such parameter; see docs/environment.md", name);
+}
+
+void Process::findVendor() {
+  if (searched_) return;
+  searched_ = true;
+  const auto wish = static_cast<vendor::EngineWish>(parameters::engine.value());
+  if (wish == vendor::EngineWish::host) {
+    obstacle_ = "NCCL_FALCON_ENGINE=host";
+    return;
+  }
+  driver_ = vendor::loadCudaDriver();
+  const int devices = driver_ ? driver_->deviceCount() : 0;
+  // Who asks for the vendor's engine gets it without a driver of ours to ask: the vendor's library judges for itself.
+  if (wish == vendor::EngineWish::automatic && devices == 0) {
+    obstacle_ = driver_ ? "the CUDA driver shows no device" : "there is no working CUDA driver (libcuda.so.1)";
+    return;
+  }
+  auto library = vendor::loadVendorLibrary(parameters::vendorLibrary.value());
+  if (library) {
+    library_ = std::move(*library);
+    return;
+  }
+  obstacle_ = library.error().message();
+  log::warn("{} CUDA device(s), but the host engine is used: {}", devices, obstacle_);
+}
+
+vendor::EngineOffer Process::offer() {
+  const std::lock_guard lock(mutex_);
+  findVendor();
+  return {NCCL_VERSION_CODE, static_cast<vendor::EngineWish>(parameters::engine.value()), library_ != nullptr,
+          obstacle_};
+}
+
+std::shared_ptr<const vendor::VendorLibrary> Process::vendorLibrary() {
+  const std::lock_guard lock(mutex_);
+  return library_;
+}
+
+std::shared_ptr<const vendor::CudaDriver> Process::driver() {
+  const std::lock_guard lock(mutex_);
+  if (!driver_) driver_ = vendor::cudaDriverIfLoaded();
+  return driver_;
+}
+
+}  // namespace falcon::api

@@ -1,0 +1,45 @@
+// What the process has once: drivers and libraries found at run time, notices said once, safety across fork.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "api/exports.h"
+#include "base/result.h"
+#include "vendor/cuda_driver.h"
+#include "vendor/engine_choice.h"
+#include "vendor/vendor_library.h"
+
+namespace falcon::api {
+
+/// Thread-safe. Made by the first call that starts or joins something; a forked child makes its own.
+class Process {
+ public:
+  static Process& instance();
+  /// Which process this is in a line of forks: communicators of another generation are the parent's.
+  static int generation() { return currentGeneration.load(std::memory_order_relaxed); }
+
+  /// What this process can offer for a communicator; loads driver and vendor library at the first need.
+  vendor::EngineOffer offer();
+  /// Null unless offer() said that the vendor's engine works.
+  std::shared_ptr<const vendor::VendorLibrary> vendorLibrary();
+  /// Null where the process has no CUDA driver loaded: then there are no device pointers either.
+  std::shared_ptr<const vendor::CudaDriver> driver();
+
+ private:
+  Process();
+  void findVendor();
+
+  static std::atomic<int> currentGeneration;
+  friend struct ForkHandlers;
+
+  std::mutex mutex_;
+  bool searched_ = false;
+  std::string obstacle_;
+  std::shared_ptr<const vendor::VendorLibrary> library_;
+  std::shared_ptr<const vendor::CudaDriver> driver_;
+};
+
+}  // namespace falcon::api

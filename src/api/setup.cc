@@ -1,0 +1,103 @@
+#include "api/setup.h"
+
+#include "api/process.h"
+#include "base/log.h"
+#include "base/parameters.h"
+#include "bootstrap/communicator_network.h"
+#include "collectives/host_communicator.h"
+#include "control/job.h"
+#include "transport/reactor.h"
+#include "vendor/engine_choice.h"
+#include "vendor/vendor_communicator.h"
+
+namespace falcon::api {
+namespace {
+
+using Network = std::shared_ptr<bootstrap::CommunicatorNetwork>;
+
+Result<EngineKind> agreeOnEngine(bootstrap::CommunicatorNetwork& network, Nanoseconds limit) {
+  const auto answers = network.allGather(Process::instance().offer().encode(), limit);
+  if (!answers) return answers.error();
+  std::vector<vendor::EngineOffer> offers;
+  for (const std::string& bytes : *answers) {
+    auto offer = vendor::EngineOffer::decode(bytes);
+    if (!offer) return log::decided(offer.error());
+    offers.push_back(std::move(*offer));
+  }
+  auto kind = vendor::chooseEngine(offers);
+  if (!kind) return log::decided(kind.error());
+  return kind;
+}
+
+void useDeviceOf(const JoinRequest& request) {
+  const auto driver = Process::instance().driver();
+  if (!driver) return;
+  if (request.deviceContext) driver->makeCurrent(request.deviceContext);
+  if (request.device >= 0 && !driver->useDevice(request.device))
+    log::notice("CUDA device {} cannot be made current", request.device);
+}
+
+/// What Falcon may know of an engine. No host communicator to work with where the vendor's moves the data.
+control::KnownCommunicator knownOf(Engine& engine) {
+  const bool onVendor = engine.kind() == EngineKind::vendor;
+  auto& host = onVendor ? static_cast<vendor::VendorCommunicator&>(engine).host()
+                        : static_cast<collectives::HostCommunicator&>(engine);
+  return {&engine, onVendor ? nullptr : &host, host.members(), host.network().secret()};
+}
+
+void startWith(ncclComm& communicator, std::unique_ptr<Engine> engine, std::shared_ptr<control::Job> job) {
+  Engine& made = *engine;
+  log::info("communicator {:016x}: rank {} of {}, {} engine", made.id(), made.rank(), made.size(),
+            made.kind() == EngineKind::vendor ? "vendor" : "host");
+  communicator.start(std::move(engine), std::move(job));
+  if (communicator.job) communicator.job->add(knownOf(made));
+}
+
+}  // namespace
+
+void* currentDeviceContext() {
+  const auto driver = Process::instance().driver();
+  return driver ? driver->currentContext() : nullptr;
+}
+
+Status establish(ncclComm& communicator, const JoinRequest& request) {
+  const Nanoseconds limit = parameters::initTimeout.value();
+  useDeviceOf(request);
+  auto reactor = transport::processReactor();
+  if (!reactor) return reactor.error();
+  Network network;
+  if (request.size == 1) {
+    network = bootstrap::aloneNetwork(request.id.key);
+  } else {
+    auto joined = bootstrap::join(*reactor, request.id, request.rank, request.size, limit);
+    if (!joined) return joined.error();
+    network = std::move(*joined);
+  }
+  const auto kind = agreeOnEngine(*network, limit);
+  if (!kind) return kind.error();
+
+  auto job = control::Job::acquire(*reactor, fmt::format("{:016x}", request.id.key));
+  EngineHooks hooks = job ? job->hooks() : EngineHooks();
+  hooks.calls = nullptr;  // recorded here (dispatch.cc), alike for both engines
+  auto host = collectives::HostCommunicator::create(*reactor, network, std::max(request.device, 0), hooks,
+                                                    job ? job->contact() : std::string());
+  if (!host) return host.error();
+  if (*kind == EngineKind::host) {
+    startWith(communicator, std::move(*host), std::move(job));
+    return {};
+  }
+  auto engine = vendor::VendorCommunicator::create(Process::instance().vendorLibrary(), Process::instance().driver(),
+                                                   std::move(*host), communicator.settings.vendor, limit);
+  if (!engine) return engine.error();
+  startWith(communicator, std::move(*engine), std::move(job));
+  return {};
+}
+
+Status establishSplit(ncclComm& parent, ncclComm& child, int color, int key) {
+  auto engine = parent.engine->split(color, key);
+  if (!engine) return engine.error();
+  if (*engine) startWith(child, std::move(*engine), parent.job);
+  return {};
+}
+
+}  // namespace falcon::api

@@ -1,0 +1,27 @@
+// Makes communicators: rendezvous, agreement on the engine, the engines, and their place in the job.
+#pragma once
+
+#include "api/communicator.h"
+#include "bootstrap/unique_id.h"
+
+namespace falcon::api {
+
+/// One rank's part in the making of a communicator.
+struct JoinRequest {
+  bootstrap::UniqueId id;
+  int size = 0;
+  Rank rank = -1;
+  int device = -1;                ///< -1: the calling thread's
+  void* deviceContext = nullptr;  ///< of the thread that made the call; null: none
+};
+
+/// Blocking; every rank calls. Ends with start() on `communicator`.
+Status establish(ncclComm& communicator, const JoinRequest& request);
+
+/// Blocking; every rank of `parent` calls. Ends with start() on `child`, but for who takes no part (color < 0).
+Status establishSplit(ncclComm& parent, ncclComm& child, int color, int key);
+
+/// The calling thread's device context, to be carried to the thread that sets a communicator up; null without a driver.
+void* currentDeviceContext();
+
+}  // namespace falcon::api

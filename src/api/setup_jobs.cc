@@ -1,0 +1,92 @@
+#include "api/setup_jobs.h"
+
+#include <atomic>
+#include <new>
+#include <thread>
+
+#include "base/log.h"
+
+namespace falcon::api {
+namespace {
+
+Status runGuarded(const SetupJob& job) {
+  try {
+    return job.work();
+  } catch (const std::bad_alloc&) {
+    return log::decided(Error::system("out of memory while a communicator was made"));
+  } catch (const std::exception& exception) {
+    return log::decided(Error::internal("a communicator could not be made: {}", exception.what()));
+  }
+}
+
+void runInBackground(SetupJob job) {
+  ncclComm& communicator = *job.communicator;
+  // The thread has a reference of its own: the application may destroy the communicator meanwhile.
+  const CommunicatorUse kept(communicator);
+  if (job.takesPart)
+    *job.output = &communicator;
+  else
+    CommunicatorUse::release(communicator);
+  try {
+    std::thread([job = std::move(job), use = CommunicatorUse(communicator)] {
+      if (const Status made = runGuarded(job); !made) use->fail(made.error());
+    }).detach();
+  } catch (const std::exception& error) {
+    communicator.fail(
+        log::decided(Error::system("a thread to set up a communicator cannot be started: {}", error.what())));
+  }
+}
+
+/// Ranks of one thread wait for each other, so each has a thread of its own; the caller's is one of them. All or none
+/// are begun: a rank whose partners cannot start would wait for them in vain.
+std::vector<Status> runAtOnce(const std::vector<SetupJob>& jobs) {
+  enum Gate { closed, go, goHome };
+  std::atomic<Gate> gate{closed};
+  std::vector<Status> outcomes(jobs.size());
+  std::vector<std::thread> threads;
+  Gate decision = go;
+  try {
+    threads.reserve(jobs.size() - 1);
+    for (size_t i = 1; i < jobs.size(); ++i)
+      threads.emplace_back([&, i] {
+        gate.wait(closed);
+        if (gate.load() == go) outcomes[i] = runGuarded(jobs[i]);
+      });
+  } catch (const std::exception& error) {
+    decision = goHome;
+    const Error reason = log::decided(
+        Error::system("a thread to set up one of {} communicators cannot be started: {}", jobs.size(), error.what()));
+    outcomes.assign(jobs.size(), reason);
+  }
+  gate.store(decision);
+  gate.notify_all();
+  if (decision == go) outcomes[0] = runGuarded(jobs[0]);
+  for (std::thread& thread : threads) thread.join();
+  return outcomes;
+}
+
+void deliver(const SetupJob& job, const Status& made) {
+  const bool ready = made && job.communicator->state.load(std::memory_order_acquire) == ncclComm::State::ready;
+  if (ready)
+    *job.output = job.communicator;
+  else
+    CommunicatorUse::release(*job.communicator);
+}
+
+}  // namespace
+
+Status runSetupJobs(std::vector<SetupJob> jobs, bool blocking) {
+  if (!blocking) {
+    for (SetupJob& job : jobs) runInBackground(std::move(job));
+    return Error(ErrorCode::inProgress, "communicators are being set up");
+  }
+  const std::vector<Status> outcomes = runAtOnce(jobs);
+  Status first;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    deliver(jobs[i], outcomes[i]);
+    if (first && !outcomes[i]) first = outcomes[i];
+  }
+  return first;
+}
+
+}  // namespace falcon::api
