@@ -1,0 +1,171 @@
+#include "demo/command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <stdexcept>
+
+#include "demo/child_process.h"
+#include "demo/evaluation.h"
+#include "demo/schedule.h"
+#include "demo/session.h"
+#include "report/html_report.h"
+
+namespace falcon::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace falcon::demo;
+
+struct DemoOptions {
+  std::uint64_t seed = 1;
+  bool healthy = false;
+  bool json = false;
+  double seconds = 128;
+  std::string report = "falcon-report.html";
+  bool keep = false;
+};
+
+/// A folder for the logs of the runs, removed at the end.
+class TemporaryFolder {
+ public:
+  explicit TemporaryFolder(bool keep) : keep_(keep) {
+    std::string pattern = (fs::temp_directory_path() / "falcon-demo-XXXXXX").string();
+    if (!mkdtemp(pattern.data()))
+      throw std::runtime_error("no temporary folder can be made in " + fs::temp_directory_path().string());
+    path_ = pattern;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    if (!keep_) fs::remove_all(path_, ignored);
+  }
+  std::string sub(const std::string& name) const {
+    fs::create_directories(path_ / name);
+    return (path_ / name).string();
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  bool keep_;
+  fs::path path_;
+};
+
+// Tries what the job will need, with a rank that does nothing.
+bool works(const std::string& programs, const std::string& folder, const std::string& option,
+           const std::string& value) {
+  std::vector<std::string> command = {programs + "/falcon", "run", "-n", "2", option};
+  if (!value.empty()) command.push_back(value);
+  command.insert(command.end(), {"--", "/bin/true"});
+  ChildProcess trial(command, {{"NCCL_FALCON", "0"}}, folder + "/trial.out", folder + "/trial.err");
+  return trial.wait() == 0;
+}
+
+report_page::Series seriesOf(const Run& run, const std::string& name, const std::string& color) {
+  report_page::Series series{name, color, {}};
+  if (run.iterations.empty()) return series;
+  const double begin = run.iterations.front().start;
+  for (const Iteration& iteration : run.iterations)
+    series.points.push_back({iteration.end - begin, (iteration.end - iteration.start) * 1e3});
+  return series;
+}
+
+void writeReport(const std::string& path, const DemoOptions& options, const Run& with, const Run& without,
+                 const Evaluation& evaluation) {
+  report_page::Page page;
+  page.title = "NCCL Falcon: the demo job";
+  page.subtitle = options.healthy
+                      ? "Nothing was injected; nothing may be reported."
+                      : fmt::format("Seed {}: the same fail-slows injected into two runs of one job.", options.seed);
+  if (!without.iterations.empty()) page.series.push_back(seriesOf(without, "without Falcon", "#95a5a6"));
+  page.series.push_back(seriesOf(with, "with Falcon", "#2471a3"));
+  const double begin = with.iterations.empty() ? 0 : with.iterations.front().start;
+  for (const Said& said : with.said) page.marks.push_back({std::max(0.0, said.time - begin), said.kind, said.text});
+  for (const Truth& truth : with.truths)
+    page.spans.push_back({truth.started - begin, truth.ended - begin, nameOf(truth.culprit)});
+  if (!evaluation.rows.empty()) {
+    page.tableHead = tableHead();
+    page.tableRows = tableRows(evaluation);
+  }
+  if (evaluation.throughputWithout > 0)
+    page.notes.push_back(fmt::format("Throughput: {:.3f} iterations/s with Falcon, {:.3f} without.",
+                                     evaluation.throughputWith, evaluation.throughputWithout));
+  std::ofstream file(path);
+  file << report_page::renderHtml(page);
+  if (!file.flush()) throw std::runtime_error(path + " cannot be written; choose another place with --report");
+}
+
+int runDemo(const DemoOptions& options) {
+  const std::string programs = fs::read_symlink("/proc/self/exe").parent_path();
+  const TemporaryFolder folder(options.keep);
+  JobShape shape;
+  shape.seconds = options.seconds;
+  SessionInput input{
+      .shape = shape, .programs = programs, .terminal = isatty(STDERR_FILENO) == 1, .say = [](const std::string& line) {
+        fmt::print(stderr, "{}\n", line);
+      }};
+  input.namespaces = works(programs, folder.sub("trial"), "--nodes", "2");
+  input.cgroups = works(programs, folder.sub("trial"), "--cgroups", "");
+  if (!input.namespaces)
+    input.say("network namespaces are not permitted here: links are throttled inside the socket transport instead");
+  if (!input.cgroups)
+    input.say("cpu cgroups are not permitted here: ranks are slowed by stopping them in turns instead");
+  if (!options.healthy) input.injections = drawSchedule(options.seed, shape);
+
+  Run without;
+  if (!options.healthy) {
+    input.say(fmt::format("1. the job without Falcon, {:.0f} s: {} ranks on {} nodes, seed {}", shape.seconds,
+                          shape.ranks, shape.nodes, options.seed));
+    input.withFalcon = false;
+    input.folder = folder.sub("without");
+    without = runSession(input);
+  }
+  input.say(fmt::format("{}the job with Falcon, {:.0f} s{}", options.healthy ? "" : "2. ", shape.seconds,
+                        options.healthy ? ", nothing injected" : ", the same injections; it is told nothing of them"));
+  input.withFalcon = true;
+  input.folder = folder.sub("with");
+  const Run with = runSession(input);
+
+  const Evaluation evaluation = evaluate(with, without);
+  writeReport(options.report, options, with, without, evaluation);
+  for (const Truth& truth : with.truths)
+    if (!truth.effective)
+      input.say(fmt::format("the injection of {} had no effect: {}", nameOf(truth.culprit), truth.remark));
+  if (options.json) {
+    nlohmann::json result = toJson(evaluation);
+    result["seed"] = options.seed;
+    result["healthy"] = options.healthy;
+    fmt::print("{}\n", result.dump(2));
+  } else {
+    fmt::print("\n{}", toText(evaluation));
+  }
+  input.say(fmt::format(
+      "{}; the chart is in {}",
+      evaluation.right ? (options.healthy ? "nothing was reported: right" : "every verdict was right") : "NOT RIGHT",
+      options.report));
+  if (options.keep) input.say("logs: " + folder.path().string());
+  return evaluation.right ? healthy : toolFailed;
+}
+
+}  // namespace
+
+void addDemoCommand(CLI::App& app, int& exitCode) {
+  auto options = std::make_shared<DemoOptions>();
+  CLI::App* demo = app.add_subcommand("demo", "Train a small GPT twice, slow a rank and a link, and see who finds out");
+  demo->add_option("--seed", options->seed, "Draws which rank, which link, how strongly and when")
+      ->capture_default_str();
+  demo->add_flag("--healthy", options->healthy, "Inject nothing; nothing may be reported");
+  demo->add_flag("--json", options->json, "Print the table as JSON on stdout");
+  demo->add_option("--seconds", options->seconds, "How long the job trains, each time")
+      ->check(CLI::Range(60.0, 3600.0))
+      ->capture_default_str();
+  demo->add_option("--report", options->report, "Where the chart goes")->capture_default_str();
+  demo->add_flag("--keep-logs", options->keep, "Keep the runs' logs and say where they are");
+  demo->callback([options, &exitCode] { exitCode = runDemo(*options); });
+}
+
+}  // namespace falcon::tools

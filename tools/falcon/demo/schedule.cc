@@ -1,0 +1,49 @@
+#include "demo/schedule.h"
+
+#include <random>
+
+namespace falcon::demo {
+namespace {
+
+// Own arithmetic on the engine's bits: the standard's distributions differ between libraries, a seed must not.
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : bits_(seed) { bits_.discard(8); }
+  int below(int n) { return static_cast<int>(bits_() % static_cast<std::uint64_t>(n)); }
+  double between(double low, double high) { return low + (high - low) * static_cast<double>(bits_() >> 11) * 0x1p-53; }
+
+ private:
+  std::mt19937_64 bits_;
+};
+
+Culprit drawRank(Dice& dice, const JobShape& shape) {
+  return {.kind = CulpritKind::rank, .rank = dice.below(shape.ranks)};
+}
+
+Culprit drawLink(Dice& dice, const JobShape& shape) {
+  const int stage = dice.below(shape.pipelineParallel);
+  const int replica = dice.below(shape.dataParallel);
+  const int next = (replica + 1) % shape.dataParallel;
+  Culprit culprit{.kind = CulpritKind::link};
+  culprit.link = {replica * shape.pipelineParallel + stage, next * shape.pipelineParallel + stage};
+  culprit.bothWays = dice.below(2) == 1;
+  return culprit;
+}
+
+}  // namespace
+
+std::vector<Injection> drawSchedule(std::uint64_t seed, const JobShape& shape) {
+  Dice dice(seed);
+  Injection rank{.culprit = drawRank(dice, shape), .factor = dice.between(1.7, 2.8)};
+  Injection link{.culprit = drawLink(dice, shape), .factor = dice.between(1.6, 2.8)};
+  std::vector<Injection> injections = dice.below(2) ? std::vector{rank, link} : std::vector{link, rank};
+  // The first third of the run teaches what healthy is; each episode is followed by as long a calm.
+  const double unit = shape.seconds / 128;
+  injections[0].start = unit * dice.between(28, 33);
+  injections[0].length = unit * 27;
+  injections[1].start = unit * dice.between(77, 82);
+  injections[1].length = unit * 27;
+  return injections;
+}
+
+}  // namespace falcon::demo

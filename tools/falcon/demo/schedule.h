@@ -1,0 +1,33 @@
+// What is injected when, drawn from a seed. Pure.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/event.h"
+
+namespace falcon::demo {
+
+/// One planned fail-slow. Times in seconds after the training began.
+struct Injection {
+  Culprit culprit;
+  double factor = 2;  ///< how many times longer iterations should take, 1.3 to 3
+  double start = 0;
+  double length = 0;
+};
+
+/// The demo's job: 8 ranks on 4 nodes, pipeline inside a node, data parallel groups {0,2,4,6} and {1,3,5,7} across
+/// nodes.
+struct JobShape {
+  int ranks = 8;
+  int nodes = 4;
+  int dataParallel = 4;
+  int pipelineParallel = 2;
+  double seconds = 128;  ///< how long the trainer runs
+};
+
+/// One slow rank and one slow link, in an order, of strengths and at times that the seed decides. A link is one that
+/// the gradients' rings use, slowed in the direction of use or both ways.
+std::vector<Injection> drawSchedule(std::uint64_t seed, const JobShape& shape);
+
+}  // namespace falcon::demo

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "subcommand.h"
+
+namespace falcon::tools {
+
+/// `falcon inject slow-rank | slow-link | memory-hog`.
+void addInjectCommand(CLI::App& app, int& exitCode);
+
+}  // namespace falcon::tools

@@ -1,0 +1,67 @@
+// One thing made slow on purpose.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "inject/outcome.h"
+#include "machine/description.h"
+#include "machine/guardian.h"
+
+namespace falcon::tools {
+
+/// In force from its making until relieve() or destruction; undone also if this process is killed.
+/// Used by one thread. Make it before other threads are started: it forks.
+class Injection {
+ public:
+  virtual ~Injection() = default;
+  Injection(const Injection&) = delete;
+
+  /// Reads the counters, which are gone when the job has ended: call it now and then.
+  void observe();
+  /// Undoes it. @return what it did; the same again when called again.
+  Outcome relieve();
+
+ protected:
+  /// @param guardian  undoes it
+  Injection(Outcome outcome, Guardian guardian) : outcome_(std::move(outcome)), guardian_(std::move(guardian)) {}
+  /// Updates what can be read now, and leaves alone what cannot.
+  virtual void read(Outcome& outcome) = 0;
+
+ private:
+  Outcome outcome_;
+  Guardian guardian_;
+  bool relieved_ = false;
+};
+
+/// How strongly to slow a rank; exactly one of the two is set (> 0).
+struct RankSlowdown {
+  double quota = 0;   ///< cores the rank may use
+  double factor = 0;  ///< quota = the rank's present use / factor
+};
+
+/// Lowers the rank's cgroup quota, or stops and continues the process in turns where it has no cgroup.
+/// First measures the rank's processor use from outside, for about 3 s; afterwards tells whether it fell.
+Result<std::unique_ptr<Injection>> slowRank(const JobDescription& job, Rank rank, RankSlowdown slowdown);
+
+/// How strongly to slow a link; exactly one of the two is set.
+struct LinkSlowdown {
+  double bitsPerSecond = 0;  ///< the limit, at least 8000
+  /// Iterations shall take this many times as long (> 1): the link is watched for 5 s; what it carried in them must
+  /// then take (slowdown - 1) times 5 s. Holds where the transfer is waited for, as gradients are.
+  double iterations = 0;
+  /// For a job without nodes: not the kernel but the socket transport holds back, as this file tells it
+  /// (NCCL_FALCON_INJECT_LINK_FILE of the job). Empty: the kernel.
+  std::string throttleFile;
+};
+
+/// Limits what `link.from` sends to `link.to` (and the other way where bothWays), on the sender's interface, for this
+/// pair of addresses only. The job must run with --nodes, the ranks on different nodes.
+Result<std::unique_ptr<Injection>> slowLink(const JobDescription& job, Link link, bool bothWays, LinkSlowdown slowdown);
+
+/// A process that streams through memory, inside the rank's cgroup where it has one: something that nobody has a name
+/// for.
+Result<std::unique_ptr<Injection>> memoryHog(const JobDescription& job, Rank rank);
+
+}  // namespace falcon::tools

@@ -1,0 +1,89 @@
+// The guardian's process itself is the hog: it ends with its owner.
+#include <sys/mman.h>
+
+#include <cstring>
+
+#include "inject/injection.h"
+#include "inject/processor_use.h"
+#include "inject/shared_counter.h"
+#include "machine/cpu_cgroup.h"
+
+namespace falcon::tools {
+namespace {
+
+constexpr std::size_t bufferBytes = 256u << 20;       // more than any last-level cache
+constexpr std::size_t pieceBytes = bufferBytes / 16;  // so that it soon sees its owner's end, also with little time
+constexpr Nanoseconds observation = 1s;
+
+class HogInjection final : public Injection {
+ public:
+  HogInjection(Outcome outcome, Guardian guardian, ProcessorUse use, SharedCounter bytes)
+      : Injection(std::move(outcome), std::move(guardian)), use_(use), bytes_(std::move(bytes)) {}
+
+ private:
+  void read(Outcome& outcome) override {
+    if (const auto cores = use_.cores()) outcome.coresDuring = *cores;
+    outcome.hogBytes = *bytes_;
+  }
+
+  ProcessorUse use_;
+  SharedCounter bytes_;
+};
+
+// Copies the buffer's one half over the other, piece by piece.
+class MemoryStream {
+ public:
+  explicit MemoryStream(SharedCounter bytes) : bytes_(std::move(bytes)) {}
+
+  Nanoseconds operator()() {
+    if (!buffer_ && !allocate()) return 1s;
+    // The first round writes every page once: untouched ones would all be one and the same page of zeros.
+    if (touched_ < bufferBytes) {
+      std::memset(buffer_ + touched_, 1, pieceBytes);
+      touched_ += pieceBytes;
+      *bytes_ += pieceBytes;
+      return 0s;
+    }
+    std::memcpy(buffer_ + at_, buffer_ + bufferBytes / 2 + at_, pieceBytes);
+    at_ = (at_ + pieceBytes) % (bufferBytes / 2);
+    *bytes_ += 2 * pieceBytes;  // read and written
+    return 0s;
+  }
+
+ private:
+  // Not before the first step: it belongs to the guardian's process.
+  bool allocate() {
+    void* memory = ::mmap(nullptr, bufferBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory != MAP_FAILED) buffer_ = static_cast<char*>(memory);
+    return buffer_ != nullptr;
+  }
+
+  SharedCounter bytes_;
+  char* buffer_ = nullptr;
+  std::size_t touched_ = 0;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Injection>> memoryHog(const JobDescription& job, Rank rank) {
+  const auto victim = rankOf(job, rank);
+  if (!victim) return victim.error();
+  const auto bytes = makeSharedCounter();
+  if (!bytes) return bytes.error();
+  ProcessorUse use(victim->process);
+  SystemClock::instance().sleep(observation);
+  Outcome outcome;
+  outcome.kind = InjectionKind::memoryHog;
+  outcome.rank = rank;
+  outcome.coresBefore = use.cores().value_or(0);
+  outcome.started = momentNow();
+  use.restart();
+  auto guardian = Guardian::start({[] {}, MemoryStream(*bytes)});
+  if (!guardian) return guardian.error();
+  if (!victim->cgroup.empty())
+    if (auto done = CpuCgroup(victim->cgroup).add(guardian->process()); !done) return done.error();
+  return std::unique_ptr<Injection>(new HogInjection(outcome, std::move(*guardian), use, *bytes));
+}
+
+}  // namespace falcon::tools

@@ -1,0 +1,142 @@
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <thread>
+#include <vector>
+
+#include "inject/injection.h"
+#include "inject/traffic_limit.h"
+
+namespace falcon::tools {
+namespace {
+
+constexpr double leastBitsPerSecond = 8000;  // tc counts in bytes a second
+constexpr double unlimited = 100e9;
+constexpr double guessedTraffic = 20e6;  // bit/s between two replicas of the demo's job on two cores
+constexpr auto watched = std::chrono::seconds(5);
+
+class LinkInjection final : public Injection {
+ public:
+  LinkInjection(Outcome outcome, Guardian guardian, std::vector<TrafficLimit> limits)
+      : Injection(std::move(outcome), std::move(guardian)), limits_(std::move(limits)) {}
+
+ private:
+  void read(Outcome& outcome) override {
+    if (const auto traffic = limits_[0].traffic()) outcome.there = *traffic;
+    if (limits_.size() < 2) return;
+    if (const auto traffic = limits_[1].traffic()) outcome.back = *traffic;
+  }
+
+  std::vector<TrafficLimit> limits_;  // from -> to; where both ways, to -> from
+};
+
+}  // namespace
+
+namespace {
+
+// Watches the pair for a while under a limit that limits nothing, and draws the rate from what it carries.
+Result<double> rateFor(const RankDescription& from, const RankDescription& to, double iterations) {
+  if (!(iterations > 1))
+    return Error::invalidArgument("--slowdown {}: give how many times as long iterations shall take, more than 1",
+                                  iterations);
+  const TrafficLimit watch(from, to, unlimited);
+  if (auto applied = watch.apply(); !applied) return applied.error();
+  std::this_thread::sleep_for(watched);
+  const auto traffic = watch.traffic();
+  watch.remove();
+  if (!traffic) return traffic.error();
+  const double seconds = std::chrono::duration<double>(watched).count();
+  if (traffic->bytes == 0)
+    return Error::invalidArgument(
+        "the job sent nothing from rank {} to rank {} within {} s: choose a link that it uses", from.rank, to.rank,
+        seconds);
+  return std::max(leastBitsPerSecond, 8 * static_cast<double>(traffic->bytes) / seconds / (iterations - 1));
+}
+
+}  // namespace
+
+namespace {
+
+// Without network namespaces: lines `from to bytes_per_second` in the file that the job's socket transport reads.
+class ThrottleInjection final : public Injection {
+ public:
+  ThrottleInjection(Outcome outcome, Guardian guardian) : Injection(std::move(outcome), std::move(guardian)) {}
+
+ private:
+  // The transport keeps no counters that an outsider could read: what was asked is all that is known.
+  void read(Outcome& outcome) override { outcome.insideTransport = true; }
+};
+
+Status writeThrottle(const std::string& path, const std::string& lines) {
+  std::ofstream(path + ".new") << lines;
+  if (std::rename((path + ".new").c_str(), path.c_str()) != 0)
+    return Error::system("{} cannot be written: {}", path, std::strerror(errno));
+  return {};
+}
+
+// A pipeline of gradients at half the speed for twice the time: without counters the rate is a guess from the job's own
+// size.
+Result<std::unique_ptr<Injection>> throttleLink(Link link, bool bothWays, const LinkSlowdown& slowdown) {
+  const double bitsPerSecond =
+      slowdown.bitsPerSecond > 0 ? slowdown.bitsPerSecond : guessedTraffic / (slowdown.iterations - 1);
+  const auto bytes = static_cast<long long>(bitsPerSecond / 8);
+  std::string lines = fmt::format("{} {} {}\n", link.from, link.to, bytes);
+  if (bothWays) lines += fmt::format("{} {} {}\n", link.to, link.from, bytes);
+  auto guardian = Guardian::start({[path = slowdown.throttleFile] { (void)writeThrottle(path, ""); }, {}});
+  if (!guardian) return guardian.error();
+  Outcome outcome;
+  outcome.kind = InjectionKind::slowLink;
+  outcome.link = link;
+  outcome.bothWays = bothWays;
+  outcome.bitsPerSecond = bitsPerSecond;
+  outcome.started = momentNow();
+  if (auto written = writeThrottle(slowdown.throttleFile, lines); !written) return written.error();
+  return std::unique_ptr<Injection>(new ThrottleInjection(outcome, std::move(*guardian)));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Injection>> slowLink(const JobDescription& job, Link link, bool bothWays,
+                                            LinkSlowdown slowdown) {
+  const auto from = rankOf(job, link.from);
+  if (!from) return from.error();
+  const auto to = rankOf(job, link.to);
+  if (!to) return to.error();
+  if (!slowdown.throttleFile.empty()) return throttleLink(link, bothWays, slowdown);
+  if (from->netNamespace.empty())
+    return Error::invalidArgument(
+        "the job runs without nodes, so its ranks have no links of their own; start it with --nodes");
+  if (from->node == to->node)
+    return Error::invalidArgument("ranks {} and {} are on the same node {} and use no link; choose ranks of two nodes",
+                                  link.from, link.to, from->node);
+  double bitsPerSecond = slowdown.bitsPerSecond;
+  if (slowdown.iterations != 0) {
+    const auto rate = rateFor(*from, *to, slowdown.iterations);
+    if (!rate) return rate.error();
+    bitsPerSecond = *rate;
+  }
+  if (!(bitsPerSecond >= leastBitsPerSecond))
+    return Error::invalidArgument("a rate of {} bit/s is too slow: at least {}", bitsPerSecond, leastBitsPerSecond);
+
+  std::vector<TrafficLimit> limits{{*from, *to, bitsPerSecond}};
+  if (bothWays) limits.emplace_back(*to, *from, bitsPerSecond);
+  const auto removeAll = [limits] {
+    for (const auto& limit : limits) limit.remove();
+  };
+  auto guardian = Guardian::start({removeAll, {}});
+  if (!guardian) return guardian.error();
+  Outcome outcome;
+  outcome.kind = InjectionKind::slowLink;
+  outcome.link = link;
+  outcome.bothWays = bothWays;
+  outcome.bitsPerSecond = bitsPerSecond;
+  outcome.started = momentNow();
+  for (const auto& limit : limits)
+    if (auto done = limit.apply(); !done) return done.error();
+  return std::unique_ptr<Injection>(new LinkInjection(outcome, std::move(*guardian), std::move(limits)));
+}
+
+}  // namespace falcon::tools

@@ -1,0 +1,112 @@
+// A rank is slowed by its cgroup's quota, or by stopping and continuing its process group in turns.
+#include <signal.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "inject/injection.h"
+#include "inject/processor_use.h"
+#include "inject/shared_counter.h"
+#include "machine/cpu_cgroup.h"
+
+namespace falcon::tools {
+namespace {
+
+constexpr Nanoseconds observation = 3s;
+constexpr double idle = 0.002;            // cores
+constexpr Nanoseconds dutyCycle = 100ms;  // as long as a quota's period
+
+class QuotaInjection final : public Injection {
+ public:
+  QuotaInjection(Outcome outcome, Guardian guardian, CpuCgroup cgroup, ProcessorUse use, CpuCgroup::Throttling before)
+      : Injection(std::move(outcome), std::move(guardian)), cgroup_(std::move(cgroup)), use_(use), before_(before) {}
+
+ private:
+  void read(Outcome& outcome) override {
+    if (const auto cores = use_.cores()) outcome.coresDuring = *cores;
+    if (const auto now = cgroup_.throttling())
+      outcome.throttledPeriods = now->throttledPeriods - before_.throttledPeriods;
+  }
+
+  CpuCgroup cgroup_;
+  ProcessorUse use_;
+  CpuCgroup::Throttling before_;
+};
+
+Result<std::unique_ptr<Injection>> slowByQuota(Outcome outcome, const RankDescription& rank, ProcessorUse use) {
+  if (outcome.quota < CpuCgroup::leastQuota)
+    return Error::system(
+        "rank {} would need a quota of {:.4f} cores, and the kernel takes no less than {}: it used {:.4f} cores; "
+        "is the machine too busy?",
+        rank.rank, outcome.quota, CpuCgroup::leastQuota, outcome.coresBefore);
+  const CpuCgroup cgroup(rank.cgroup);
+  const auto quota = cgroup.quota();
+  if (!quota) return quota.error();
+  const auto before = cgroup.throttling();
+  if (!before) return before.error();
+  auto guardian = Guardian::start({[cgroup, text = *quota] { (void)cgroup.restoreQuota(text); }, {}});
+  if (!guardian) return guardian.error();
+  outcome.started = momentNow();
+  use.restart();
+  if (auto done = cgroup.setQuota(outcome.quota); !done) return done.error();
+  return std::unique_ptr<Injection>(new QuotaInjection(outcome, std::move(*guardian), cgroup, use, *before));
+}
+
+class StopInjection final : public Injection {
+ public:
+  StopInjection(Outcome outcome, Guardian guardian, ProcessorUse use, SharedCounter stops)
+      : Injection(std::move(outcome), std::move(guardian)), use_(use), stops_(std::move(stops)) {}
+
+ private:
+  void read(Outcome& outcome) override {
+    if (const auto cores = use_.cores()) outcome.coresDuring = *cores;
+    outcome.stops = *stops_;
+  }
+
+  ProcessorUse use_;
+  SharedCounter stops_;
+};
+
+Result<std::unique_ptr<Injection>> slowByStops(Outcome outcome, const RankDescription& rank, ProcessorUse use) {
+  const double share = std::min(1.0, outcome.quota / outcome.coresBefore);
+  const Nanoseconds running(static_cast<std::int64_t>(share * static_cast<double>(dutyCycle.count())));
+  const auto stops = makeSharedCounter();
+  if (!stops) return stops.error();
+  const pid_t group = -rank.process;
+  auto step = [group, running, count = *stops, stopped = false, gone = false]() mutable {
+    if (gone) return dutyCycle;
+    stopped = !stopped;
+    gone = ::kill(group, stopped ? SIGSTOP : SIGCONT) != 0;  // for good: the number may become somebody else's
+    if (stopped && !gone) ++*count;
+    return stopped ? dutyCycle - running : running;
+  };
+  outcome.started = momentNow();
+  use.restart();
+  auto guardian = Guardian::start({[group] { ::kill(group, SIGCONT); }, step});
+  if (!guardian) return guardian.error();
+  return std::unique_ptr<Injection>(new StopInjection(outcome, std::move(*guardian), use, *stops));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Injection>> slowRank(const JobDescription& job, Rank rank, RankSlowdown slowdown) {
+  const auto victim = rankOf(job, rank);
+  if (!victim) return victim.error();
+  if ((slowdown.quota > 0) == (slowdown.factor > 0))
+    return Error::invalidArgument("give either a quota in cores or a factor, above 0");
+
+  ProcessorUse use(victim->process);
+  SystemClock::instance().sleep(observation);
+  Outcome outcome;
+  outcome.kind = InjectionKind::slowRank;
+  outcome.rank = rank;
+  outcome.coresBefore = use.cores().value_or(0);
+  if (outcome.coresBefore < idle)
+    return Error::system(
+        "rank {} (process {}) used {:.4f} cores for {:.0f} s: it is idle or gone, and cannot be slowed", rank,
+        victim->process, outcome.coresBefore, seconds(observation));
+  outcome.quota = slowdown.quota > 0 ? slowdown.quota : outcome.coresBefore / slowdown.factor;
+  return victim->cgroup.empty() ? slowByStops(outcome, *victim, use) : slowByQuota(outcome, *victim, use);
+}
+
+}  // namespace falcon::tools

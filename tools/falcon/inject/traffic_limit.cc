@@ -1,0 +1,79 @@
+#include "inject/traffic_limit.h"
+
+#include <cmath>
+#include <sstream>
+#include <vector>
+
+#include "machine/net_namespace.h"
+#include "machine/program.h"
+
+namespace falcon::tools {
+
+Status TrafficLimit::apply() const {
+  const std::string& interface = sender_.interface;
+  const auto present = tc(fmt::format("qdisc show dev {}", interface));
+  if (!present) return present.error();
+  std::vector<std::string> steps;
+  if (present->find("htb 1:") == std::string::npos)
+    steps.push_back(fmt::format("qdisc add dev {} root handle 1: htb", interface));
+  // The burst is small, so that even short messages feel the limit; the quantum only silences a warning.
+  steps.push_back(fmt::format(
+      "class add dev {0} parent 1: classid {1} htb rate {2}bit ceil {2}bit burst 16k cburst 16k quantum 60000",
+      interface, classId(), std::llround(bitsPerSecond_)));
+  const std::string filter = fmt::format("filter add dev {} parent 1: protocol ip", interface);
+  const std::string pair = fmt::format("match ip src {}/32 match ip dst {}/32", sender_.address, receiver_.address);
+  // Acknowledgements of the opposite direction must not queue behind the data, or that direction would become slow as
+  // well: packets with an IP length below 64 pass by (1:0 is the direct queue). No data worth mentioning fits in them.
+  steps.push_back(fmt::format("{} prio {} u32 {} match u16 0x0000 0xffc0 at 2 flowid 1:0", filter,
+                              acknowledgementPriority(), pair));
+  steps.push_back(fmt::format("{} prio {} u32 {} flowid {}", filter, dataPriority(), pair, classId()));
+  for (const auto& step : steps)
+    if (auto done = tc(step); !done) return done.error();
+  return {};
+}
+
+void TrafficLimit::remove() const {
+  const std::string& interface = sender_.interface;
+  for (const int priority : {acknowledgementPriority(), dataPriority()})
+    (void)tc(fmt::format("filter del dev {} parent 1: prio {}", interface, priority));
+  (void)tc(fmt::format("class del dev {} classid {}", interface, classId()));
+  const auto left = tc(fmt::format("class show dev {}", interface));
+  if (left && left->find("class htb") == std::string::npos) (void)tc(fmt::format("qdisc del dev {} root", interface));
+}
+
+Result<LinkTraffic> TrafficLimit::traffic() const {
+  const auto text = tc(fmt::format("-s class show dev {}", sender_.interface));
+  if (!text) return text.error();
+  return parseClassCounters(*text, classId());
+}
+
+Result<std::string> TrafficLimit::tc(const std::string& words) const {
+  const auto netNamespace = openNetNamespace(sender_.netNamespace);
+  if (!netNamespace) return netNamespace.error();
+  std::vector<std::string> command{"tc"};
+  std::istringstream stream(words);
+  for (std::string word; stream >> word;) command.push_back(word);
+  return runProgram({command, netNamespace->get()});
+}
+
+// 1:0 is the queue itself.
+std::string TrafficLimit::classId() const {
+  return fmt::format("1:{:x}", receiver_.rank + 1);
+}
+
+LinkTraffic parseClassCounters(const std::string& text, const std::string& classId) {
+  const auto begin = text.find("class htb " + classId + " ");
+  if (begin == std::string::npos) return {};
+  const std::string ours = text.substr(begin, text.find("class htb ", begin + 1) - begin);
+  LinkTraffic found;
+  std::istringstream words(ours);
+  std::string previous;
+  for (std::string word; words >> word; previous = word) {
+    if (previous == "Sent") found.bytes = std::stoull(word);
+    if (word == "pkt") found.packets = std::stoull(previous);
+    if (previous == "overlimits") found.held = std::stoull(word);
+  }
+  return found;
+}
+
+}  // namespace falcon::tools

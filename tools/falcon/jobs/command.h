@@ -1,0 +1,10 @@
+// `falcon status`, `falcon off` and `falcon parameters`.
+#pragma once
+
+#include "subcommand.h"
+
+namespace falcon::tools {
+void addStatusCommand(CLI::App& app, int& exitCode);
+void addOffCommand(CLI::App& app, int& exitCode);
+void addParametersCommand(CLI::App& app, int& exitCode);
+}  // namespace falcon::tools

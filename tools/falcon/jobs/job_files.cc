@@ -1,0 +1,63 @@
+#include "jobs/job_files.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+
+namespace falcon::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool isAlive(std::int64_t pid) {
+  return pid > 0 && (kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM);
+}
+
+std::string lastLine(const fs::path& path) {
+  std::ifstream file(path);
+  std::string line, last;
+  while (std::getline(file, line))
+    if (!line.empty()) last = line;
+  return last;
+}
+
+}  // namespace
+
+bool JobFiles::running() const {
+  return std::any_of(ranks.begin(), ranks.end(), [](const RankFile& rank) { return rank.alive; });
+}
+
+const RankFile* JobFiles::controller() const {
+  for (const RankFile& rank : ranks)
+    if (rank.view.controller) return &rank;
+  return nullptr;
+}
+
+std::vector<JobFiles> findJobs() {
+  std::vector<JobFiles> jobs;
+  std::error_code ignored;
+  for (const auto& folder : fs::directory_iterator(instrument::jobsFolder(), ignored)) {
+    if (!folder.is_directory(ignored)) continue;
+    JobFiles job{folder.path().filename(), folder.path(), {}, lastLine(folder.path() / "events.jsonl")};
+    for (const auto& file : fs::directory_iterator(folder.path(), ignored)) {
+      if (file.path().extension() != ".calls") continue;
+      auto view = instrument::readCallLog(file.path(), 1);
+      if (!view) continue;
+      const bool alive = isAlive(view->pid);
+      job.ranks.push_back({file.path(), std::move(*view), alive});
+    }
+    if (job.ranks.empty()) continue;
+    std::sort(job.ranks.begin(), job.ranks.end(),
+              [](const RankFile& a, const RankFile& b) { return a.view.identity.jobRank < b.view.identity.jobRank; });
+    jobs.push_back(std::move(job));
+  }
+  std::sort(jobs.begin(), jobs.end(), [](const JobFiles& a, const JobFiles& b) {
+    return a.ranks.front().view.startWallTime > b.ranks.front().view.startWallTime;
+  });
+  return jobs;
+}
+
+}  // namespace falcon::jobs

@@ -1,0 +1,26 @@
+// Other processes, seen through /proc.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace falcon::tools {
+
+/// Children, their children and so on of `ancestor`, as far as they are there now; zombies too.
+std::set<pid_t> descendantsOf(pid_t ancestor);
+
+/// Kills (SIGKILL) all descendants of this process but those of `spared`, and reaps its own children, until none is
+/// left or `limit` has passed. A process that is a child subreaper thereby gets at grandchildren whose parents are
+/// gone.
+/// @return whether none is left
+bool killDescendants(const std::set<pid_t>& spared, Nanoseconds limit);
+
+/// Processor time that a process with all its threads has used; nothing where there is no such process.
+std::optional<Nanoseconds> processorTimeOf(pid_t process);
+
+}  // namespace falcon::tools

@@ -1,0 +1,57 @@
+#include "run/command.h"
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "run/launcher.h"
+
+namespace falcon::tools {
+namespace {
+
+const std::map<std::string, Bind> bindWords{{"auto", Bind::automatic}, {"core", Bind::core}, {"none", Bind::none}};
+const std::map<std::string, UseCgroups> cgroupWords{
+    {"no", UseCgroups::no}, {"must", UseCgroups::must}, {"try", UseCgroups::ifPossible}};
+
+// As the options are written, before they mean anything.
+struct Words {
+  std::string bind = "auto";
+  std::string cgroups = "no";
+};
+
+}  // namespace
+
+void addRunCommand(CLI::App& app, int& exitCode) {
+  auto* command = app.add_subcommand("run", "Runs a program as the ranks of a job on this machine");
+  auto options = std::make_shared<RunOptions>();
+  auto words = std::make_shared<Words>();
+
+  command->footer(
+      "Example: falcon run -n 4 --bind core -- ./train --steps 10\n"
+      "Returns the job's own exit code: 0, or that of the first rank that failed (128 + signal).");
+  command->prefix_command();
+  command->add_option("-n,--ranks", options->ranks, "Number of ranks")->required();
+  command->add_option("--nodes", options->nodes,
+                      "Spreads the ranks over so many nodes (network namespaces; needs root)");
+  command
+      ->add_option("--bind", words->bind,
+                   "auto: share the cores out if there are no more ranks than cores; core: one each")
+      ->check(CLI::IsMember({"auto", "core", "none"}))
+      ->capture_default_str();
+  command
+      ->add_flag("--cgroups{must}", words->cgroups,
+                 "Every rank in a cpu cgroup of its own; --cgroups=try goes on without if need be")
+      ->check(CLI::IsMember({"must", "try", "no"}));
+  command->add_option("--describe", options->describe,
+                      "File to write the job's description to once all ranks have started");
+
+  command->callback([command, options, words, &exitCode] {
+    options->program = command->remaining();
+    options->bind = bindWords.at(words->bind);
+    options->cgroups = cgroupWords.at(words->cgroups);
+    if (const auto reason = whyNot(*options)) throw CLI::ValidationError("falcon run", *reason);
+    exitCode = launch(*options);
+  });
+}
+
+}  // namespace falcon::tools

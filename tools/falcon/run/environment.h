@@ -1,0 +1,27 @@
+// The variables a rank finds in its environment: a pure function.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "run/placement.h"
+
+namespace falcon::tools {
+
+/// What all ranks of the job share.
+struct JobSettings {
+  std::string run;  ///< unique on this machine
+  std::string job;  ///< NCCL_FALCON_JOB
+  int ranks = 1;
+  int nodes = 0;
+  std::string masterAddress;
+  int masterPort = 0;
+  std::string libraryFolder;  ///< comes first in LD_LIBRARY_PATH
+};
+
+using Environment = std::map<std::string, std::string>;
+
+/// The variables to set for one rank, on top of `inherited`. What a user may choose is set only where it is not yet.
+Environment environmentOf(const Place& place, const JobSettings& job, const Environment& inherited);
+
+}  // namespace falcon::tools

@@ -1,0 +1,91 @@
+#include "run/launcher.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+
+#include "machine/processes.h"
+#include "run/supervisor.h"
+#include "subcommand.h"
+
+namespace falcon::tools {
+namespace {
+
+constexpr int passedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+
+// Unique on this machine; the process id in front tells later runs whether it is still alive.
+std::string newRunName() {
+  return fmt::format("{}-{:04x}", ::getpid(), std::random_device{}() & 0xffff);
+}
+
+Result<RunPlan> planFor(const RunOptions& options) {
+  RunPlan plan{options, newRunName(), "", ::getpid(), {}, {}};
+  const char* job = std::getenv("NCCL_FALCON_JOB");
+  plan.job = job && *job ? job : "run-" + plan.run;
+  if (options.cgroups == UseCgroups::no) return plan;
+  const auto controller = findCpuController();
+  if (controller) {
+    plan.cpuController = *controller;
+  } else if (options.cgroups == UseCgroups::must) {
+    return controller.error();
+  }
+  return plan;
+}
+
+int waitFor(pid_t supervisor, const sigset_t& signals) {
+  for (;;) {
+    const int signal = ::sigwaitinfo(&signals, nullptr);
+    if (signal > 0 && signal != SIGCHLD) ::kill(supervisor, signal);
+    int status = 0;
+    if (::waitpid(supervisor, &status, WNOHANG) == supervisor) return status;
+  }
+}
+
+}  // namespace
+
+int launch(const RunOptions& options) {
+  auto plan = planFor(options);
+  int ends[2];
+  if (!plan || ::pipe2(ends, O_CLOEXEC) != 0) {
+    fmt::print(stderr, "falcon run: {}\n", plan ? std::strerror(errno) : plan.error().message().c_str());
+    return toolFailed;
+  }
+  FileDescriptor watched(ends[0]);
+  FileDescriptor lifeline(ends[1]);
+
+  ::signal(SIGCHLD, SIG_DFL);  // whoever started us may have had it ignored: then there is nothing to wait for
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGCHLD);
+  for (const int signal : passedOn) sigaddset(&signals, signal);
+  ::sigprocmask(SIG_BLOCK, &signals, &plan->signalMask);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // gets the ranks' children should the supervisor be killed
+  const std::set<pid_t> notOurs = descendantsOf(::getpid());
+
+  const pid_t supervisor = ::fork();
+  if (supervisor < 0) {
+    fmt::print(stderr, "falcon run: cannot start a process: {}\n", std::strerror(errno));
+    return toolFailed;
+  }
+  if (supervisor == 0) {
+    lifeline.reset();
+    ::_exit(Supervisor(*plan, std::move(watched)).run());
+  }
+  watched.reset();
+  const int status = waitFor(supervisor, signals);
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  killDescendants(notOurs, 5s);
+  cleanUp(*plan);
+  fmt::print(stderr, "falcon run: its supervisor process was killed by signal {}; the job was ended\n",
+             WTERMSIG(status));
+  return toolFailed;
+}
+
+}  // namespace falcon::tools

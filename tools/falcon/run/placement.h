@@ -1,0 +1,34 @@
+// Which rank goes where: pure functions of the numbers.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/types.h"
+#include "run/options.h"
+
+namespace falcon::tools {
+
+/// Where one rank lives.
+struct Place {
+  Rank rank = 0;
+  int node = 0;
+  int localRank = 0;
+  int localSize = 1;
+  std::vector<int> cores;  ///< to bind to; empty: not bound
+};
+
+/// Places of all ranks, in rank order. Nodes take ranks in blocks: rank r is on node r * nodes / ranks.
+/// Bind::automatic shares `cores` out in equal slices where there are no more ranks than cores, and binds nothing else.
+/// Bind::core gives every rank one core, in turn.
+/// @param cores  those this process may use
+std::vector<Place> placeRanks(const RunOptions& options, const std::vector<int>& cores);
+
+/// A rank's interface and address among the nodes: "rank3", "10.211.0.13".
+/// The same in every job, for its nodes' network is seen by nobody else.
+std::string interfaceOf(Rank rank);
+std::string addressOf(Rank rank);
+inline constexpr int addressPrefixLength = 16;
+inline constexpr const char* addressNetwork = "10.211.0.0/16";
+
+}  // namespace falcon::tools

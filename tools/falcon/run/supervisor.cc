@@ -1,0 +1,271 @@
+#include "run/supervisor.h"
+
+#include <arpa/inet.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/clock.h"
+#include "base/socket_address.h"
+#include "machine/net_namespace.h"
+#include "machine/processes.h"
+#include "subcommand.h"
+
+extern char** environ;
+
+namespace falcon::tools {
+namespace {
+
+constexpr int portInsideNodes = 29'500;  // torchrun's; nobody else is in the nodes' network
+constexpr int cannotExecute = 127;
+
+Environment ownEnvironment() {
+  Environment found;
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string text = *entry;
+    const auto equals = text.find('=');
+    if (equals != std::string::npos) found[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return found;
+}
+
+std::vector<int> usableCores() {
+  std::vector<int> cores;
+  cpu_set_t set;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(static_cast<size_t>(core), &set)) cores.push_back(core);
+  return cores;
+}
+
+// A port that nobody used a moment ago.
+int freePort() {
+  const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  if (::bind(socket.get(), generic, length) != 0 || ::getsockname(socket.get(), generic, &length) != 0)
+    return portInsideNodes;
+  return ntohs(address.sin_port);
+}
+
+std::string libraryFolder() {
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  return (program.parent_path().parent_path() / "lib").string();
+}
+
+int exitCodeOf(int status) {
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+}  // namespace
+
+void cleanUp(const RunPlan& plan) {
+  if (plan.cpuController && !removeJobCgroups(*plan.cpuController, plan.run))
+    fmt::print(stderr, "falcon run: the cgroup falcon-{} could not be removed from {}\n", plan.run,
+               plan.cpuController->string());
+}
+
+Supervisor::Supervisor(RunPlan plan, FileDescriptor lifeline) : plan_(std::move(plan)), lifeline_(std::move(lifeline)) {
+  ::setsid();  // signals from a terminal reach the launcher only, which passes them on once
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  ::signal(SIGPIPE, SIG_IGN);
+  sigset_t all;
+  sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, nullptr);
+  signals_.reset(::signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+int Supervisor::run() {
+  if (auto ready = prepare(); !ready) {
+    fmt::print(stderr, "falcon run: {}\n", ready.error().message());
+    return toolFailed;
+  }
+  const auto started = startRanks();
+  if (!started || *started != 0) {
+    if (!started) fmt::print(stderr, "falcon run: {}\n", started.error().message());
+    killDescendants({}, 5s);
+    cleanUp(plan_);
+    return started ? *started : toolFailed;
+  }
+  relay_.start();
+  superviseRanks();
+  // What ranks left behind would hold the streams open, and is not to outlive the job.
+  killDescendants({}, 5s);
+  messages_.reset();
+  relay_.finish();
+  cleanUp(plan_);
+  return failure_.value_or(0);
+}
+
+Status Supervisor::prepare() {
+  places_ = placeRanks(plan_.options, usableCores());
+  settings_ = {plan_.run, plan_.job, plan_.options.ranks, plan_.options.nodes, "127.0.0.1", 0, libraryFolder()};
+  if (plan_.options.nodes > 0) {
+    auto network = NodeNetwork::make(places_);
+    if (!network) return network.error();
+    network_ = std::move(*network);
+    settings_.masterAddress = addressOf(0);
+    settings_.masterPort = portInsideNodes;
+  } else {
+    settings_.masterPort = freePort();
+  }
+  if (!plan_.cpuController) return {};
+  removeStaleJobCgroups(*plan_.cpuController);
+  auto cgroups = makeJobCgroups(*plan_.cpuController, plan_.run, plan_.options.ranks);
+  if (cgroups) {
+    cgroups_ = *cgroups;
+  } else if (plan_.options.cgroups == UseCgroups::must) {
+    return cgroups.error();
+  }
+  return {};
+}
+
+Result<int> Supervisor::startRanks() {
+  auto messages = relay_.addStream(STDERR_FILENO, "");
+  if (!messages) return messages.error();
+  messages_ = std::move(*messages);
+  for (const auto& place : places_) {
+    const auto started = startRank(place);
+    if (started) continue;
+    if (started.error().code() != ErrorCode::invalidArgument) return started.error();
+    fmt::print(stderr, "falcon run: {}\n", started.error().message());
+    return cannotExecute;
+  }
+  if (auto described = describe(); !described) return described.error();
+  return 0;
+}
+
+Status Supervisor::startRank(const Place& place) {
+  const std::string prefix = fmt::format("[{}] ", place.rank);
+  const auto output = relay_.addStream(STDOUT_FILENO, prefix);
+  if (!output) return output.error();
+  const auto errors = relay_.addStream(STDERR_FILENO, prefix);
+  if (!errors) return errors.error();
+
+  RankStart start{place,
+                  environmentOf(place, settings_, ownEnvironment()),
+                  &plan_.options.program,
+                  {},
+                  -1,
+                  output->get(),
+                  errors->get(),
+                  plan_.signalMask};
+  if (cgroups_) start.cgroup = cgroups_->ranks[static_cast<size_t>(place.rank)];
+  if (network_) start.netNamespace = network_->descriptorOf(place.node);
+  const auto process = tools::startRank(start);
+  if (!process) return process.error();
+  processes_.push_back(*process);
+  running_[*process] = {place};
+  return {};
+}
+
+Status Supervisor::describe() {
+  if (plan_.options.describe.empty()) return {};
+  JobDescription job{plan_.job, plan_.run, plan_.launcher, ::getpid(), plan_.options.nodes, {}};
+  for (const auto& place : places_) {
+    const auto at = static_cast<size_t>(place.rank);
+    RankDescription rank{place.rank, processes_[at], place.node, "", "", "", ""};
+    if (network_) {
+      rank.netNamespace = pathOfNetNamespace(::getpid(), network_->descriptorOf(place.node));
+      rank.interface = interfaceOf(place.rank);
+      rank.address = addressOf(place.rank);
+    }
+    if (cgroups_) rank.cgroup = cgroups_->ranks[at].path();
+    job.ranks.push_back(std::move(rank));
+  }
+  return writeDescription(job, plan_.options.describe);
+}
+
+void Supervisor::superviseRanks() {
+  while (!running_.empty()) {
+    waitForNews();
+    passOnSignals();
+    reapAll();
+    act(policy_.due(SystemClock::instance().now()));
+  }
+}
+
+void Supervisor::waitForNews() {
+  pollfd watched[] = {{signals_.get(), POLLIN, 0}, {lifeline_.get(), POLLIN, 0}};
+  timespec wait{};
+  if (const auto next = policy_.next()) {
+    const auto left = std::max(Nanoseconds(0), *next - SystemClock::instance().now());
+    wait = {left / 1s, (left % 1s).count()};
+  }
+  ::ppoll(watched, 2, policy_.next() ? &wait : nullptr, nullptr);
+  if (watched[1].revents != 0) abandon();
+}
+
+void Supervisor::passOnSignals() {
+  signalfd_siginfo news;
+  while (::read(signals_.get(), &news, sizeof news) == sizeof news) {
+    const int signal = static_cast<int>(news.ssi_signo);
+    if (signal == SIGCHLD) continue;
+    // What ends a job goes to a rank's whole group, as from a terminal; the rest only to who may have a handler for it.
+    const bool toGroup = signal == SIGINT || signal == SIGTERM || signal == SIGHUP;
+    for (const auto& [process, rank] : running_) ::kill(toGroup ? -process : process, signal);
+    policy_.signalPassedOn(signal, SystemClock::instance().now());
+  }
+}
+
+// Several ranks may be found dead at once, in no particular order: one that a signal killed is then the cause.
+void Supervisor::reapAll() {
+  std::vector<std::pair<pid_t, int>> ended;
+  int status = 0;
+  for (pid_t process; (process = ::waitpid(-1, &status, WNOHANG)) > 0;)
+    if (running_.contains(process)) ended.emplace_back(process, status);
+  std::stable_partition(ended.begin(), ended.end(), [](const auto& one) { return WIFSIGNALED(one.second); });
+  for (const auto& [process, how] : ended) {
+    const Running rank = running_[process];
+    running_.erase(process);
+    if (exitCodeOf(how) != 0) report(rank, process, how);
+  }
+}
+
+void Supervisor::report(const Running& rank, int process, int status) {
+  if (rank.killed)
+    say(fmt::format("rank {} (process {}) did not end in time and was killed", rank.place.rank, process));
+  if (failure_) return;
+  failure_ = exitCodeOf(status);
+  policy_.rankFailed(SystemClock::instance().now());
+  const std::string how =
+      WIFSIGNALED(status) ? fmt::format("was killed by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)))
+                          : fmt::format("ended with code {}", WEXITSTATUS(status));
+  const std::string node = plan_.options.nodes > 0 ? fmt::format(", node {}", rank.place.node) : "";
+  say(fmt::format("rank {} (process {}{}) {}{}", rank.place.rank, process, node, how,
+                  running_.empty() ? "" : "; ending the others"));
+}
+
+void Supervisor::act(EndPolicy::Action action) {
+  if (action == EndPolicy::Action::none) return;
+  const bool kill = action == EndPolicy::Action::kill;
+  for (auto& [process, rank] : running_) {
+    rank.killed = kill;
+    ::kill(-process, kill ? SIGKILL : SIGTERM);
+  }
+}
+
+void Supervisor::say(const std::string& text) {
+  const std::string line = "falcon run: " + text + "\n";
+  (void)!::write(messages_.get(), line.data(), line.size());
+}
+
+// The reader of our output may block the relay: nothing is waited for, and the process ends without destructors.
+void Supervisor::abandon() {
+  killDescendants({}, 5s);
+  cleanUp(plan_);
+  ::_exit(toolFailed);
+}
+
+}  // namespace falcon::tools

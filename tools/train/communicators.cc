@@ -1,0 +1,110 @@
+#include "train/communicators.h"
+
+#include <stdexcept>
+#include <string>
+
+#include "nccl_falcon.h"
+#include "train/rendezvous.h"
+
+// Absent in other libraries of the same ABI; then they are null and the split stays equal.
+#pragma weak ncclFalconRegisterLayout
+#pragma weak ncclFalconIterationBegin
+
+namespace falcon::train {
+
+namespace {
+
+void require(ncclResult_t result, const char* function) {
+  if (result == ncclSuccess) return;
+  throw std::runtime_error(std::string(function) + ": " + ncclGetErrorString(result) + ": " +
+                           ncclGetLastError(nullptr));
+}
+
+ncclComm* splitOff(ncclComm* world, int size, int color, int key) {
+  if (size == 1) return nullptr;
+  ncclComm* group = nullptr;
+  require(ncclCommSplit(world, color, key, &group, nullptr), "ncclCommSplit");
+  return group;
+}
+
+}  // namespace
+
+Communicators::Communicators(const Place& place, const Layout& layout, int microBatches)
+    : layout_(layout), microBatches_(microBatches) {
+  ncclUniqueId id{};
+  if (place.rank == 0) require(ncclGetUniqueId(&id), "ncclGetUniqueId");
+  shareToken(place, id.internal);
+  require(ncclCommInitRank(&world_, place.size, id, place.rank), "ncclCommInitRank");
+
+  const auto& [data, pipeline, tensor] = layout_;
+  data_ = splitOff(world_, data.count, pipeline.index * tensor.count + tensor.index, data.index);
+  pipeline_ = splitOff(world_, pipeline.count, data.index * tensor.count + tensor.index, pipeline.index);
+  tensor_ = splitOff(world_, tensor.count, data.index * pipeline.count + pipeline.index, tensor.index);
+  planned_ = registerLayout();
+}
+
+void Communicators::close() {
+  for (ncclComm** one : {&tensor_, &pipeline_, &data_, &world_}) {
+    if (*one != nullptr) require(ncclCommDestroy(*one), "ncclCommDestroy");
+    *one = nullptr;
+  }
+}
+
+bool Communicators::registerLayout() {
+  bool registered = false;
+  if (ncclFalconRegisterLayout != nullptr && ncclFalconIterationBegin != nullptr) {
+    ncclFalconLayout_t described{};
+    described.size = sizeof described;
+    described.dataParallelSize = layout_.data.count;
+    described.pipelineParallelSize = layout_.pipeline.count;
+    described.tensorParallelSize = layout_.tensor.count;
+    described.dataParallelIndex = layout_.data.index;
+    described.pipelineParallelIndex = layout_.pipeline.index;
+    described.tensorParallelIndex = layout_.tensor.index;
+    described.microBatches = microBatches_;
+    registered = ncclFalconRegisterLayout(world_, &described) == ncclSuccess;
+  }
+  // All or none: replicas that disagree on the plan would compute some micro-batches twice and others never.
+  double refusals[] = {registered ? 0.0 : 1.0};
+  sumOverJob(refusals);
+  return refusals[0] == 0;
+}
+
+MicroBatchRange Communicators::beginIteration(std::uint64_t iteration) {
+  if (!planned_) return equalShare(microBatches_, layout_.data);
+  ncclFalconPlan_t plan{};
+  plan.size = sizeof plan;
+  require(ncclFalconIterationBegin(world_, iteration, &plan), "ncclFalconIterationBegin");
+  if (plan.microBatches < 1 || plan.firstMicroBatch < 0 || plan.microBatches > microBatches_ - plan.firstMicroBatch)
+    throw std::runtime_error("the plan of iteration " + std::to_string(iteration) + " gives this replica " +
+                             std::to_string(plan.microBatches) + " micro-batches from " +
+                             std::to_string(plan.firstMicroBatch) + ", of " + std::to_string(microBatches_));
+  return {plan.firstMicroBatch, plan.microBatches};
+}
+
+void Communicators::sum(float* values, std::size_t count) {
+  if (tensor_ == nullptr) return;
+  require(ncclAllReduce(values, values, count, ncclFloat32, ncclSum, tensor_, nullptr), "ncclAllReduce");
+}
+
+void Communicators::exchange(int to, const float* sent, int from, float* received, std::size_t count) {
+  require(ncclGroupStart(), "ncclGroupStart");
+  ncclResult_t result = ncclSuccess;
+  if (to >= 0) result = ncclSend(sent, count, ncclFloat32, to, pipeline_, nullptr);
+  if (result == ncclSuccess && from >= 0) result = ncclRecv(received, count, ncclFloat32, from, pipeline_, nullptr);
+  require(result, "ncclSend or ncclRecv");
+  require(ncclGroupEnd(), "ncclGroupEnd");
+}
+
+void Communicators::sumGradients(std::span<float> gradients) {
+  if (data_ == nullptr) return;
+  require(ncclAllReduce(gradients.data(), gradients.data(), gradients.size(), ncclFloat32, ncclSum, data_, nullptr),
+          "ncclAllReduce");
+}
+
+void Communicators::sumOverJob(std::span<double> values) {
+  require(ncclAllReduce(values.data(), values.data(), values.size(), ncclFloat64, ncclSum, world_, nullptr),
+          "ncclAllReduce");
+}
+
+}  // namespace falcon::train

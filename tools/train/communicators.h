@@ -1,0 +1,52 @@
+// The communicators of one rank, and all that is said to NCCL. Every function throws std::runtime_error with NCCL's
+// words when it fails.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "train/layout.h"
+#include "train/options.h"
+#include "train/pipeline.h"
+#include "train/reducer.h"
+
+struct ncclComm;
+
+namespace falcon::train {
+
+/// Collective: every rank of the job makes one. Host memory, blocking calls, used by one thread.
+class Communicators final : public Reducer<float>, public PipelineLink<float> {
+ public:
+  Communicators(const Place& place, const Layout& layout, int microBatches);
+  Communicators(const Communicators&) = delete;
+  Communicators& operator=(const Communicators&) = delete;
+  /// Leaves what is open to the end of the process: after an error, peers may never answer.
+  ~Communicators() override = default;
+  /// Destroys the communicators, after the last iteration.
+  void close();
+
+  /// Marks the start of an iteration; the micro-batches that this replica shall compute in it.
+  MicroBatchRange beginIteration(std::uint64_t iteration);
+  /// Over the tensor-parallel ranks.
+  void sum(float* values, std::size_t count) override;
+  /// With the neighbouring pipeline stages.
+  void exchange(int to, const float* sent, int from, float* received, std::size_t count) override;
+  /// Over the data-parallel replicas.
+  void sumGradients(std::span<float> gradients);
+  /// Over all ranks of the job.
+  void sumOverJob(std::span<double> values);
+
+ private:
+  /// Tells Falcon the layout; false, on all ranks alike, where some rank's library does not offer that.
+  bool registerLayout();
+
+  Layout layout_;
+  int microBatches_;
+  bool planned_ = false;
+  ncclComm* world_ = nullptr;
+  ncclComm* data_ = nullptr;  // null where the group has one rank
+  ncclComm* pipeline_ = nullptr;
+  ncclComm* tensor_ = nullptr;
+};
+
+}  // namespace falcon::train

@@ -1,0 +1,34 @@
+// What the trainer records of each iteration, for programs that watch it.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+namespace falcon::train {
+
+struct IterationRecord {
+  std::uint64_t iteration = 0;
+  double loss = 0;
+  double start = 0;  ///< CLOCK_MONOTONIC seconds
+  double end = 0;
+  int microBatches = 0;  ///< of this rank
+};
+
+/// One JSON line per iteration, complete in the file as soon as it is written.
+class IterationLog {
+ public:
+  /// Empty path: no log. "%r" in the path stands for the rank; without it only rank 0 writes. Throws
+  /// std::runtime_error if the file cannot be written.
+  IterationLog(const std::string& path, int rank);
+  void write(const IterationRecord& record);
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::unique_ptr<std::FILE, Close> file_;
+};
+
+}  // namespace falcon::train

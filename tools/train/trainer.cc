@@ -1,0 +1,99 @@
+#include "train/trainer.h"
+
+#include <cinttypes>
+#include <cmath>
+#include <ctime>
+#include <limits>
+#include <stdexcept>
+
+#include "train/schedule.h"
+
+namespace falcon::train {
+
+namespace {
+
+double monotonicSeconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+}  // namespace
+
+Trainer::Trainer(const Options& options)
+    : options_(options),
+      layout_(layoutOf(options.place.rank, options.dataParallel, options.pipelineParallel, options.tensorParallel)),
+      log_(options.log, options.place.rank),
+      communicators_(options.place, layout_, options.microBatches),
+      source_(options.seed, options.shape.vocabulary),
+      stage_(options.shape, options.seed, layout_.pipeline, layout_.tensor, pipelineSlots(layout_.pipeline),
+             communicators_),
+      pipeline_(stage_, layout_.pipeline, communicators_) {
+  AdamSettings settings;
+  settings.learningRate = options.learningRate;
+  for (auto& bucket : stage_.buckets()) optimisers_.emplace_back(bucket.count(), settings);
+}
+
+void Trainer::run() {
+  describe();
+  const double stopTime =
+      options_.duration > 0 ? monotonicSeconds() + options_.duration : std::numeric_limits<double>::infinity();
+  bool stop = false;
+  for (std::uint64_t iteration = 0; !stop; ++iteration) {
+    const double start = monotonicSeconds();
+    const Outcome outcome = iterate(iteration, stopTime);
+    report({iteration, outcome.loss, start, monotonicSeconds(), outcome.microBatches});
+    stop = outcome.stop || iteration + 1 == options_.iterations;
+  }
+  communicators_.close();
+}
+
+Trainer::Outcome Trainer::iterate(std::uint64_t iteration, double stopTime) {
+  const MicroBatchRange share = communicators_.beginIteration(iteration);
+  auto& buckets = stage_.buckets();
+  for (auto& bucket : buckets) bucket.clearGradients();
+  // Every micro-batch counts the same, whichever replica computes it: the sum over all is the mean over all.
+  const double lossSum = pipeline_.run(share.count, 1.0 / options_.microBatches, [&](int index) {
+    return source_.batch(iteration, share.first + index, options_.shape.microBatchSize, options_.shape.sequence);
+  });
+  for (std::size_t i = buckets.size(); i-- > 0;) {
+    communicators_.sumGradients(buckets[i].gradients());
+    optimisers_[i].step(buckets[i].values(), buckets[i].gradients());
+  }
+  return agree(iteration, lossSum, share.count, monotonicSeconds() >= stopTime);
+}
+
+Trainer::Outcome Trainer::agree(std::uint64_t iteration, double lossSum, int microBatches, bool timeIsUp) {
+  const bool speaks = stage_.last() && layout_.tensor.index == 0;  // for its replica
+  const bool decides = options_.place.rank == 0;
+  double sums[] = {speaks ? lossSum : 0.0, speaks ? microBatches : 0.0, decides && timeIsUp ? 1.0 : 0.0};
+  communicators_.sumOverJob(sums);
+  if (sums[1] != options_.microBatches)
+    throw std::runtime_error("iteration " + std::to_string(iteration) + ": the replicas' plans cover " +
+                             std::to_string(static_cast<int>(sums[1])) + " micro-batches instead of " +
+                             std::to_string(options_.microBatches));
+  const double loss = sums[0] / options_.microBatches;
+  if (!std::isfinite(loss))
+    throw std::runtime_error("iteration " + std::to_string(iteration) +
+                             ": the loss is not finite; lower --learning-rate");
+  return {loss, microBatches, sums[2] > 0};
+}
+
+void Trainer::describe() const {
+  if (options_.quiet || options_.place.rank != 0) return;
+  NoReducer<float> alone;
+  const Stage<float> whole(options_.shape, options_.seed, {}, {}, 1, alone);
+  std::printf("model %zu parameters, dp %d x pp %d x tp %d, %d micro-batches of %d x %d tokens\n",
+              whole.parameterCount(), layout_.data.count, layout_.pipeline.count, layout_.tensor.count,
+              options_.microBatches, options_.shape.microBatchSize, options_.shape.sequence);
+  std::fflush(stdout);
+}
+
+void Trainer::report(const IterationRecord& record) {
+  log_.write(record);
+  if (options_.quiet || options_.place.rank != 0) return;
+  std::printf("iteration %" PRIu64 " loss %.4f %.3f s\n", record.iteration, record.loss, record.end - record.start);
+  std::fflush(stdout);
+}
+
+}  // namespace falcon::train

@@ -1,0 +1,43 @@
+// One rank's training loop.
+#pragma once
+
+#include <vector>
+
+#include "train/adam.h"
+#include "train/communicators.h"
+#include "train/iteration_log.h"
+#include "train/markov_source.h"
+#include "train/options.h"
+
+namespace falcon::train {
+
+/// Collective: every rank of the job makes one, with the same options. Throws std::runtime_error on any failure.
+class Trainer {
+ public:
+  explicit Trainer(const Options& options);
+  /// Until the iterations or the duration are used up; all ranks stop after the same iteration.
+  void run();
+
+ private:
+  struct Outcome {
+    double loss = 0;
+    int microBatches = 0;
+    bool stop = false;
+  };
+  Outcome iterate(std::uint64_t iteration, double stopTime);
+  /// Adds up what the ranks know: the loss, whether every micro-batch was computed once, whether to stop.
+  Outcome agree(std::uint64_t iteration, double lossSum, int microBatches, bool timeIsUp);
+  void describe() const;
+  void report(const IterationRecord& record);
+
+  Options options_;
+  Layout layout_;
+  IterationLog log_;
+  Communicators communicators_;
+  MarkovSource source_;
+  Stage<float> stage_;
+  Pipeline<float> pipeline_;
+  std::vector<Adam> optimisers_;  // one a bucket
+};
+
+}  // namespace falcon::train
