@@ -1,0 +1,248 @@
+// What each function answers to right and wrong arguments.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <climits>
+#include <cstring>
+
+#include "abi/ranks.h"
+
+namespace falcon::abi {
+namespace {
+
+using testing::HasSubstr;
+
+ncclComm_t bogus() {
+  static char memory[4096] = {};
+  return reinterpret_cast<ncclComm_t>(memory);
+}
+
+float in[8], out[8];
+cudaStream_t const noStream = nullptr;
+
+TEST(Version, IsNccl2289) {
+  int version = 0;
+  NCCL_OK(ncclGetVersion(&version));
+  EXPECT_EQ(version, 22809);
+  EXPECT_EQ(pncclGetVersion(nullptr), ncclInvalidArgument);
+  NCCL_OK(ncclFalconGetVersion(&version));
+  EXPECT_EQ(version, NCCL_FALCON_API_VERSION);
+}
+
+TEST(ErrorString, IsThereForEveryCodeAndDiffers) {
+  std::vector<std::string> texts;
+  for (int code = 0; code <= ncclNumResults; ++code) {
+    const char* text = ncclGetErrorString(static_cast<ncclResult_t>(code));
+    ASSERT_NE(text, nullptr);
+    for (const std::string& other : texts) EXPECT_NE(other, text);
+    texts.push_back(text);
+  }
+  EXPECT_STREQ(ncclGetErrorString(static_cast<ncclResult_t>(-1)), ncclGetErrorString(ncclNumResults));
+}
+
+/// Every function that takes a communicator, as a call that gives its result.
+struct OnCommunicator {
+  const char* name;
+  std::function<ncclResult_t(ncclComm_t)> call;
+};
+std::vector<OnCommunicator> allOnCommunicator() {
+  static int number;
+  static ncclResult_t state;
+  static ncclComm_t child;
+  static void* handle;
+  static ncclFalconLayout_t layout{sizeof layout, 1, 1, 1, 0, 0, 0, 1};
+  static ncclFalconPlan_t plan{};
+  plan.size = sizeof plan;
+  return {
+      {"ncclCommCount", [](ncclComm_t c) { return ncclCommCount(c, &number); }},
+      {"ncclCommCuDevice", [](ncclComm_t c) { return ncclCommCuDevice(c, &number); }},
+      {"ncclCommUserRank", [](ncclComm_t c) { return ncclCommUserRank(c, &number); }},
+      {"ncclCommGetAsyncError", [](ncclComm_t c) { return ncclCommGetAsyncError(c, &state); }},
+      {"ncclCommSplit", [](ncclComm_t c) { return ncclCommSplit(c, 0, 0, &child, nullptr); }},
+      {"ncclCommShrink", [](ncclComm_t c) { return ncclCommShrink(c, nullptr, 0, &child, nullptr, 0); }},
+      {"ncclCommRegister", [](ncclComm_t c) { return ncclCommRegister(c, in, sizeof in, &handle); }},
+      {"ncclCommDeregister", [](ncclComm_t c) { return ncclCommDeregister(c, nullptr); }},
+      {"ncclAllReduce", [](ncclComm_t c) { return ncclAllReduce(in, out, 8, ncclFloat, ncclSum, c, noStream); }},
+      {"ncclBroadcast", [](ncclComm_t c) { return ncclBroadcast(in, out, 8, ncclFloat, 0, c, noStream); }},
+      {"ncclBcast", [](ncclComm_t c) { return ncclBcast(out, 8, ncclFloat, 0, c, noStream); }},
+      {"ncclReduce", [](ncclComm_t c) { return ncclReduce(in, out, 8, ncclFloat, ncclSum, 0, c, noStream); }},
+      {"ncclAllGather", [](ncclComm_t c) { return ncclAllGather(in, out, 8, ncclFloat, c, noStream); }},
+      {"ncclReduceScatter",
+       [](ncclComm_t c) { return ncclReduceScatter(in, out, 8, ncclFloat, ncclSum, c, noStream); }},
+      {"ncclAlltoAll", [](ncclComm_t c) { return ncclAlltoAll(in, out, 8, ncclFloat, c, noStream); }},
+      {"ncclGather", [](ncclComm_t c) { return ncclGather(in, out, 8, ncclFloat, 0, c, noStream); }},
+      {"ncclScatter", [](ncclComm_t c) { return ncclScatter(in, out, 8, ncclFloat, 0, c, noStream); }},
+      {"ncclSend", [](ncclComm_t c) { return ncclSend(in, 8, ncclFloat, 0, c, noStream); }},
+      {"ncclRecv", [](ncclComm_t c) { return ncclRecv(out, 8, ncclFloat, 0, c, noStream); }},
+      {"ncclFalconRegisterLayout", [](ncclComm_t c) { return ncclFalconRegisterLayout(c, &layout); }},
+      {"ncclFalconIterationBegin", [](ncclComm_t c) { return ncclFalconIterationBegin(c, 0, &plan); }},
+  };
+}
+
+TEST(Communicator, NullAndCorruptOnesAreRefusedEverywhere) {
+  for (const auto& [name, call] : allOnCommunicator()) {
+    EXPECT_EQ(call(nullptr), ncclInvalidArgument) << name;
+    EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("comm is NULL")) << name;
+    EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr(name));
+    EXPECT_EQ(call(bogus()), ncclInvalidArgument) << name;
+    EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("not a communicator")) << name;
+  }
+  for (const auto call : {ncclCommFinalize, ncclCommDestroy, ncclCommAbort}) {
+    EXPECT_EQ(call(nullptr), ncclSuccess);
+    EXPECT_EQ(call(bogus()), ncclInvalidArgument);
+  }
+  EXPECT_EQ(ncclCommRevoke(nullptr, 0), ncclSuccess);
+  EXPECT_EQ(ncclCommRevoke(bogus(), 0), ncclInvalidArgument);
+}
+
+TEST(Init, RefusesWhatCannotBe) {
+  ncclUniqueId id;
+  NCCL_OK(ncclGetUniqueId(&id));
+  ncclComm_t comm = nullptr;
+  EXPECT_EQ(ncclCommInitRank(nullptr, 1, id, 0), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommInitRank(&comm, 0, id, 0), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommInitRank(&comm, -1, id, 0), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommInitRank(&comm, 2, id, 2), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommInitRank(&comm, 2, id, -1), ncclInvalidArgument);
+  ncclUniqueId strange;
+  std::memset(&strange, 0x5a, sizeof strange);
+  EXPECT_EQ(ncclCommInitRank(&comm, 1, strange, 0), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommInitRankScalable(&comm, 1, 0, 0, &id, nullptr), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommInitRankScalable(&comm, 1, 0, 1, nullptr, nullptr), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommInitAll(&comm, 0, nullptr), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommInitAll(nullptr, 1, nullptr), ncclInvalidArgument);
+  const int twice[] = {0, 0};
+  ncclComm_t two[2];
+  EXPECT_EQ(ncclCommInitAll(two, 2, twice), ncclInvalidUsage);
+  EXPECT_EQ(ncclGetUniqueId(nullptr), ncclInvalidArgument);
+  EXPECT_EQ(comm, nullptr);
+}
+
+TEST(Config, IsReadByItsVersionAndSize) {
+  ncclUniqueId id;
+  NCCL_OK(ncclGetUniqueId(&id));
+  const auto result = [&](ncclConfig_t config) {
+    Communicator comm;
+    return ncclCommInitRankConfig(&comm.handle, 1, id, 0, &config);
+  };
+  const ncclConfig_t good = NCCL_CONFIG_INITIALIZER;
+  EXPECT_EQ(result(good), ncclSuccess);
+
+  ncclConfig_t config = good;
+  config.magic = 0;
+  EXPECT_EQ(result(config), ncclInvalidArgument);
+  config = good, config.size = 4;
+  EXPECT_EQ(result(config), ncclInvalidArgument);
+  config = good, config.blocking = 2;
+  EXPECT_EQ(result(config), ncclInvalidArgument);
+  config = good, config.minCTAs = 9, config.maxCTAs = 3;
+  EXPECT_EQ(result(config), ncclInvalidArgument);
+  EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("minCTAs"));
+
+  // A program of 2.14 knows nothing of what follows `blocking`: rubbish there is not read.
+  config = good, config.version = 21400, config.minCTAs = -7, config.commName = reinterpret_cast<const char*>(1);
+  EXPECT_EQ(result(config), ncclSuccess);
+  config = good, config.size = offsetof(ncclConfig_t, splitShare), config.splitShare = 77;
+  EXPECT_EQ(result(config), ncclSuccess);
+  // A later library's structure may be longer.
+  config = good, config.size = sizeof config + 16, config.version = 22907;
+  EXPECT_EQ(result(config), ncclSuccess);
+}
+
+TEST(Arguments, OutOfRangeAreRefusedBeforeAnythingHappens) {
+  const Communicator comm{alone()};
+  const auto c = comm.handle;
+  for (const int type : {-1, 12, INT_MAX})
+    EXPECT_EQ(ncclAllReduce(in, out, 8, static_cast<ncclDataType_t>(type), ncclSum, c, noStream), ncclInvalidArgument)
+        << type;
+  for (const int op : {-1, 5, INT_MAX})
+    EXPECT_EQ(ncclAllReduce(in, out, 8, ncclFloat, static_cast<ncclRedOp_t>(op), c, noStream), ncclInvalidArgument)
+        << op;
+  for (const int peer : {-1, 1, INT_MAX, INT_MIN}) {
+    EXPECT_EQ(ncclBroadcast(in, out, 8, ncclFloat, peer, c, noStream), ncclInvalidArgument) << peer;
+    EXPECT_EQ(ncclReduce(in, out, 8, ncclFloat, ncclSum, peer, c, noStream), ncclInvalidArgument) << peer;
+    EXPECT_EQ(ncclGather(in, out, 8, ncclFloat, peer, c, noStream), ncclInvalidArgument) << peer;
+    EXPECT_EQ(ncclScatter(in, out, 8, ncclFloat, peer, c, noStream), ncclInvalidArgument) << peer;
+    EXPECT_EQ(ncclSend(in, 8, ncclFloat, peer, c, noStream), ncclInvalidArgument) << peer;
+    EXPECT_EQ(ncclRecv(out, 8, ncclFloat, peer, c, noStream), ncclInvalidArgument) << peer;
+  }
+  EXPECT_EQ(ncclAllReduce(nullptr, out, 8, ncclFloat, ncclSum, c, noStream), ncclInvalidArgument);
+  EXPECT_EQ(ncclAllReduce(in, nullptr, 8, ncclFloat, ncclSum, c, noStream), ncclInvalidArgument);
+  EXPECT_EQ(ncclAllReduce(in, out, SIZE_MAX / 4, ncclFloat, ncclSum, c, noStream), ncclInvalidArgument);
+  EXPECT_EQ(ncclAllReduce(nullptr, nullptr, 0, ncclFloat, ncclSum, c, noStream), ncclSuccess) << ncclGetLastError(c);
+  EXPECT_EQ(ncclCommCount(c, nullptr), ncclInvalidArgument);
+}
+
+TEST(Communicator, KnowsItself) {
+  withRanks(3, [](int rank, ncclComm_t comm) {
+    int value = -1;
+    NCCL_OK(ncclCommUserRank(comm, &value));
+    EXPECT_EQ(value, rank);
+    NCCL_OK(ncclCommCount(comm, &value));
+    EXPECT_EQ(value, 3);
+    ncclResult_t state = ncclInternalError;
+    NCCL_OK(ncclCommGetAsyncError(comm, &state));
+    EXPECT_EQ(state, ncclSuccess);
+  });
+}
+
+TEST(Communicator, TakesNoWorkAfterFinalize) {
+  const Communicator comm{alone()};
+  NCCL_OK(ncclCommFinalize(comm.handle));
+  EXPECT_EQ(ncclCommFinalize(comm.handle), ncclInvalidArgument);
+  EXPECT_EQ(ncclAllReduce(in, out, 8, ncclFloat, ncclSum, comm.handle, noStream), ncclInvalidUsage);
+}
+
+TEST(Communicator, SplitsByColorAndKey) {
+  withRanks(4, [](int rank, ncclComm_t comm) {
+    Communicator child;
+    NCCL_OK(ncclCommSplit(comm, rank == 3 ? NCCL_SPLIT_NOCOLOR : 0, -rank, &child.handle, nullptr));
+    if (rank == 3) {
+      EXPECT_EQ(child.handle, nullptr);
+      return;
+    }
+    int value = -1;
+    NCCL_OK(ncclCommCount(child.handle, &value));
+    EXPECT_EQ(value, 3);
+    NCCL_OK(ncclCommUserRank(child.handle, &value));
+    EXPECT_EQ(value, 2 - rank);
+  });
+}
+
+TEST(Unsupported, NeverSaysSuccessAndSaysWhy) {
+  const Communicator comm{alone()};
+  ncclComm_t child = nullptr;
+  void* pointer = nullptr;
+  ncclWindow_t window = nullptr;
+  ncclRedOp_t op = ncclSum;
+  ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+  const std::pair<const char*, ncclResult_t> results[] = {
+      {"CommRevoke", ncclCommRevoke(comm.handle, NCCL_REVOKE_DEFAULT)},
+      {"CommShrink", ncclCommShrink(comm.handle, nullptr, 0, &child, nullptr, 0)},
+      {"MemAlloc", ncclMemAlloc(&pointer, 16)},
+      {"MemFree", ncclMemFree(in)},
+      {"CommRegister", ncclCommRegister(comm.handle, in, sizeof in, &pointer)},
+      {"CommDeregister", ncclCommDeregister(comm.handle, in)},
+      {"CommWindowRegister", ncclCommWindowRegister(comm.handle, in, sizeof in, &window, 0)},
+      {"CommWindowDeregister", ncclCommWindowDeregister(comm.handle, window)},
+      {"RedOpCreatePreMulSum", ncclRedOpCreatePreMulSum(&op, in, ncclFloat, ncclScalarHostImmediate, comm.handle)},
+      {"RedOpDestroy", ncclRedOpDestroy(op, comm.handle)},
+      {"GroupSimulateEnd", ncclGroupSimulateEnd(&info)},
+      {"DevCommCreate", ncclDevCommCreate(comm.handle, nullptr, nullptr)},
+      {"DevCommDestroy", ncclDevCommDestroy(comm.handle, nullptr)},
+      {"LLA2ACreateRequirement", ncclLLA2ACreateRequirement(1, 1, nullptr, nullptr)},
+  };
+  for (const auto& [name, result] : results) EXPECT_EQ(result, ncclInvalidUsage) << name;
+  EXPECT_EQ(ncclMemAlloc(&pointer, 16), ncclInvalidUsage);
+  EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("ncclMemAlloc is not implemented"));
+  EXPECT_EQ(pointer, nullptr);
+}
+
+TEST(DeviceApi, CountsSlotsOfEightBytes) {
+  for (const int elements : {0, 1, 2, 8, 100})
+    for (const int size : {1, 7, 8, 9, 16, 32})
+      EXPECT_EQ(ncclLLA2ACalcSlots(elements, size), elements * ((size + 7) / 8)) << elements << " of " << size;
+}
+
+}  // namespace
+}  // namespace falcon::abi

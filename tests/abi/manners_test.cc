@@ -1,0 +1,141 @@
+// How the library behaves in somebody else's process: logs, fork, device pointers on the host engine.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sys/resource.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "abi/ranks.h"
+#include "harness/fakes.h"
+
+namespace falcon::abi {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+cudaStream_t const noStream = nullptr;
+
+bool sanitized() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return true;
+#else
+  return false;
+#endif
+}
+
+std::string logPath() {
+  return testing::TempDir() + "falcon-log-" + std::to_string(getpid());
+}
+
+std::string read(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+size_t countOf(const std::string& text, const std::string& word) {
+  size_t count = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++count;
+  return count;
+}
+
+TEST(Manners, OneLineSaysWhetherFalconIsActiveAndHowToChangeIt) {
+  for (const char* on : {"0", "1"}) {
+    const std::string path = logPath();
+    inFreshChild({{"NCCL_DEBUG", "INFO"}, {"NCCL_DEBUG_FILE", path}, {"NCCL_FALCON", on}},
+                 [] { const Communicator first{alone()}, second{alone()}; });
+    if (IsSkipped()) return;
+    const std::string log = read(path);
+    std::remove(path.c_str());
+    EXPECT_EQ(countOf(log, "NCCL Falcon is active"), *on == '1' ? 1u : 0u) << log;
+    EXPECT_EQ(countOf(log, "NCCL_FALCON=0 turns it off"), *on == '1' ? 1u : 0u);
+    EXPECT_THAT(log, HasSubstr("NCCL INFO"));
+  }
+}
+
+TEST(Manners, UnknownNamesAreNoticedOnceAndKnownOnesNot) {
+  const std::string path = logPath();
+  inFreshChild({{"NCCL_DEBUG", "WARN"},
+                {"NCCL_DEBUG_FILE", path},
+                {"NCCL_FALCON_ENGIN", "host"},
+                {"NCCL_FALCON_ENGINE", "host"}},
+               [] { const Communicator first{alone()}, second{alone()}; });
+  if (IsSkipped()) return;
+  const std::string log = read(path);
+  std::remove(path.c_str());
+  EXPECT_EQ(countOf(log, "NCCL_FALCON_ENGIN is set"), 1u) << log;
+  EXPECT_THAT(log, Not(HasSubstr("NCCL_FALCON_ENGINE is set")));
+}
+
+TEST(Manners, AForkedChildStartsClean) {
+  const Communicator parents{alone()};
+  inFreshChild({}, [&] {
+    int count = 0;
+    EXPECT_EQ(ncclCommCount(parents.handle, &count), ncclInvalidUsage);
+    EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("fork"));
+    EXPECT_EQ(ncclCommDestroy(parents.handle), ncclSuccess);
+    const Communicator own{alone()};
+    float in = 2, out = 0;
+    NCCL_OK(ncclAllReduce(&in, &out, 1, ncclFloat, ncclSum, own.handle, noStream));
+    EXPECT_EQ(out, 2);
+  });
+  int count = 0;
+  NCCL_OK(ncclCommCount(parents.handle, &count));
+}
+
+TEST(Manners, DevicePointersAreRefusedByTheHostEngine) {
+  inFreshChild({{"NCCL_FALCON_ENGINE", "host"}}, [] {
+    harness::FakeCuda driver(FALCON_FAKE_CUDA);
+    float device[4] = {}, host[4] = {};
+    driver.setDeviceMemory(device, sizeof device);
+    const Communicator comm{alone()};
+    EXPECT_EQ(ncclAllReduce(device, host, 4, ncclFloat, ncclSum, comm.handle, noStream), ncclInvalidArgument);
+    EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("device memory"));
+    EXPECT_EQ(ncclAllReduce(host, device, 4, ncclFloat, ncclSum, comm.handle, noStream), ncclInvalidArgument);
+    EXPECT_EQ(ncclAllReduce(host, host, 4, ncclFloat, ncclSum, comm.handle, noStream), ncclSuccess)
+        << ncclGetLastError(nullptr);
+  });
+}
+
+// An exception is thrown and caught inside the library, by the run-time linked into it.
+TEST(Manners, AThreadThatCannotBeStartedIsAnErrorAndNoCrash) {
+  if (sanitized()) GTEST_SKIP() << "the sanitizers' run-time needs the address space";
+  inFreshChild({}, [] {
+    ncclUniqueId id;
+    NCCL_OK(ncclGetUniqueId(&id));
+    long pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t room = static_cast<rlim_t>(pages) * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (2 << 20);
+    const rlimit limit{room, room};
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+    // More than the stacks that glibc keeps of threads that have ended.
+    std::array<ncclComm_t, 32> comms{};
+    EXPECT_EQ(ncclCommInitAll(comms.data(), 32, nullptr), ncclSystemError);
+    EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("thread"));
+    EXPECT_THAT(comms, testing::Each(nullptr));
+  });
+}
+
+TEST(Manners, AbortFromAnotherThreadEndsAStuckCall) {
+  std::array<ncclComm_t, 2> comms{};
+  NCCL_OK(ncclCommInitAll(comms.data(), 2, nullptr));
+  float in = 1, out = 0;
+  std::atomic<bool> calling{false};
+  std::thread stuck([&] {
+    calling = true;
+    // Its partner never comes.
+    EXPECT_NE(ncclAllReduce(&in, &out, 1, ncclFloat, ncclSum, comms[0], noStream), ncclSuccess);
+  });
+  while (!calling) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(ncclCommAbort(comms[0]), ncclSuccess);
+  stuck.join();
+  EXPECT_EQ(ncclCommAbort(comms[1]), ncclSuccess);
+}
+
+}  // namespace
+}  // namespace falcon::abi

@@ -1,0 +1,72 @@
+// Ranks as threads, and children in which the library is fresh.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "nccl_falcon.h"
+
+namespace falcon::abi {
+
+#define NCCL_OK(call) ASSERT_EQ(ncclSuccess, call) << ncclGetLastError(nullptr)
+
+/// A communicator that is destroyed at the end.
+struct Communicator {
+  ncclComm_t handle = nullptr;
+  ~Communicator() {
+    // NULL is fine: destroying nothing succeeds.
+    EXPECT_EQ(ncclSuccess, ncclCommDestroy(handle));
+  }
+};
+
+/// A communicator of one rank.
+inline ncclComm_t alone() {
+  ncclUniqueId id;
+  ncclComm_t comm = nullptr;
+  EXPECT_EQ(ncclSuccess, ncclGetUniqueId(&id)) << ncclGetLastError(nullptr);
+  EXPECT_EQ(ncclSuccess, ncclCommInitRank(&comm, 1, id, 0)) << ncclGetLastError(nullptr);
+  return comm;
+}
+
+/// Runs `body(rank, comm)` on `size` threads that share a communicator.
+inline void withRanks(int size, const std::function<void(int, ncclComm_t)>& body) {
+  ncclUniqueId id;
+  NCCL_OK(ncclGetUniqueId(&id));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank)
+    threads.emplace_back([&, rank] {
+      Communicator comm;
+      NCCL_OK(ncclCommInitRank(&comm.handle, size, id, rank));
+      body(rank, comm.handle);
+    });
+  for (auto& thread : threads) thread.join();
+}
+
+/// Runs `body` in a forked child whose library has not been used, with these environment settings. Its failures are
+/// printed there, and fail here.
+inline void inFreshChild(const std::vector<std::pair<const char*, std::string>>& environment,
+                         const std::function<void()>& body) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the thread sanitizer allows no threads in a child of a process that has threads";
+#endif
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    for (const auto& [name, value] : environment) setenv(name, value.c_str(), 1);
+    body();
+    fflush(nullptr);
+    _exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+}  // namespace falcon::abi

@@ -1,0 +1,141 @@
+// The library over the fake vendor library: what a program calls is what the vendor is asked.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "abi/ranks.h"
+#include "harness/fakes.h"
+
+namespace falcon::abi {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+using Environment = std::vector<std::pair<const char*, std::string>>;
+const Environment onVendor = {{"NCCL_FALCON_ENGINE", "vendor"}, {"NCCL_FALCON_VENDOR_LIBRARY", FALCON_FAKE_VENDOR}};
+
+const void* const in = reinterpret_cast<const void*>(0x1000);
+void* const out = reinterpret_cast<void*>(0x2000);
+const cudaStream_t stream = reinterpret_cast<cudaStream_t>(0x5);
+
+TEST(VendorEngine, EveryBasicOperationArrivesWithTheSameArguments) {
+  for (const char* falcon : {"0", "1"}) {
+    Environment environment = onVendor;
+    environment.push_back({"NCCL_FALCON", falcon});
+    inFreshChild(environment, [] {
+      const Communicator comm{alone()};
+      harness::FakeVendor vendor(FALCON_FAKE_VENDOR);
+      vendor.takeLog();
+      NCCL_OK(ncclAllReduce(in, out, 11, ncclBfloat16, ncclMax, comm.handle, stream));
+      NCCL_OK(ncclBroadcast(in, out, 12, ncclFloat, 0, comm.handle, stream));
+      NCCL_OK(ncclBcast(out, 13, ncclHalf, 0, comm.handle, stream));
+      NCCL_OK(ncclReduce(in, out, 14, ncclDouble, ncclAvg, 0, comm.handle, stream));
+      NCCL_OK(ncclAllGather(in, out, 15, ncclInt8, comm.handle, stream));
+      NCCL_OK(ncclReduceScatter(in, out, 16, ncclUint64, ncclProd, comm.handle, stream));
+      NCCL_OK(ncclSend(in, 17, ncclInt32, 0, comm.handle, stream));
+      NCCL_OK(ncclRecv(out, 18, ncclFloat8e5m2, 0, comm.handle, stream));
+      EXPECT_THAT(vendor.takeLog(),
+                  ElementsAre("AllReduce 0x1000 0x2000 11 9 2 0x5", "Broadcast 0x1000 0x2000 12 7 root=0 0x5",
+                              "Broadcast 0x2000 0x2000 13 6 root=0 0x5", "Reduce 0x1000 0x2000 14 8 4 root=0 0x5",
+                              "AllGather 0x1000 0x2000 15 0 0x5", "ReduceScatter 0x1000 0x2000 16 5 1 0x5",
+                              "Send 0x1000 17 2 peer=0 0x5", "Recv 0x2000 18 11 peer=0 0x5"));
+      NCCL_OK(ncclGroupStart());
+      NCCL_OK(ncclSend(in, 1, ncclInt8, 0, comm.handle, stream));
+      EXPECT_THAT(vendor.takeLog(), IsEmpty());
+      NCCL_OK(ncclRecv(out, 1, ncclInt8, 0, comm.handle, stream));
+      NCCL_OK(ncclGroupEnd());
+      EXPECT_THAT(vendor.takeLog(),
+                  ElementsAre("GroupStart", "Send 0x1000 1 0 peer=0 0x5", "Recv 0x2000 1 0 peer=0 0x5", "GroupEnd"));
+    });
+  }
+}
+
+TEST(VendorEngine, LifeAndErrorsAreTheVendors) {
+  inFreshChild(onVendor, [] {
+    harness::FakeVendor vendor(FALCON_FAKE_VENDOR);
+    ncclUniqueId id;
+    NCCL_OK(ncclGetUniqueId(&id));
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.commName = "gradients";
+    ncclComm_t comm = nullptr, child = nullptr;
+    NCCL_OK(ncclCommInitRankConfig(&comm, 1, id, 0, &config));
+    EXPECT_THAT(vendor.takeLog(),
+                ElementsAre("GetUniqueId", "CommInitRankConfig size=1 rank=0 id=vv blocking=1 name=gradients"));
+    int device = -1;
+    NCCL_OK(ncclCommCuDevice(comm, &device));
+    EXPECT_EQ(device, 3);
+
+    NCCL_OK(ncclCommSplit(comm, 0, 4, &child, nullptr));
+    EXPECT_THAT(vendor.takeLog(), ElementsAre("CommSplit color=0 key=4"));
+
+    vendor.setAsyncError(ncclRemoteError);
+    ncclResult_t state = ncclSuccess;
+    NCCL_OK(ncclCommGetAsyncError(comm, &state));
+    EXPECT_EQ(state, ncclRemoteError);
+    vendor.setAsyncError(0);
+
+    vendor.fail(ncclUnhandledCudaError);
+    EXPECT_EQ(ncclAllReduce(in, out, 1, ncclFloat, ncclSum, comm, stream), ncclUnhandledCudaError);
+    EXPECT_THAT(ncclGetLastError(comm), HasSubstr("fake detail"));
+    vendor.fail(0);
+    vendor.takeLog();
+
+    NCCL_OK(ncclCommFinalize(child));
+    NCCL_OK(ncclCommDestroy(child));
+    NCCL_OK(ncclCommAbort(comm));
+    EXPECT_THAT(vendor.takeLog(), ElementsAre("CommFinalize", "CommDestroy", "CommAbort"));
+  });
+}
+
+TEST(VendorEngine, AllRanksOfACommunicatorHaveIt) {
+  inFreshChild(onVendor, [] {
+    harness::FakeVendor vendor(FALCON_FAKE_VENDOR);
+    withRanks(3, [](int, ncclComm_t comm) { NCCL_OK(ncclAllReduce(in, out, 1, ncclFloat, ncclSum, comm, stream)); });
+    const auto log = vendor.takeLog();
+    for (const char* rank : {"rank=0", "rank=1", "rank=2"}) EXPECT_THAT(log, Contains(HasSubstr(rank)));
+    EXPECT_THAT(log, Contains(StartsWith("AllReduce")).Times(3));
+  });
+}
+
+TEST(VendorEngine, IsAutomaticWhereADriverShowsADevice) {
+  inFreshChild({{"NCCL_FALCON_ENGINE", "auto"}, {"NCCL_FALCON_VENDOR_LIBRARY", FALCON_FAKE_VENDOR}}, [] {
+    harness::FakeCuda driver(FALCON_FAKE_CUDA);
+    harness::FakeVendor vendor(FALCON_FAKE_VENDOR);
+    float device[4] = {}, host[4] = {1, 2, 3, 4}, sum[4] = {};
+    driver.setDeviceMemory(device, sizeof device);
+    const Communicator comm{alone()};
+    EXPECT_THAT(vendor.takeLog(), Contains(StartsWith("CommInitRankConfig")));
+    NCCL_OK(ncclAllReduce(device, device, 4, ncclFloat, ncclSum, comm.handle, nullptr));
+    EXPECT_THAT(vendor.takeLog(), ElementsAre(StartsWith("AllReduce")));
+    // Host pointers without a stream: the host engine beside it.
+    NCCL_OK(ncclAllReduce(host, sum, 4, ncclFloat, ncclSum, comm.handle, nullptr));
+    EXPECT_THAT(vendor.takeLog(), IsEmpty());
+    EXPECT_THAT(sum, ElementsAre(1, 2, 3, 4));
+  });
+}
+
+TEST(VendorEngine, WithoutADriverAutoIsTheHostEngine) {
+  if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL)) GTEST_SKIP() << "this machine has a CUDA driver";
+  inFreshChild({{"NCCL_FALCON_ENGINE", "auto"}, {"NCCL_FALCON_VENDOR_LIBRARY", FALCON_FAKE_VENDOR}}, [] {
+    harness::FakeVendor vendor(FALCON_FAKE_VENDOR);
+    const Communicator comm{alone()};
+    EXPECT_THAT(vendor.takeLog(), IsEmpty());
+  });
+}
+
+TEST(VendorEngine, AskedForButMissingIsAnErrorThatSaysWhy) {
+  inFreshChild({{"NCCL_FALCON_ENGINE", "vendor"}, {"NCCL_FALCON_VENDOR_LIBRARY", "/nowhere/libnccl.so.2"}}, [] {
+    ncclUniqueId id;
+    NCCL_OK(ncclGetUniqueId(&id));
+    ncclComm_t comm = nullptr;
+    EXPECT_EQ(ncclCommInitRank(&comm, 1, id, 0), ncclInvalidUsage);
+    EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("/nowhere/libnccl.so.2 does not exist"));
+    EXPECT_EQ(comm, nullptr);
+  });
+}
+
+}  // namespace
+}  // namespace falcon::abi

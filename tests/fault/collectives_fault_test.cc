@@ -1,0 +1,163 @@
+// Ranks that die, stop or fall silent inside a collective: the others get ncclRemoteError within five seconds, or the
+// right result when it was only a stop.
+#include <signal.h>
+#include <sys/socket.h>
+
+#include <cstdlib>
+
+#include "harness/engine_rank.h"
+#include "unit/collectives/buffers.h"
+
+namespace falcon::collectives {
+namespace {
+
+using test::ForkedRanks;
+using test::joinCommunicator;
+using test::RankBuffers;
+using test::Seconds;
+using test::SharedBoard;
+using SteadyClock = std::chrono::steady_clock;
+
+enum class Over { sharedMemory, sockets };
+
+Call allReduce(std::vector<float>& data) {
+  return {Operation::allReduce, DataType::f32, ReduceOp::max, data.data(), data.data(), data.size()};
+}
+
+/// Repeats an AllReduce until it fails; says how many were right on the board. "" for a remote error that stays.
+std::string reduceUntilError(HostCommunicator& communicator, const SharedBoard& board, std::size_t count) {
+  std::vector<float> data(count, 1);
+  for (int step = 1; step < 1'000'000; ++step) {
+    const Status done = test::run(communicator, allReduce(data));
+    board.reach(communicator.rank(), step);
+    if (done) continue;
+    if (done.error().code() != ErrorCode::remote) return "not a remote error: " + done.error().message();
+    const Status again = test::run(communicator, allReduce(data));
+    if (again || again.error().message() != done.error().message()) return "the error does not stay";
+    if (communicator.asyncError()) return "asyncError() says success";
+    if (communicator.split(0, 0)) return "split of a broken communicator succeeds";
+    return "";
+  }
+  return "never failed";
+}
+
+class Fault : public testing::TestWithParam<std::tuple<int, Over>> {
+ protected:
+  int ranks() const { return std::get<0>(GetParam()); }
+  void chooseMedium() const { setenv("NCCL_SHM_DISABLE", std::get<1>(GetParam()) == Over::sockets ? "1" : "0", 1); }
+};
+
+TEST_P(Fault, AKilledRankGivesARemoteErrorToAllOthers) {
+  // The first, the last and one in between; small and large messages, so that it dies waiting as well as moving.
+  for (const Rank victim : {0, ranks() - 1, ranks() / 2})
+    for (const std::size_t count : {10, 2'000'000}) {
+      SharedBoard board;
+      ForkedRanks forked(ranks(), [&](Rank rank) {
+        chooseMedium();
+        const auto communicator = joinCommunicator(board, 0, rank, ranks());
+        return reduceUntilError(*communicator, board, count);
+      });
+      ASSERT_TRUE(board.waitFor(victim, 3));
+      forked.signal(victim, SIGKILL);
+      const auto death = SteadyClock::now();
+      for (Rank rank = 0; rank < ranks(); ++rank) {
+        if (rank == victim) continue;
+        const Seconds left = Seconds(5) - Seconds(SteadyClock::now() - death);
+        const auto& outcome = forked.wait(rank, std::max(left, Seconds(0)));
+        EXPECT_TRUE(outcome.ended) << "rank " << rank << " hangs after the death of " << victim;
+        EXPECT_EQ(outcome.report, "");
+      }
+      if (HasFailure()) return;
+    }
+}
+
+TEST_P(Fault, AStoppedRankOnlyDelays) {
+  SharedBoard board;
+  ForkedRanks forked(ranks(), [&](Rank rank) -> std::string {
+    chooseMedium();
+    const auto communicator = joinCommunicator(board, 0, rank, ranks());
+    for (int step = 1; step <= 40; ++step) {
+      RankBuffers buffers({Operation::allReduce, DataType::f32, ReduceOp::sum, nullptr, nullptr, 100'000}, rank,
+                          ranks(), true);
+      test::orThrow(test::run(*communicator, buffers.call()), "AllReduce");
+      if (const auto right = buffers.check(); !right) return right.message();
+      board.reach(rank, step);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return "";
+  });
+  ASSERT_TRUE(board.waitFor(0, 3));
+  const Rank victim = ranks() / 2;
+  forked.signal(victim, SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::seconds(3));
+  forked.signal(victim, SIGCONT);
+  EXPECT_TRUE(forked.allRight());
+}
+
+TEST_P(Fault, AnAbortEndsTheOperationsOfAll) {
+  SharedBoard board;
+  ForkedRanks forked(ranks(), [&](Rank rank) -> std::string {
+    chooseMedium();
+    const auto communicator = joinCommunicator(board, 0, rank, ranks());
+    if (rank == ranks() - 1) {
+      // While its own thread is inside a collective too.
+      std::thread aborter([&] {
+        board.waitFor(0, 5);
+        communicator->abort();
+      });
+      const std::string wrong = reduceUntilError(*communicator, board, 1000);
+      aborter.join();
+      return wrong;
+    }
+    return reduceUntilError(*communicator, board, 1000);
+  });
+  EXPECT_TRUE(forked.allRight(Seconds(20)));
+}
+
+TEST_P(Fault, OtherCommunicatorsGoOn) {
+  if (ranks() < 3) GTEST_SKIP() << "needs a communicator without the victim";
+  SharedBoard board;
+  const Rank victim = ranks() - 1;
+  ForkedRanks forked(ranks(), [&](Rank rank) -> std::string {
+    chooseMedium();
+    const auto world = joinCommunicator(board, 0, rank, ranks());
+    const auto survivors = test::orThrow(world->split(rank == victim ? 1 : 0, rank), "split");
+    const std::string wrong = reduceUntilError(*world, board, 1000);
+    if (!wrong.empty()) return wrong;
+    RankBuffers buffers({Operation::allReduce, DataType::i32, ReduceOp::sum, nullptr, nullptr, 5000}, survivors->rank(),
+                        survivors->size(), false);
+    test::orThrow(test::run(*survivors, buffers.call()), "AllReduce of the survivors");
+    const auto right = buffers.check();
+    return right ? "" : right.message();
+  });
+  ASSERT_TRUE(board.waitFor(victim, 3));
+  forked.signal(victim, SIGKILL);
+  for (Rank rank = 0; rank < victim; ++rank) EXPECT_EQ(forked.wait(rank, Seconds(10)).report, "");
+}
+
+// A rank whose call does not fit the others' is an error of the program: an error for all, not a hang.
+TEST_P(Fault, DifferentCountsAreAnErrorOnAllRanks) {
+  SharedBoard board;
+  ForkedRanks forked(ranks(), [&](Rank rank) -> std::string {
+    chooseMedium();
+    const auto communicator = joinCommunicator(board, 0, rank, ranks());
+    std::vector<float> data(rank == 1 ? 500 : 400);
+    const Status done = test::run(
+        *communicator, {Operation::broadcast, DataType::f32, ReduceOp::sum, data.data(), data.data(), data.size(), 0});
+    // The root may be done before anyone notices; the next collective tells it.
+    const Status next = done ? test::run(*communicator, allReduce(data)) : done;
+    return next ? "no error" : "";
+  });
+  EXPECT_TRUE(forked.allRight(Seconds(20)));
+}
+
+std::string placeName(const testing::TestParamInfo<std::tuple<int, Over>>& info) {
+  const bool sockets = std::get<1>(info.param) == Over::sockets;
+  return std::string(sockets ? "Sockets" : "SharedMemory") + std::to_string(std::get<0>(info.param));
+}
+INSTANTIATE_TEST_SUITE_P(Ranks, Fault,
+                         testing::Combine(testing::Values(2, 4), testing::Values(Over::sharedMemory, Over::sockets)),
+                         placeName);
+
+}  // namespace
+}  // namespace falcon::collectives

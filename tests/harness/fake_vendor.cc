@@ -1,0 +1,136 @@
+// Stands for the vendor's libnccl.so.2 in tests: moves nothing, writes down every call with its arguments.
+#include "harness/fake_vendor.h"
+
+#include <atomic>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <string>
+
+#pragma GCC visibility push(default)
+#include "nccl.h"
+#pragma GCC visibility pop
+
+struct ncclComm {
+  int rank, size;
+};
+
+namespace {
+
+std::mutex mutex;
+std::string* lines = new std::string;
+std::atomic<int> failure{0}, asyncError{0};
+
+__attribute__((format(printf, 1, 2))) ncclResult_t note(const char* format, ...) {
+  char line[512];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(line, sizeof line, format, arguments);
+  va_end(arguments);
+  const std::lock_guard lock(mutex);
+  *lines += line;
+  *lines += '\n';
+  return static_cast<ncclResult_t>(failure.load());
+}
+
+}  // namespace
+
+#define FAKE extern "C" __attribute__((visibility("default")))
+
+FAKE void fakeVendorTakeLog(char* text, std::size_t size) {
+  const std::lock_guard lock(mutex);
+  snprintf(text, size, "%s", lines->c_str());
+  lines->clear();
+}
+FAKE void fakeVendorFail(int result) {
+  failure = result;
+}
+FAKE void fakeVendorSetAsyncError(int result) {
+  asyncError = result;
+}
+
+FAKE ncclResult_t pncclGetVersion(int* version) {
+  *version = 22809;
+  return ncclSuccess;
+}
+FAKE const char* pncclGetErrorString(ncclResult_t) {
+  return "fake error";
+}
+FAKE const char* pncclGetLastError(ncclComm_t) {
+  return "fake detail";
+}
+FAKE ncclResult_t pncclGetUniqueId(ncclUniqueId* id) {
+  std::memset(id->internal, 'v', sizeof id->internal);
+  return note("GetUniqueId");
+}
+FAKE ncclResult_t pncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id, int rank, ncclConfig_t* config) {
+  *comm = new ncclComm{rank, size};
+  return note("CommInitRankConfig size=%d rank=%d id=%c%c blocking=%d name=%s", size, rank, id.internal[0],
+              id.internal[127], config->blocking, config->commName ? config->commName : "");
+}
+FAKE ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* child, ncclConfig_t*) {
+  *child = color < 0 ? nullptr : new ncclComm{comm->rank, comm->size};
+  return note("CommSplit color=%d key=%d", color, key);
+}
+FAKE ncclResult_t pncclCommFinalize(ncclComm_t) {
+  return note("CommFinalize");
+}
+FAKE ncclResult_t pncclCommDestroy(ncclComm_t comm) {
+  delete comm;
+  return note("CommDestroy");
+}
+FAKE ncclResult_t pncclCommAbort(ncclComm_t comm) {
+  delete comm;
+  return note("CommAbort");
+}
+FAKE ncclResult_t pncclCommGetAsyncError(ncclComm_t, ncclResult_t* result) {
+  *result = static_cast<ncclResult_t>(asyncError.load());
+  return ncclSuccess;
+}
+FAKE ncclResult_t pncclCommCuDevice(ncclComm_t, int* device) {
+  *device = 3;
+  return ncclSuccess;
+}
+FAKE ncclResult_t pncclAllReduce(const void* send, void* receive, size_t count, ncclDataType_t type, ncclRedOp_t op,
+                                 ncclComm_t, cudaStream_t stream) {
+  return note("AllReduce %p %p %zu %d %d %p", send, receive, count, type, op, static_cast<void*>(stream));
+}
+FAKE ncclResult_t pncclBroadcast(const void* send, void* receive, size_t count, ncclDataType_t type, int root,
+                                 ncclComm_t, cudaStream_t stream) {
+  return note("Broadcast %p %p %zu %d root=%d %p", send, receive, count, type, root, static_cast<void*>(stream));
+}
+FAKE ncclResult_t pncclReduce(const void* send, void* receive, size_t count, ncclDataType_t type, ncclRedOp_t op,
+                              int root, ncclComm_t, cudaStream_t stream) {
+  return note("Reduce %p %p %zu %d %d root=%d %p", send, receive, count, type, op, root, static_cast<void*>(stream));
+}
+FAKE ncclResult_t pncclAllGather(const void* send, void* receive, size_t count, ncclDataType_t type, ncclComm_t,
+                                 cudaStream_t stream) {
+  return note("AllGather %p %p %zu %d %p", send, receive, count, type, static_cast<void*>(stream));
+}
+FAKE ncclResult_t pncclReduceScatter(const void* send, void* receive, size_t count, ncclDataType_t type, ncclRedOp_t op,
+                                     ncclComm_t, cudaStream_t stream) {
+  return note("ReduceScatter %p %p %zu %d %d %p", send, receive, count, type, op, static_cast<void*>(stream));
+}
+FAKE ncclResult_t pncclSend(const void* send, size_t count, ncclDataType_t type, int peer, ncclComm_t,
+                            cudaStream_t stream) {
+  return note("Send %p %zu %d peer=%d %p", send, count, type, peer, static_cast<void*>(stream));
+}
+FAKE ncclResult_t pncclRecv(void* receive, size_t count, ncclDataType_t type, int peer, ncclComm_t,
+                            cudaStream_t stream) {
+  return note("Recv %p %zu %d peer=%d %p", receive, count, type, peer, static_cast<void*>(stream));
+}
+// As the vendor's library does, it reaches one of its own exports through the PLT: without deep binding that is ours.
+FAKE ncclResult_t ncclGroupStart(void) {
+  return note("GroupStart");
+}
+FAKE ncclResult_t pncclGroupStart(void) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return note("GroupStart");  // sanitizer builds have no deep binding
+#else
+  return ncclGroupStart();
+#endif
+}
+FAKE ncclResult_t pncclGroupEnd(void) {
+  return note("GroupEnd");
+}

@@ -1,0 +1,186 @@
+// The host engine between processes: shared memory and sockets, against the same oracle as the unit tests.
+#include <cstdlib>
+
+#include "harness/engine_rank.h"
+#include "unit/collectives/buffers.h"
+
+namespace falcon::collectives {
+namespace {
+
+using test::ForkedRanks;
+using test::joinCommunicator;
+using test::orThrow;
+using test::RankBuffers;
+using test::SharedBoard;
+
+enum class Over { sharedMemory, sockets };
+
+void useOnly(Over over) {
+  setenv("NCCL_SHM_DISABLE", over == Over::sockets ? "1" : "0", 1);
+}
+
+class BetweenProcesses : public testing::TestWithParam<std::tuple<int, Over>> {
+ protected:
+  int ranks() const { return std::get<0>(GetParam()); }
+
+  /// Forks the ranks; each joins communicator 0 and runs `body(rank, communicator)`.
+  template <class Body>
+  testing::AssertionResult everyRank(Body body) {
+    SharedBoard board;
+    ForkedRanks forked(ranks(), [&](Rank rank) -> std::string {
+      useOnly(std::get<1>(GetParam()));
+      const auto communicator = joinCommunicator(board, 0, rank, ranks());
+      return body(rank, *communicator);
+    });
+    return forked.allRight();
+  }
+};
+
+std::string check(HostCommunicator& communicator, const Call& call, bool inPlace) {
+  RankBuffers buffers(call, communicator.rank(), communicator.size(), inPlace);
+  const Status done = test::run(communicator, buffers.call());
+  if (!done) return std::string(nameOf(call.operation)) + ": " + done.error().message();
+  const auto right = buffers.check();
+  return right ? "" : right.message();
+}
+
+constexpr Operation collectiveOperations[] = {Operation::allReduce, Operation::broadcast,     Operation::reduce,
+                                              Operation::allGather, Operation::reduceScatter, Operation::allToAll,
+                                              Operation::gather,    Operation::scatter};
+
+TEST_P(BetweenProcesses, EveryCollectiveIsRight) {
+  EXPECT_TRUE(everyRank([](Rank, HostCommunicator& communicator) -> std::string {
+    const int size = communicator.size();
+    // From nothing to more than the eight chunks of 128 KiB that a connection holds. The largest once only: the
+    // oracle's work grows with the square of the ranks.
+    constexpr std::size_t largest = 600'001;
+    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{1000}, std::size_t{60'000}, largest})
+      for (const Operation operation : collectiveOperations)
+        for (const bool inPlace : {false, true}) {
+          if (inPlace && (!test::canBeInPlace(operation) || count == largest)) continue;
+          const bool hasBlocks = operation == Operation::allGather || operation == Operation::reduceScatter ||
+                                 operation == Operation::allToAll || operation == Operation::gather ||
+                                 operation == Operation::scatter;
+          const bool rooted = operation == Operation::broadcast || operation == Operation::reduce ||
+                              operation == Operation::gather || operation == Operation::scatter;
+          Call call{operation, DataType::f32, ReduceOp::sum, nullptr, nullptr, count};
+          if (hasBlocks) call.count = (count + size - 1) / size;
+          if (rooted) call.peer = size - 1;
+          const std::string wrong = check(communicator, call, inPlace);
+          if (!wrong.empty()) return wrong;
+        }
+    return "";
+  }));
+}
+
+TEST_P(BetweenProcesses, MembersKnowEachOther) {
+  EXPECT_TRUE(everyRank([](Rank rank, HostCommunicator& communicator) -> std::string {
+    for (Rank other = 0; other < communicator.size(); ++other)
+      if (communicator.members()[other].extra != "extra of " + std::to_string(other)) return "extra was lost";
+    if (communicator.members()[rank].pid != getpid()) return "wrong pid";
+    auto ring = communicator.ringOrder();
+    std::sort(ring.begin(), ring.end());
+    for (Rank other = 0; other < communicator.size(); ++other)
+      if (ring[other] != other) return "the ring is no permutation";
+    return "";
+  }));
+}
+
+TEST_P(BetweenProcesses, MessagesInARingInPairsAndToOneself) {
+  EXPECT_TRUE(everyRank([](Rank rank, HostCommunicator& communicator) -> std::string {
+    const int size = communicator.size();
+    const Rank next = (rank + 1) % size, previous = (rank + size - 1) % size;
+    for (const std::size_t count : {1, 50'000, 600'000}) {
+      // Two to the right in a row, one to the left, and one to oneself; receives are submitted in another order.
+      std::vector<std::vector<float>> out(4), in(4, std::vector<float>(count, -1));
+      for (int message = 0; message < 4; ++message) {
+        out[message].resize(count);
+        for (size_t i = 0; i < count; ++i) out[message][i] = static_cast<float>(rank * 1000 + message * 100 + i % 97);
+      }
+      const auto send = [&](int message, Rank to) {
+        return Submission{&communicator,
+                          {Operation::send, DataType::f32, ReduceOp::sum, out[message].data(), nullptr, count, to},
+                          nullptr};
+      };
+      const auto receive = [&](int message, Rank from) {
+        return Submission{&communicator,
+                          {Operation::receive, DataType::f32, ReduceOp::sum, nullptr, in[message].data(), count, from},
+                          nullptr};
+      };
+      std::vector<Submission> group;
+      if (size == 2) {
+        // Right and left are the same: three messages in order.
+        group = {receive(0, previous), receive(1, previous), receive(2, previous), receive(3, rank),
+                 send(3, rank),        send(0, next),        send(1, next),        send(2, next)};
+      } else {
+        group = {receive(2, next), receive(0, previous), send(0, next), send(3, rank),
+                 receive(3, rank), receive(1, previous), send(1, next), send(2, previous)};
+      }
+      orThrow(runGroup(group), "runGroup");
+      const Rank senders[] = {previous, previous, next, rank};
+      for (int message = 0; message < 4; ++message)
+        for (size_t i = 0; i < count; ++i)
+          if (in[message][i] != static_cast<float>(senders[message] * 1000 + message * 100 + i % 97))
+            return "message " + std::to_string(message) + " is wrong at " + std::to_string(i);
+    }
+    return "";
+  }));
+}
+
+TEST_P(BetweenProcesses, SplitGivesWorkingHalves) {
+  EXPECT_TRUE(everyRank([](Rank rank, HostCommunicator& communicator) -> std::string {
+    const int size = communicator.size();
+    // Ordered backwards; the last rank takes no part when there are at least three.
+    const int color = size >= 3 && rank == size - 1 ? -1 : rank % 2;
+    auto part = orThrow(communicator.split(color, -rank), "split");
+    if ((color < 0) != (part == nullptr)) return "colour and result do not match";
+    if (part) {
+      int members = 0, before = 0;
+      for (Rank other = 0; other < size; ++other) {
+        const bool outside = size >= 3 && other == size - 1;
+        if (outside || other % 2 != color) continue;
+        ++members;
+        if (other > rank) ++before;
+      }
+      if (part->size() != members || part->rank() != before) return "wrong place in the part";
+      const std::string wrong =
+          check(static_cast<HostCommunicator&>(*part),
+                {Operation::allReduce, DataType::i32, ReduceOp::sum, nullptr, nullptr, 3000}, true);
+      if (!wrong.empty()) return wrong;
+    }
+    return check(communicator, {Operation::allReduce, DataType::i32, ReduceOp::max, nullptr, nullptr, 77}, false);
+  }));
+}
+
+TEST_P(BetweenProcesses, AGroupOverTwoCommunicatorsNeedsNoCommonOrder) {
+  EXPECT_TRUE(everyRank([](Rank rank, HostCommunicator& first) -> std::string {
+    const auto second = orThrow(first.split(0, -rank), "split");
+    auto& other = static_cast<HostCommunicator&>(*second);
+    for (int round = 0; round < 5; ++round) {
+      const std::size_t count = 60'000 + round;
+      const Call sum{Operation::allReduce, DataType::f32, ReduceOp::sum, nullptr, nullptr, count};
+      const Call gather{Operation::allGather, DataType::u8, ReduceOp::sum, nullptr, nullptr, count};
+      RankBuffers one(sum, first.rank(), first.size(), false), two(gather, other.rank(), other.size(), true),
+          three(sum, first.rank(), first.size(), true);
+      std::vector<Submission> group;
+      if (rank % 2 == 0) group = {{&first, one.call()}, {&first, three.call()}, {&other, two.call()}};
+      if (rank % 2 == 1) group = {{&other, two.call()}, {&first, one.call()}, {&first, three.call()}};
+      orThrow(runGroup(group), "runGroup");
+      for (const RankBuffers* buffers : {&one, &two, &three})
+        if (const auto right = buffers->check(); !right) return right.message();
+    }
+    return "";
+  }));
+}
+
+std::string placeName(const testing::TestParamInfo<std::tuple<int, Over>>& info) {
+  const bool sockets = std::get<1>(info.param) == Over::sockets;
+  return std::string(sockets ? "Sockets" : "SharedMemory") + std::to_string(std::get<0>(info.param));
+}
+INSTANTIATE_TEST_SUITE_P(Ranks, BetweenProcesses,
+                         testing::Combine(testing::Values(2, 3, 4, 8),
+                                          testing::Values(Over::sharedMemory, Over::sockets)),
+                         placeName);
+
+}  // namespace
+}  // namespace falcon::collectives

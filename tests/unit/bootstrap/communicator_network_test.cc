@@ -1,0 +1,188 @@
+#include "bootstrap/communicator_network.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <atomic>
+#include <set>
+
+#include "ranks.h"
+
+namespace falcon::bootstrap {
+namespace {
+
+using testing::HasSubstr;
+
+class Networks : public testing::TestWithParam<int> {};
+
+TEST_P(Networks, GatherEveryRanksBytesInOrderManyTimes) {
+  const int size = GetParam();
+  const auto networks = formed(size);
+  std::set<CommunicatorId> ids;
+  for (const Network& network : networks) ids.insert(network->id());
+  EXPECT_EQ(ids.size(), 1u);
+  onThreads(size, [&](Rank rank) {
+    const Network& network = networks[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(network->rank(), rank);
+    EXPECT_EQ(network->size(), size);
+    for (std::size_t round = 0; round < 30; ++round) {
+      // Lengths from nothing to more than a socket buffer takes at once.
+      const std::size_t length = round == 29 ? (size > 4 ? 1 << 17 : 1 << 20) : round * 37;
+      const auto all = network->allGather(std::string(length, static_cast<char>('a' + rank)), 60s);
+      ASSERT_TRUE(all) << all.error().message();
+      ASSERT_EQ(all->size(), static_cast<std::size_t>(size));
+      for (std::size_t from = 0; from < all->size(); ++from)
+        ASSERT_TRUE((*all)[from] == std::string(length, static_cast<char>('a' + from)));
+    }
+    EXPECT_TRUE(network->barrier(60s));
+    EXPECT_FALSE(network->failure());
+  });
+}
+
+TEST_P(Networks, SplitByColorAndKey) {
+  const int size = GetParam();
+  const auto networks = formed(size);
+  std::vector<CommunicatorId> ids(static_cast<std::size_t>(size));
+  onThreads(size, [&](Rank rank) {
+    const Network& parent = networks[static_cast<std::size_t>(rank)];
+    for (int round = 0; round < 3; ++round) {
+      // Even ranks in reverse order; odd ranks by old rank; rank 3 takes part without wanting a part.
+      const int color = rank == 3 ? -1 : rank % 2;
+      auto child = parent->split(color, rank % 2 == 0 ? -rank : 5, 60s);
+      ASSERT_TRUE(child) << child.error().message();
+      if (color < 0) {
+        EXPECT_EQ(*child, nullptr);
+        continue;
+      }
+      std::vector<Rank> expected;
+      for (Rank other = 0; other < size; ++other)
+        if (other != 3 && other % 2 == color) expected.push_back(other);
+      if (color == 0) std::ranges::reverse(expected);
+      const auto all = (*child)->allGather(std::to_string(rank), 60s);
+      ASSERT_TRUE(all) << all.error().message();
+      ASSERT_EQ(all->size(), expected.size());
+      for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ((*all)[i], std::to_string(expected[i]));
+      EXPECT_EQ(expected[static_cast<std::size_t>((*child)->rank())], rank);
+      EXPECT_NE((*child)->id(), parent->id());
+      if (round == 2) ids[static_cast<std::size_t>(rank)] = (*child)->id();
+    }
+    EXPECT_FALSE(parent->failure());
+  });
+  for (std::size_t other = 1; other < ids.size(); ++other) EXPECT_EQ(ids[other] == ids[0], other % 2 == 0);
+}
+
+TEST_P(Networks, AnAbortReachesAllAndRunsTheHandlerOnce) {
+  const int size = GetParam();
+  const auto networks = formed(size);
+  std::vector<std::atomic<int>> calls(static_cast<std::size_t>(size));
+  for (std::size_t rank = 0; rank < networks.size(); ++rank)
+    networks[rank]->onFailure([&calls, rank](const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::remote);
+      ++calls[rank];
+    });
+  networks.back()->abort("out of patience");
+  networks.back()->abort("again");
+  for (std::size_t rank = 0; rank < networks.size(); ++rank) {
+    EXPECT_TRUE(eventually([&] { return networks[rank]->failure().has_value() && calls[rank] == 1; })) << rank;
+    EXPECT_THAT(networks[rank]->failure()->message(),
+                testing::AllOf(HasSubstr("rank " + std::to_string(size - 1)), HasSubstr("out of patience")));
+    EXPECT_FALSE(networks[rank]->barrier(60s));
+    std::atomic<bool> late{false};
+    networks[rank]->onFailure([&](const Error&) { late = true; });
+    EXPECT_TRUE(eventually([&] { return late.load(); }));
+    EXPECT_EQ(calls[rank], 1);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, Networks, testing::Values(1, 2, 3, 4, 8, 16));
+
+TEST(Network, LeavingIsNoDeathWhateverTheOrder) {
+  for (int round = 0; round < 20; ++round) {
+    auto networks = formed(4);
+    std::vector<std::size_t> order{0, 1, 2, 3};
+    for (int i = 0; i < round; ++i) std::ranges::next_permutation(order);
+    for (const std::size_t leaver : order) {
+      networks[leaver].reset();
+      for (const Network& other : networks) EXPECT_FALSE(other && other->failure());
+    }
+  }
+}
+
+TEST(Network, ACollectiveWithOneWhoLeftEndsWithAnErrorThatNamesIt) {
+  for (const Rank leaver : {0, 2}) {
+    auto networks = formed(3);
+    const auto stayer = static_cast<std::size_t>(leaver == 0 ? 1 : 0);
+    std::thread early([&] {  // waits already
+      const auto result = networks[stayer]->barrier(60s);
+      ASSERT_FALSE(result);
+      EXPECT_THAT(result.error().message(), HasSubstr("rank " + std::to_string(leaver)));
+    });
+    std::this_thread::sleep_for(20ms);
+    networks[static_cast<std::size_t>(leaver)].reset();
+    early.join();
+    const auto result = networks[stayer]->barrier(60s);
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code(), ErrorCode::remote);
+    EXPECT_THAT(result.error().message(), HasSubstr("left"));
+  }
+}
+
+TEST(Network, ALateRankIsNamed) {
+  auto networks = formed(3);
+  std::thread other([&] { EXPECT_FALSE(networks[1]->barrier(60s)); });
+  std::this_thread::sleep_for(50ms);
+  const auto result = networks[0]->barrier(200ms);
+  other.join();
+  ASSERT_FALSE(result);
+  EXPECT_THAT(result.error().message(), testing::AllOf(HasSubstr("rank 2"), testing::Not(HasSubstr("rank 1 "))));
+  EXPECT_TRUE(eventually([&] { return networks[2]->failure().has_value(); }));
+}
+
+TEST(Network, NoReplacedHandlerRunsAfterwards) {
+  for (int round = 0; round < 50; ++round) {
+    auto networks = formed(2);
+    std::atomic<bool> replaced{false}, ranAfter{false};
+    networks[0]->onFailure([&](const Error&) {
+      if (replaced) ranAfter = true;
+      std::this_thread::sleep_for(1ms);
+      if (replaced) ranAfter = true;
+    });
+    std::thread breaker([&] { networks[1]->abort("test"); });
+    networks[0]->onFailure(nullptr);
+    replaced = true;
+    breaker.join();
+    EXPECT_TRUE(eventually([&] { return networks[0]->failure().has_value(); }));
+    EXPECT_FALSE(ranAfter);
+  }
+}
+
+TEST(Network, RoundsOfJoinSplitAndLeaveLeakNothing) {
+  const auto round = [] {
+    auto networks = formed(3);
+    onThreads(3, [&](Rank rank) {
+      auto child = networks[static_cast<std::size_t>(rank)]->split(rank / 2, 0, 60s);
+      EXPECT_TRUE(child);
+    });
+  };
+  round();
+  const auto same = [](const char* folder, std::ptrdiff_t before) {
+    return eventually([&] { return count(folder) <= before; });
+  };
+  std::this_thread::sleep_for(100ms);  // the first round's leftovers, and those of other tests
+  const auto descriptors = count("/proc/self/fd");
+  const auto threads = count("/proc/self/task");
+  for (int i = 0; i < 50; ++i) round();
+  EXPECT_TRUE(same("/proc/self/task", threads)) << count("/proc/self/task");
+  EXPECT_TRUE(same("/proc/self/fd", descriptors)) << count("/proc/self/fd") << " after " << descriptors;
+}
+
+TEST(Network, AloneItWorksWithoutANetwork) {
+  const auto one = aloneNetwork(7);
+  EXPECT_EQ(one->id(), 7u);
+  EXPECT_EQ(one->size(), 1);
+  EXPECT_EQ(one->allGather("x", 1s)->at(0), "x");
+  EXPECT_NE(one->secret(), aloneNetwork(7)->secret());
+}
+
+}  // namespace
+}  // namespace falcon::bootstrap

@@ -1,0 +1,257 @@
+// Ranks as processes: who dies, who only seems dead, and what the others get to know.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <atomic>
+#include <cstdlib>
+
+#include "ranks.h"
+
+namespace falcon::bootstrap {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+using Body = std::function<int(const Network&)>;
+
+/// Rank `rank` of `size` as a process; `then` runs after all have joined.
+Process rankProcess(const UniqueId& id, Rank rank, int size, Body then) {
+  return Process([=] {
+    const auto network = join(reactor(), id, rank, size, 60s);
+    if (!network || !(*network)->barrier(60s)) return 100;
+    return then(*network);
+  });
+}
+
+int sleepForEver(const Network&) {
+  while (true) pause();
+}
+
+/// 0 if the communicator breaks within 5 s, with a text that names `dead`.
+Body learnsOfDeath(Rank dead) {
+  return [dead](const Network& network) {
+    const auto begin = std::chrono::steady_clock::now();
+    while (!network->failure()) {
+      if (std::chrono::steady_clock::now() - begin > 60s) return 1;
+      std::this_thread::sleep_for(1ms);
+    }
+    const Error error = *network->failure();
+    if (error.code() != ErrorCode::remote) return 2;
+    if (error.message().find(fmt::format("rank {} (", dead)) == std::string::npos) return 3;
+    if (error.message().find("died: its connection was closed") == std::string::npos) return 4;
+    return network->barrier(60s) ? 5 : 0;
+  };
+}
+
+class Deaths : public testing::TestWithParam<std::tuple<int, Rank>> {};
+
+TEST_P(Deaths, IsKnownToAllOthersWithinFiveSeconds) {
+  SKIP_IF_FORKS_CANNOT_BE_CHECKED();
+  const auto [size, dead] = GetParam();
+  const auto host = reactor();
+  const UniqueId id = idOn(host);
+  std::vector<Process> others;
+  for (Rank rank = 0; rank < size - 1; ++rank)
+    if (rank != dead) others.push_back(rankProcess(id, rank, size, learnsOfDeath(dead)));
+  Process victim = rankProcess(id, dead, size, sleepForEver);
+  // The last rank is in this process: it tells when all have joined.
+  const auto network = join(host, id, size - 1, size, 60s);
+  ASSERT_TRUE(network) << network.error().message();
+  ASSERT_TRUE((*network)->barrier(60s));
+  const auto killed = std::chrono::steady_clock::now();
+  victim.signal(SIGKILL);
+  EXPECT_EQ(learnsOfDeath(dead)(*network), 0);
+  for (Process& other : others) EXPECT_EQ(other.wait(), 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - killed, 5s);
+}
+INSTANTIATE_TEST_SUITE_P(Sizes, Deaths,
+                         testing::Values(std::tuple{2, 0}, std::tuple{3, 0}, std::tuple{3, 1}, std::tuple{8, 0},
+                                         std::tuple{8, 5}));
+
+TEST(Death, OfOneIsRelayedWhileRankZeroComputesWithoutEverCallingUs) {
+  SKIP_IF_FORKS_CANNOT_BE_CHECKED();
+  const auto host = reactor();
+  const UniqueId id = idOn(host);
+  Process busy = rankProcess(id, 0, 3, [](const Network&) -> int {
+    std::atomic<std::uint64_t> number{0};
+    while (true) ++number;
+  });
+  Process victim = rankProcess(id, 1, 3, sleepForEver);
+  const auto network = join(host, id, 2, 3, 60s);
+  ASSERT_TRUE(network && (*network)->barrier(60s));
+  victim.signal(SIGKILL);
+  EXPECT_EQ(learnsOfDeath(1)(*network), 0);
+}
+
+TEST(Death, WhileOthersWaitInACollectiveEndsTheirWait) {
+  SKIP_IF_FORKS_CANNOT_BE_CHECKED();
+  const auto host = reactor();
+  const UniqueId id = idOn(host);
+  Process victim = rankProcess(id, 1, 3, sleepForEver);
+  Process other = rankProcess(id, 0, 3, [](const Network& network) { return network->barrier(60s) ? 1 : 0; });
+  const auto network = join(host, id, 2, 3, 60s);
+  ASSERT_TRUE(network && (*network)->barrier(60s));
+  std::thread killer([&] {
+    std::this_thread::sleep_for(50ms);
+    victim.signal(SIGKILL);
+  });
+  const auto result = (*network)->allGather("x", 60s);
+  killer.join();
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code(), ErrorCode::remote);
+  EXPECT_THAT(result.error().message(), HasSubstr("rank 1 ("));
+  EXPECT_EQ(other.wait(), 0);
+}
+
+TEST(Death, BeforeTheCommunicatorIsCompleteIsToldToThoseWhoWait) {
+  SKIP_IF_FORKS_CANNOT_BE_CHECKED();
+  const auto host = reactor();
+  const UniqueId id = idOn(host);
+  Process victim([&] { return join(reactor(), id, 1, 3, 60s) ? 1 : 2; });
+  std::thread killer([&] {
+    std::this_thread::sleep_for(200ms);
+    victim.signal(SIGKILL);
+  });
+  const auto network = join(host, id, 0, 3, 60s);
+  killer.join();
+  ASSERT_FALSE(network);
+  EXPECT_EQ(network.error().code(), ErrorCode::remote);
+  EXPECT_THAT(network.error().message(), AllOf(HasSubstr("rank 1 ("), HasSubstr("died")));
+}
+
+class Stop : public testing::TestWithParam<Rank> {};
+
+// The kernel of a stopped process answers for it, also for longer than hosts may be silent, and also when more is on
+// its way to it than fits into its socket.
+TEST_P(Stop, IsNotDeath) {
+  SKIP_IF_FORKS_CANNOT_BE_CHECKED();
+  const Rank stopped = GetParam();
+  constexpr int size = 12;
+  const auto host = reactor();
+  const UniqueId id = idOn(host);
+  std::vector<Process> ranks;
+  for (Rank rank = 0; rank < size - 1; ++rank)
+    ranks.push_back(rankProcess(id, rank, size, [](const Network& network) {
+      std::this_thread::sleep_for(100ms);  // the test stops one of us before
+      const auto all = network->allGather(std::string(1 << 20, 'x'), 60s);
+      return all && !network->failure() ? 0 : 1;
+    }));
+  const auto network = join(host, id, size - 1, size, 60s);
+  ASSERT_TRUE(network && (*network)->barrier(60s));
+  ranks[static_cast<std::size_t>(stopped)].signal(SIGSTOP);
+  std::thread waker([&] {
+    std::this_thread::sleep_for(6s);
+    EXPECT_FALSE((*network)->failure());
+    ranks[static_cast<std::size_t>(stopped)].signal(SIGCONT);
+  });
+  const auto all = (*network)->allGather(std::string(1 << 20, 'x'), 60s);  // needs the stopped one
+  waker.join();
+  EXPECT_TRUE(all) << all.error().message();
+  for (Process& rank : ranks) EXPECT_EQ(rank.wait(), 0);
+}
+INSTANTIATE_TEST_SUITE_P(Ranks, Stop, testing::Values(0, 1));
+
+TEST(Death, IsNotWhatAProcessIsThatLeavesInOrder) {
+  SKIP_IF_FORKS_CANNOT_BE_CHECKED();
+  const auto host = reactor();
+  const UniqueId id = idOn(host);
+  std::vector<Process> ranks;
+  for (Rank rank = 0; rank < 3; ++rank) ranks.push_back(rankProcess(id, rank, 4, [](const Network&) { return 0; }));
+  const auto network = join(host, id, 3, 4, 60s);
+  ASSERT_TRUE(network && (*network)->barrier(60s));
+  for (Process& rank : ranks) EXPECT_EQ(rank.wait(), 0);
+  EXPECT_FALSE((*network)->failure());
+  const auto result = (*network)->barrier(60s);
+  ASSERT_FALSE(result);
+  EXPECT_THAT(result.error().message(), HasSubstr("left"));
+}
+
+TEST(Death, AProcessThatExitsWithLiveCommunicatorsExitsCleanlyAndCountsAsDead) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "it leaks on purpose, and the address sanitizer turns that into an exit code";
+#endif
+  SKIP_IF_FORKS_CANNOT_BE_CHECKED();
+  const auto host = reactor();
+  const UniqueId id = idOn(host);
+  Process careless([&] {
+    static auto own = *transport::processReactor();
+    static Network forgotten = *join(own, id, 1, 2, 60s);
+    if (!forgotten->barrier(60s)) return 1;
+    new Network(forgotten);
+    exit(0);
+  });
+  const auto network = join(host, id, 0, 2, 60s);
+  ASSERT_TRUE(network && (*network)->barrier(60s));
+  EXPECT_EQ(careless.wait(), 0);
+  EXPECT_TRUE(eventually([&] { return (*network)->failure().has_value(); }));
+}
+
+/// A network namespace with one interface; the other end of the wire is here.
+class OtherHost {
+ public:
+  /// Whether it could be made: needs root and iproute2.
+  bool make() {
+    return shell("ip netns add {0}") && shell("ip link add {0}a type veth peer name {0}b netns {0}") &&
+           shell("ip addr add {1}.1/24 dev {0}a") && shell("ip link set {0}a up") &&
+           shell("ip -n {0} addr add {1}.2/24 dev {0}b") && shell("ip -n {0} link set {0}b up") &&
+           shell("ip -n {0} link set lo up");
+  }
+  ~OtherHost() {
+    shell("ip link del {0}a");
+    shell("ip netns del {0}");
+  }
+  SocketAddress here() const { return *SocketAddress::parse(net_ + ".1:0"); }
+  SocketAddress there() const { return *SocketAddress::parse(net_ + ".2:0"); }
+  /// Moves the calling thread there.
+  bool enter() const {
+    const FileDescriptor space(open(("/run/netns/" + name_).c_str(), O_RDONLY | O_CLOEXEC));
+    return space && setns(space.get(), CLONE_NEWNET) == 0;
+  }
+  /// From now on nothing comes back from there, neither data nor resets.
+  bool fallSilent() const { return shell("ip -n {0} route replace blackhole {1}.1/32"); }
+
+ private:
+  bool shell(const char* command) const {
+    return std::system(fmt::format(fmt::runtime(std::string(command) + " >/dev/null 2>&1"), name_, net_).c_str()) == 0;
+  }
+  const std::string name_ = fmt::format("nf{}", getpid());
+  const std::string net_ = fmt::format("10.{}.{}", 128 + getpid() / 250 % 100, getpid() % 250);
+};
+
+class Silence : public testing::TestWithParam<Rank> {};
+
+TEST_P(Silence, OfAHostIsDeathWithinFiveSeconds) {
+  SKIP_IF_FORKS_CANNOT_BE_CHECKED();
+  const Rank silent = GetParam();
+  OtherHost host;
+  if (!host.make()) GTEST_SKIP() << "needs root, network namespaces and iproute2";
+  const auto here = *transport::makeReactor(host.here());
+  const UniqueId id = idOn(here);
+  Process victim([&] {
+    if (!host.enter()) return 1;
+    const auto network = join(*transport::makeReactor(host.there()), id, silent, 3, 60s);
+    return network && (*network)->barrier(60s) ? sleepForEver(*network) : 2;
+  });
+  const Rank other = silent == 0 ? 1 : 0;
+  std::vector<Network> networks(2);
+  onThreads(2, [&](Rank number) {
+    const auto network = join(here, id, number == 0 ? other : 2, 3, 60s);
+    ASSERT_TRUE(network && (*network)->barrier(60s));
+    networks[static_cast<std::size_t>(number)] = *network;
+  });
+  ASSERT_TRUE(networks[0] && networks[1]);
+  ASSERT_TRUE(host.fallSilent());
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_TRUE(eventually([&] { return networks[0]->failure() && networks[1]->failure(); }, 60s));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+  for (const Network& network : networks)
+    EXPECT_THAT(network->failure()->message(),
+                AllOf(HasSubstr(fmt::format("rank {} (", silent)), HasSubstr("died: its host fell silent")));
+}
+INSTANTIATE_TEST_SUITE_P(Ranks, Silence, testing::Values(0, 1));
+
+}  // namespace
+}  // namespace falcon::bootstrap

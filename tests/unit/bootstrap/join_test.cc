@@ -1,0 +1,188 @@
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+
+#include "bootstrap/unique_id.h"
+#include "ranks.h"
+
+namespace falcon::bootstrap {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+TEST(UniqueId, SurvivesItsBytes) {
+  for (const char* address : {"10.1.2.3:4000", "[fd00::1]:1", "127.0.0.1:65535"}) {
+    const UniqueId id{*SocketAddress::parse(address), randomNumber(), randomSecret()};
+    const auto again = UniqueId::parse(id.bytes());
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->address.text(), address);
+    EXPECT_EQ(again->key, id.key);
+    EXPECT_EQ(again->secret, id.secret);
+  }
+}
+
+TEST(UniqueId, RefusesBytesThatAreNotOurs) {
+  const UniqueId id{*SocketAddress::parse("10.1.2.3:4000"), 5, randomSecret()};
+  const auto good = id.bytes();
+  const std::array<char, 128> zeros{};
+  EXPECT_FALSE(UniqueId::parse(zeros));
+  for (std::size_t at = 0; at < 49; ++at) {  // magic, version, address, key, secret, checksum
+    auto bad = good;
+    bad[at] ^= 0x10;
+    const auto parsed = UniqueId::parse(bad);
+    ASSERT_FALSE(parsed) << at;
+    EXPECT_EQ(parsed.error().code(), ErrorCode::invalidArgument);
+  }
+}
+
+/// The errors of all ranks that `attempt` returns.
+std::vector<Error> errorsOf(int attempts, const std::function<Result<Network>(int)>& attempt) {
+  std::mutex mutex;
+  std::vector<Error> errors;
+  onThreads(attempts, [&](int number) {
+    auto network = attempt(number);
+    const std::lock_guard lock(mutex);
+    if (!network) errors.push_back(network.error());
+  });
+  return errors;
+}
+
+TEST(Join, RefusesRanksThatDoNotFit) {
+  const auto host = reactor();
+  const UniqueId id = idOn(host);
+  for (const auto& [rank, size] : {std::pair{0, 0}, {-1, 2}, {2, 2}, {0, -1}})
+    EXPECT_EQ(join(host, id, rank, size, 1s).error().code(), ErrorCode::invalidArgument);
+}
+
+TEST(Join, TellsAllOfARankThatWasClaimedTwice) {
+  const auto host = reactor();
+  const UniqueId id = idOn(host);
+  const auto errors = errorsOf(4, [&](int number) { return join(reactor(), id, std::min(number, 2), 4, 60s); });
+  ASSERT_EQ(errors.size(), 4u);
+  for (const Error& error : errors) {
+    EXPECT_EQ(error.code(), ErrorCode::invalidUsage) << error.message();
+    EXPECT_THAT(error.message(), HasSubstr("rank 2 was claimed twice"));
+  }
+}
+
+TEST(Join, TellsAllOfAWrongSize) {
+  const auto host = reactor();
+  const UniqueId id = idOn(host);
+  const auto errors = errorsOf(4, [&](int number) { return join(reactor(), id, number, number == 3 ? 5 : 4, 60s); });
+  ASSERT_EQ(errors.size(), 4u);
+  for (const Error& error : errors) {
+    EXPECT_EQ(error.code(), ErrorCode::invalidUsage) << error.message();
+    EXPECT_THAT(error.message(), AllOf(HasSubstr("5"), HasSubstr("4")));
+  }
+}
+
+TEST(Join, EndsWhenTheOthersDoNotCome) {
+  const auto host = reactor();
+  const UniqueId id = idOn(host);
+  const auto network = join(reactor(), id, 1, 2, 300ms);
+  ASSERT_FALSE(network);
+  EXPECT_EQ(network.error().code(), ErrorCode::remote);
+  EXPECT_THAT(network.error().message(), HasSubstr(id.address.text()));
+}
+
+TEST(Join, TellsTheOthersWhenOneGivesUp) {
+  const auto host = reactor();
+  const UniqueId id = idOn(host);
+  const auto errors =
+      errorsOf(2, [&](int number) { return join(reactor(), id, number, 3, number == 0 ? 300ms : 60s); });
+  ASSERT_EQ(errors.size(), 2u);
+  const auto told = std::ranges::count_if(
+      errors, [](const Error& error) { return error.message().find("gave up") != std::string::npos; });
+  EXPECT_EQ(told, 1);
+}
+
+TEST(Join, RefusesAWrongSecret) {
+  const auto host = reactor();
+  UniqueId id = idOn(host);
+  id.secret[3] ^= std::byte{1};
+  const auto network = join(reactor(), id, 0, 2, 20s);
+  ASSERT_FALSE(network);
+  EXPECT_EQ(network.error().code(), ErrorCode::remote);
+}
+
+TEST(Join, TwoCommunicatorsAtOnceDoNotMix) {
+  const auto host = reactor();
+  const UniqueId ids[] = {idOn(host), idOn(host)};
+  std::vector<Network> networks(8);
+  onThreads(8, [&](int number) {
+    auto network = join(reactor(), ids[number % 2], number / 2, 4, 60s);
+    ASSERT_TRUE(network) << network.error().message();
+    networks[static_cast<std::size_t>(number)] = *network;
+    const auto all = (*network)->allGather(std::to_string(number % 2), 60s);
+    ASSERT_TRUE(all);
+    EXPECT_EQ(*all, std::vector<std::string>(4, std::to_string(number % 2)));
+  });
+  EXPECT_NE(networks[0]->id(), networks[1]->id());
+  EXPECT_NE(networks[0]->secret(), networks[1]->secret());
+}
+
+TEST(Join, RanksOfOneProcessMayShareAReactor) {
+  const auto host = reactor();
+  const UniqueId id = idOn(host);
+  onThreads(4, [&](Rank rank) {
+    auto network = join(host, id, rank, 4, 60s);
+    ASSERT_TRUE(network) << network.error().message();
+    EXPECT_TRUE((*network)->barrier(60s));
+  });
+}
+
+TEST(Join, AloneEveryNetworkHasItsOwnId) {
+  const auto threads = count("/proc/self/task");
+  std::set<CommunicatorId> ids;
+  for (int i = 0; i < 10; ++i) {
+    const auto id = makeUniqueId();
+    ASSERT_TRUE(id);
+    const auto processReactor = *transport::processReactor();
+    const auto network = join(processReactor, *id, 0, 1, 1s);
+    ASSERT_TRUE(network);
+    ids.insert((*network)->id());
+  }
+  EXPECT_EQ(ids.size(), 10u);
+  EXPECT_TRUE(eventually([&] {  // nothing keeps the process's reactor
+    return count("/proc/self/task") <= threads;
+  }));
+}
+
+TEST(Join, TheFixedAddressServesOneCommunicatorAfterTheOther) {
+  SKIP_IF_FORKS_CANNOT_BE_CHECKED();
+  auto probe = reactor();
+  const std::string address = probe->address().text();
+  probe.reset();
+  setenv("NCCL_COMM_ID", address.c_str(), 1);
+  std::vector<Process> ranks;
+  for (Rank rank = 0; rank < 3; ++rank) {
+    ranks.emplace_back([rank] {
+      std::set<CommunicatorId> ids;
+      for (int round = 0; round < 8; ++round) {
+        const auto id = makeUniqueId();
+        if (!id) return 1;
+        auto network = join(*transport::processReactor(), *id, rank, 3, 60s);
+        if (!network) return 2;
+        if (!(*network)->barrier(60s)) return 3;
+        ids.insert((*network)->id());
+      }
+      return ids.size() == 8 ? 0 : 4;
+    });
+  }
+  for (Process& rank : ranks) EXPECT_EQ(rank.wait(), 0);
+  unsetenv("NCCL_COMM_ID");
+}
+
+TEST(Join, AFixedAddressMustBeAnAddress) {
+  setenv("NCCL_COMM_ID", "nonsense", 1);
+  const auto id = makeUniqueId();
+  unsetenv("NCCL_COMM_ID");
+  ASSERT_FALSE(id);
+  EXPECT_THAT(id.error().message(), AllOf(HasSubstr("NCCL_COMM_ID"), HasSubstr("nonsense")));
+}
+
+}  // namespace
+}  // namespace falcon::bootstrap

@@ -1,0 +1,72 @@
+// How elements, channels and algorithms are chosen.
+#include <gtest/gtest.h>
+
+#include "collectives/algorithm_choice.h"
+#include "collectives/geometry.h"
+
+namespace falcon::collectives {
+namespace {
+
+TEST(PartOf, PartsTouchCoverAndStayNearlyEqual) {
+  for (const std::size_t total : {0, 1, 7, 16, 17, 63, 64, 65, 1000})
+    for (const std::size_t parts : {1, 2, 3, 7, 8})
+      for (const std::size_t grain : {1, 8, 64}) {
+        std::size_t end = 5, most = 0, least = total;
+        for (std::size_t part = 0; part < parts; ++part) {
+          const Range range = partOf({5, 5 + total}, parts, part, grain);
+          ASSERT_EQ(range.begin, end);
+          ASSERT_LE(range.begin, range.end);
+          if (!range.empty()) {
+            ASSERT_EQ((range.begin - 5) % grain, 0u);
+          }
+          end = range.end;
+          most = std::max(most, range.size());
+          least = std::min(least, range.size());
+        }
+        ASSERT_EQ(end, 5 + total);
+        ASSERT_LE(most - least, 2 * grain);
+      }
+}
+
+TEST(ForEachChunk, VisitsEverythingOnceInOrder) {
+  for (const std::size_t total : {0, 1, 9, 10, 11, 30}) {
+    std::size_t end = 3;
+    forEachChunk({3, 3 + total}, 10, [&](Range chunk) {
+      EXPECT_EQ(chunk.begin, end);
+      EXPECT_GT(chunk.size(), 0u);
+      EXPECT_LE(chunk.size(), 10u);
+      end = chunk.end;
+    });
+    EXPECT_EQ(end, 3 + total);
+  }
+}
+
+TEST(AlgorithmChoice, EveryMessageOfEveryRingOperationHasAnAlgorithm) {
+  for (const Operation operation :
+       {Operation::allReduce, Operation::allGather, Operation::reduceScatter, Operation::broadcast, Operation::reduce})
+    for (const int ranks : {1, 2, 3, 100})
+      for (std::size_t bytes = 0; bytes < std::size_t{1} << 45; bytes = bytes * 3 + 1)
+        EXPECT_NE(chooseAlgorithm(operation, bytes, ranks).appendRound, nullptr);
+}
+
+TEST(AlgorithmChoice, TreesForSmallMessagesAmongMany) {
+  EXPECT_EQ(&chooseAlgorithm(Operation::allReduce, 8, 8), &treeAllReduce);
+  EXPECT_EQ(&chooseAlgorithm(Operation::allReduce, 8, 2), &ringAllReduce);
+  EXPECT_EQ(&chooseAlgorithm(Operation::allReduce, 1 << 20, 8), &ringAllReduce);
+}
+
+TEST(AlgorithmChoice, ChannelsStayWithinTheirBoundsAndGrowWithTheMessage) {
+  EXPECT_EQ(chooseChannels(0, 1, 4), 1);
+  EXPECT_EQ(chooseChannels(0, 3, 4), 3);
+  EXPECT_EQ(chooseChannels(std::size_t{1} << 40, 1, 4), 4);
+  EXPECT_EQ(chooseChannels(std::size_t{1} << 40, 8, 2), 2);
+  int before = 0;
+  for (std::size_t bytes = 0; bytes < 1 << 24; bytes += 10'000) {
+    const int channels = chooseChannels(bytes, 1, 64);
+    EXPECT_GE(channels, before);
+    before = channels;
+  }
+}
+
+}  // namespace
+}  // namespace falcon::collectives

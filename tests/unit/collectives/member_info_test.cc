@@ -1,0 +1,50 @@
+#include "collectives/member_info.h"
+
+#include <gtest/gtest.h>
+
+namespace falcon::collectives {
+namespace {
+
+MemberOffer sample() {
+  MemberOffer offer;
+  offer.info.peer = {*SocketAddress::parse("10.1.0.2:4000"), "node0", 77, "doorbell", 3};
+  offer.info.host = "host";
+  offer.info.pid = 1234;
+  offer.info.device = 1;
+  offer.info.extra = std::string("a\0b", 3);
+  offer.chunkBytes = 1 << 17;
+  offer.fewestChannels = 2;
+  offer.mostChannels = 4;
+  return offer;
+}
+
+TEST(MemberOffer, ComesBackAsItWas) {
+  const auto back = MemberOffer::decode(sample().encode());
+  ASSERT_TRUE(back) << back.error().message();
+  EXPECT_EQ(back->encode(), sample().encode());
+  EXPECT_EQ(back->info.peer.address.text(), "10.1.0.2:4000");
+  EXPECT_EQ(back->info.peer.node, "node0");
+  EXPECT_EQ(back->info.peer.jobRank, 3);
+  EXPECT_EQ(back->info.extra.size(), 3u);
+  EXPECT_EQ(back->mostChannels, 4);
+}
+
+TEST(MemberOffer, RefusesEveryTruncationAndNonsense) {
+  const std::string bytes = sample().encode();
+  for (size_t length = 0; length < bytes.size(); ++length)
+    EXPECT_FALSE(MemberOffer::decode(std::string_view(bytes).substr(0, length))) << length;
+  EXPECT_FALSE(MemberOffer::decode(bytes + "x"));
+  MemberOffer none = sample();
+  none.mostChannels = 0;
+  EXPECT_FALSE(MemberOffer::decode(none.encode()));
+}
+
+TEST(NodesOf, NumbersNodesInOrderOfAppearance) {
+  std::vector<MemberInfo> members(5);
+  const char* names[] = {"b", "a", "b", "c", "a"};
+  for (size_t i = 0; i < members.size(); ++i) members[i].peer.node = names[i];
+  EXPECT_EQ(nodesOf(members), (std::vector<int>{0, 1, 0, 2, 1}));
+}
+
+}  // namespace
+}  // namespace falcon::collectives

@@ -1,0 +1,62 @@
+#include "collectives/transfer_watch.h"
+
+#include <gtest/gtest.h>
+
+namespace falcon::collectives {
+namespace {
+
+class Keeper final : public TransferRecorder {
+ public:
+  void record(const TransferTiming& timing) noexcept override { timings.push_back(timing); }
+  std::vector<TransferTiming> timings;
+};
+
+/// Ring step: receive from 3, send to 5; peers are told apart, and so are waiting and moving.
+TEST(TransferWatch, TellsWaitingFromMoving) {
+  ManualClock clock;
+  clock.advance(100ms);
+  TransferTiming origin;
+  origin.communicator = 9;
+  origin.sequence = 4;
+  origin.channel = 1;
+  TransferWatch watch(clock, origin);
+
+  watch.stuckReceiving(3);  // nothing there for 20 ms, looked at twice
+  clock.advance(10ms);
+  watch.stuckReceiving(3);
+  clock.advance(10ms);
+  watch.stuckSending(5, false);  // arrived, but no credit for 5 ms, then the slots are in flight for 7 ms
+  clock.advance(5ms);
+  watch.stuckSending(5, true);
+  clock.advance(7ms);
+  watch.stepBegins();
+  clock.advance(2ms);
+  watch.stepEnds(3, 5, 1000);
+  clock.advance(30ms);  // the last bytes are on their way
+  watch.flushed();
+
+  Keeper keeper;
+  watch.tell(keeper);
+  ASSERT_EQ(keeper.timings.size(), 2u);
+  const TransferTiming& in = keeper.timings[0];
+  EXPECT_EQ(in.communicator, 9u);
+  EXPECT_EQ(in.sequence, 4u);
+  EXPECT_EQ(in.channel, 1);
+  EXPECT_EQ(in.peer, 3);
+  EXPECT_FALSE(in.sending);
+  EXPECT_EQ(in.bytes, 1000u);
+  EXPECT_EQ(in.start, 100ms);
+  EXPECT_EQ(in.stop, 134ms);
+  EXPECT_EQ(in.waiting, 20ms);
+  EXPECT_EQ(in.moving, 2ms);
+  const TransferTiming& out = keeper.timings[1];
+  EXPECT_EQ(out.peer, 5);
+  EXPECT_TRUE(out.sending);
+  EXPECT_EQ(out.start, 120ms);
+  EXPECT_EQ(out.stop, 164ms);
+  EXPECT_EQ(out.waiting, 5ms);
+  EXPECT_EQ(out.moving, 39ms);
+}
+
+}  // namespace
+}  // namespace falcon::collectives

@@ -1,0 +1,59 @@
+#include "control/messages.h"
+
+#include <gtest/gtest.h>
+
+namespace falcon::control {
+namespace {
+
+TEST(Messages, ComeBackAsTheyWentOut) {
+  Samples samples;
+  samples.samples.push_back({.index = 7,
+                             .seconds = 0.5,
+                             .outside = 0.25,
+                             .microBatches = 3,
+                             .disturbed = true,
+                             .communicators = {{42, 0.125, 9}}});
+  const auto back = decode(encode(samples));
+  ASSERT_TRUE(back.has_value());
+  const auto& sample = std::get<Samples>(*back).samples.at(0);
+  EXPECT_EQ(sample.index, 7);
+  EXPECT_EQ(sample.outside, 0.25);
+  EXPECT_TRUE(sample.disturbed);
+  EXPECT_EQ(sample.communicators.at(0).id, 42u);
+  EXPECT_EQ(sample.communicators.at(0).calls, 9u);
+
+  const Propose propose{5, AgreementKind::ring, 77, 123, {2, 0, 1}};
+  const auto proposed = decode(encode(propose));
+  ASSERT_TRUE(proposed.has_value());
+  EXPECT_EQ(std::get<Propose>(*proposed).values, propose.values);
+  EXPECT_EQ(std::get<Propose>(*proposed).from, 123u);
+}
+
+TEST(Messages, EveryCutIsRefused) {
+  CommunicatorFormed formed;
+  formed.id = 1;
+  formed.jobRanks = {0, 1, 2, 3};
+  formed.nodes = {"a", "a", "b", "b"};
+  formed.ring = {0, 1, 2, 3};
+  const std::string whole = encode(formed);
+  ASSERT_TRUE(decode(whole).has_value());
+  for (size_t length = 0; length < whole.size(); ++length)
+    EXPECT_FALSE(decode(whole.substr(0, length)).has_value()) << length;
+  EXPECT_FALSE(decode(whole + "x").has_value());
+}
+
+TEST(Messages, AHostileCountAllocatesNothing) {
+  std::string bytes = encode(Samples{});
+  for (size_t i = 1; i < bytes.size(); ++i) bytes[i] = '\xff';
+  EXPECT_FALSE(decode(bytes).has_value());
+}
+
+TEST(Messages, OrdersAreThoseOfTheController) {
+  EXPECT_FALSE(isOrder(Introduce{}));
+  EXPECT_FALSE(isOrder(RequestOff{}));
+  EXPECT_TRUE(isOrder(SetProfiling{}));
+  EXPECT_TRUE(isOrder(SwitchOff{}));
+}
+
+}  // namespace
+}  // namespace falcon::control

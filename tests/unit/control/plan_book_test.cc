@@ -1,0 +1,89 @@
+#include "control/plan_book.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <numeric>
+
+namespace falcon::control {
+namespace {
+
+Layout layoutOf(int replicas, int index, int microBatches) {
+  Layout layout;
+  layout.dataParallelSize = replicas;
+  layout.dataParallelIndex = index;
+  layout.microBatches = microBatches;
+  return layout;
+}
+
+TEST(EqualSplit, CoversEveryMicroBatchOnce) {
+  for (int replicas = 1; replicas <= 9; ++replicas) {
+    for (int total = replicas; total <= 40; ++total) {
+      int next = 0;
+      double weight = 0;
+      for (int index = 0; index < replicas; ++index) {
+        const IterationPlan plan = equalSplit(layoutOf(replicas, index, total));
+        EXPECT_EQ(plan.firstMicroBatch, next);
+        EXPECT_GE(plan.microBatches, 1);
+        next += plan.microBatches;
+        weight += plan.gradientWeight;
+      }
+      EXPECT_EQ(next, total);
+      EXPECT_NEAR(weight, 1, 1e-12);
+    }
+  }
+}
+
+TEST(PlanBook, ASplitHoldsFromItsIterationOn) {
+  PlanBook book;
+  book.setLayout(layoutOf(2, 1, 8));
+  EXPECT_EQ(book.begin(0)->microBatches, 4);
+  ASSERT_TRUE(book.propose(5, 3, {6, 2}));
+  EXPECT_EQ(book.begin(1)->microBatches, 4);
+  book.decide(5, true);
+  EXPECT_EQ(book.begin(2)->microBatches, 4);
+  const auto plan = book.begin(3);
+  EXPECT_EQ(plan->microBatches, 2);
+  EXPECT_EQ(plan->firstMicroBatch, 6);
+  EXPECT_DOUBLE_EQ(plan->gradientWeight, 0.25);
+  EXPECT_EQ(plan->version, 5u);
+}
+
+TEST(PlanBook, RefusesWhatDoesNotFit) {
+  PlanBook book;
+  EXPECT_FALSE(book.propose(1, 0, {1}));  // no layout
+  EXPECT_FALSE(book.begin(0));
+  book.setLayout(layoutOf(2, 0, 8));
+  ASSERT_TRUE(book.begin(4));
+  EXPECT_FALSE(book.propose(1, 4, {4, 4}));  // that iteration has begun
+  EXPECT_FALSE(book.propose(1, 9, {8, 0}));  // every replica computes at least one
+  EXPECT_FALSE(book.propose(1, 9, {4, 3}));  // one is lost
+  EXPECT_FALSE(book.propose(1, 9, {4, 2, 2}));
+  EXPECT_TRUE(book.propose(1, 9, {5, 3}));
+  EXPECT_FALSE(book.propose(2, 9, {5, 3}));  // one is undecided
+}
+
+TEST(PlanBook, WaitsForTheDecisionAtItsIterationOnly) {
+  PlanBook book;
+  book.setLayout(layoutOf(2, 0, 8));
+  ASSERT_TRUE(book.propose(1, 2, {6, 2}));
+  ASSERT_TRUE(book.begin(1));
+  auto waiting = std::async(std::launch::async, [&] { return book.begin(2)->microBatches; });
+  EXPECT_EQ(waiting.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  book.decide(1, false);
+  EXPECT_EQ(waiting.get(), 4);
+}
+
+TEST(PlanBook, ALostControllerEndsTheWaitWithAnError) {
+  PlanBook book;
+  book.setLayout(layoutOf(2, 0, 8));
+  ASSERT_TRUE(book.propose(1, 0, {6, 2}));
+  auto waiting = std::async(std::launch::async, [&] { return book.begin(0); });
+  book.fail(Error::remote("gone"));
+  const auto result = waiting.get();
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code(), ErrorCode::remote);
+}
+
+}  // namespace
+}  // namespace falcon::control

@@ -1,0 +1,91 @@
+#include "control/trap.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+namespace falcon::control {
+namespace {
+
+/// A thread that calls the library again and again, as the training does.
+class Caller {
+ public:
+  Caller(Trap& trap, const Clock& clock)
+      : thread_([this, &trap, &clock] {
+          while (!stop_) {
+            trap.passCall(1, 0);
+            ++calls_;
+            trap.noteCall(clock.now());
+            trap.passWait();
+          }
+        }) {}
+  ~Caller() {
+    stop_ = true;
+    thread_.join();
+  }
+  long calls() const { return calls_; }
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::atomic<long> calls_{0};
+  std::thread thread_;
+};
+
+void waitUntil(const std::function<bool()>& condition) {
+  for (int i = 0; i < 10000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ASSERT_TRUE(condition());
+}
+
+TEST(Trap, HoldsEveryThreadAndLetsThemGo) {
+  SystemClock clock;
+  Trap trap(clock);
+  Caller one(trap, clock), two(trap, clock);
+  waitUntil([&] { return one.calls() > 10 && two.calls() > 10; });
+  trap.close(60s);
+  waitUntil([&] { return trap.holdsAll(1s); });
+  const long before = one.calls() + two.calls();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(one.calls() + two.calls(), before);
+  trap.open();
+  waitUntil([&] { return one.calls() + two.calls() > before + 10; });
+  EXPECT_GT(trap.totalClosed(), 20ms);
+}
+
+TEST(Trap, IsNotClosedWhileAnActiveThreadIsOutside) {
+  SystemClock clock;
+  Trap trap(clock);
+  trap.noteCall(clock.now());  // this thread called a moment ago and now computes
+  Caller other(trap, clock);
+  trap.close(60s);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(trap.holdsAll(1h));
+  waitUntil([&] { return trap.holdsAll(1ms); });  // who has not called for long is not waited for
+  trap.open();
+}
+
+TEST(Trap, OpensItselfAtItsLimit) {
+  SystemClock clock;
+  Trap trap(clock);
+  Caller caller(trap, clock);
+  trap.close(50ms);
+  waitUntil([&] { return !trap.closed(); });
+  const long before = caller.calls();
+  waitUntil([&] { return caller.calls() > before; });
+}
+
+TEST(Trap, ThreadsThatEndedDoNotCount) {
+  SystemClock clock;
+  Trap trap(clock);
+  std::thread([&] { trap.noteCall(clock.now()); }).join();
+  trap.close(60s);
+  EXPECT_FALSE(trap.holdsAll(1h));  // nobody at all is held
+  std::thread held([&] { trap.passWait(); });
+  waitUntil([&] { return trap.holdsAll(1h); });
+  trap.open();
+  held.join();
+}
+
+}  // namespace
+}  // namespace falcon::control

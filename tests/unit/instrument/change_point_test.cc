@@ -1,0 +1,184 @@
+#include "instrument/change_point.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+
+#include "unit/instrument/recorded_run.h"
+
+namespace falcon::instrument {
+namespace {
+
+using Noise = std::function<double(int, std::mt19937&)>;
+
+double normal(std::mt19937& random) {
+  return std::normal_distribution<>()(random);
+}
+double uniform(std::mt19937& random) {
+  return std::uniform_real_distribution<>()(random);
+}
+Noise lognormal(double sigma) {
+  return [sigma](int, std::mt19937& random) { return std::exp(sigma * normal(random)); };
+}
+Noise withSpikes(Noise noise, double share) {
+  return [=](int i, std::mt19937& random) {
+    const double factor = noise(i, random);
+    return uniform(random) < share ? factor * (1.5 + 2 * uniform(random)) : factor;
+  };
+}
+
+struct Found {
+  ChangeKind kind;
+  int iteration;
+};
+
+TEST(ChangePoints, OfTheRecordedRunAreItsEpisodesAndNothingElse) {
+  ChangePointDetector detector;
+  std::vector<Found> found;
+  int iteration = 0;
+  for (const double milliseconds : recordedMilliseconds) {
+    ++iteration;
+    if (const auto change = detector.add(milliseconds)) found.push_back({change->kind, iteration});
+  }
+  ASSERT_EQ(found.size(), 2 * std::size(recordedEpisodes));
+  for (size_t i = 0; i < std::size(recordedEpisodes); ++i) {
+    EXPECT_EQ(found[2 * i].kind, ChangeKind::onset);
+    EXPECT_GE(found[2 * i].iteration, recordedEpisodes[i].start);
+    EXPECT_LE(found[2 * i].iteration, recordedEpisodes[i].start + 3);
+    EXPECT_EQ(found[2 * i + 1].kind, ChangeKind::relief);
+    EXPECT_GE(found[2 * i + 1].iteration, recordedEpisodes[i].end);
+    EXPECT_LE(found[2 * i + 1].iteration, recordedEpisodes[i].end + 5);
+  }
+}
+
+struct NoiseCase {
+  const char* name;
+  Noise noise;
+};
+
+class HealthyNoise : public testing::TestWithParam<NoiseCase> {};
+
+TEST_P(HealthyNoise, RaisesNoAlarm) {
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    std::mt19937 random(seed);
+    ChangePointDetector detector;
+    for (int i = 0; i < 2000; ++i)
+      ASSERT_FALSE(detector.add(100 * GetParam().noise(i, random)).has_value()) << "seed " << seed << ", sample " << i;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, HealthyNoise,
+    testing::Values(NoiseCase{"steady", lognormal(0.003)}, NoiseCase{"jitter5", lognormal(0.05)},
+                    NoiseCase{"jitter10", lognormal(0.10)}, NoiseCase{"jitter20", lognormal(0.20)},
+                    NoiseCase{"alternating", [](int i, std::mt19937&) { return i % 2 ? 1.2 : 0.8; }},
+                    NoiseCase{"uniform", [](int, std::mt19937& random) { return 0.8 + 0.4 * uniform(random); }},
+                    NoiseCase{"spikes1", withSpikes(lognormal(0.003), 0.01)},
+                    NoiseCase{"spikes2", withSpikes(lognormal(0.05), 0.02)},
+                    NoiseCase{"spikes5", withSpikes(lognormal(0.10), 0.05)},
+                    NoiseCase{"everyTenth",
+                              [](int i, std::mt19937& random) {
+                                return (i % 10 == 9 ? 3 : 1) * std::exp(0.05 * normal(random));
+                              }}),
+    [](const auto& chosen) { return std::string(chosen.param.name); });
+
+struct StepCase {
+  double jitter, factor;
+  int within;       ///< iterations for nine onsets of ten
+  int missedOfAll;  ///< of 200: not found in 40 iterations
+};
+
+class Steps : public testing::TestWithParam<StepCase> {};
+
+TEST_P(Steps, AreFoundSoonAndLeadBackToHealthy) {
+  const auto [jitter, factor, within, missedOfAll] = GetParam();
+  int soon = 0, missed = 0, relieved = 0, others = 0;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed + 1000);
+    ChangePointDetector detector;
+    int onset = -1, relief = -1;
+    for (int i = 0; i < 160; ++i) {
+      const bool slow = i >= 60 && i < 100;
+      const auto change = detector.add(100 * (slow ? factor : 1) * std::exp(jitter * normal(random)));
+      if (!change) continue;
+      if (change->kind == ChangeKind::onset && onset < 0)
+        onset = i;
+      else if (change->kind == ChangeKind::relief && relief < 0)
+        relief = i;
+      else
+        ++others;
+    }
+    EXPECT_TRUE(onset < 0 || onset >= 60) << "seed " << seed;
+    missed += onset < 0;
+    soon += onset >= 60 && onset < 60 + within;
+    relieved += relief >= 100 && relief < 115;
+  }
+  EXPECT_LE(missed, missedOfAll);
+  EXPECT_GE(soon, 180);
+  EXPECT_GE(relieved, factor > 1.4 || jitter < 0.1 ? 190 : 120);
+  EXPECT_LE(others, 4);
+}
+INSTANTIATE_TEST_SUITE_P(JitterAndFactor, Steps,
+                         testing::Values(StepCase{0.01, 1.15, 3, 0}, StepCase{0.01, 3.0, 3, 0},
+                                         StepCase{0.05, 1.3, 4, 0}, StepCase{0.05, 1.5, 4, 0},
+                                         StepCase{0.10, 1.3, 12, 4}, StepCase{0.10, 1.5, 5, 0},
+                                         StepCase{0.10, 2.0, 4, 0}, StepCase{0.10, 3.0, 4, 0}));
+
+/// The kinds of the changes in a run of steady levels, each `length` samples long.
+std::vector<ChangeKind> kindsOf(const std::vector<double>& levels, int length = 30) {
+  ChangePointDetector detector;
+  std::mt19937 random(4);
+  std::vector<ChangeKind> kinds;
+  for (const double level : levels)
+    for (int i = 0; i < length; ++i)
+      if (const auto change = detector.add(level * std::exp(0.01 * normal(random)))) kinds.push_back(change->kind);
+  return kinds;
+}
+
+TEST(ChangePoints, HaveFourKinds) {
+  using enum ChangeKind;
+  EXPECT_EQ(kindsOf({100, 150, 200, 130, 100}), (std::vector{onset, worsening, easing, relief}));
+  EXPECT_EQ(kindsOf({100, 112, 102}), (std::vector{onset, relief}));
+}
+
+TEST(ChangePoints, OfAHealthyJobThatSpeedsUpAreSilentAndLowerItsLevel) {
+  using enum ChangeKind;
+  EXPECT_EQ(kindsOf({100, 60}), std::vector<ChangeKind>{});
+  EXPECT_EQ(kindsOf({100, 60, 80}), std::vector{onset});
+}
+
+TEST(ChangePoints, SeeADriftOfSmallSteps) {
+  using enum ChangeKind;
+  EXPECT_EQ(kindsOf({100, 104, 108, 112, 116}, 80).front(), onset);
+}
+
+TEST(ChangePoints, AreNeverASingleSlowIteration) {
+  for (const int at : {8, 20, 100}) {
+    ChangePointDetector detector;
+    for (int i = 0; i < 200; ++i) EXPECT_FALSE(detector.add(i == at ? 1000 : 100 + i % 2).has_value());
+  }
+}
+
+TEST(ChangePoints, StartOverAfterARebase) {
+  ChangePointDetector detector;
+  for (int i = 0; i < 30; ++i) EXPECT_FALSE(detector.add(100 + i % 2).has_value());
+  EXPECT_NEAR(detector.healthyMilliseconds(), 100, 2);
+  detector.rebase();
+  EXPECT_EQ(detector.healthyMilliseconds(), 0);
+  for (int i = 0; i < 30; ++i) EXPECT_FALSE(detector.add(150 + i % 2).has_value());
+  EXPECT_NEAR(detector.healthyMilliseconds(), 150, 2);
+}
+
+TEST(ChangePoints, IgnoreWhatIsNoTime) {
+  ChangePointDetector detector;
+  for (int i = 0; i < 30; ++i)
+    for (const double bad : {0.0, -1.0, std::nan(""), double{INFINITY}}) {
+      EXPECT_FALSE(detector.add(bad).has_value());
+      EXPECT_FALSE(detector.add(100).has_value());
+    }
+  EXPECT_NEAR(detector.currentMilliseconds(), 100, 1e-6);
+}
+
+}  // namespace
+}  // namespace falcon::instrument

@@ -1,0 +1,311 @@
+#include "instrument/period_finder.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "instrument/call_hash.h"
+#include "unit/instrument/call_script.h"
+
+namespace falcon::instrument {
+namespace {
+
+/// All samples are iterations of `calls` calls that took `duration`, and none is provisional.
+void expectSteady(const std::vector<IterationSample>& samples, size_t count, std::uint64_t calls,
+                  Nanoseconds duration) {
+  EXPECT_EQ(samples.size(), count);
+  for (const IterationSample& sample : samples) {
+    std::uint64_t total = 0;
+    for (const auto& share : sample.communicators) total += share.calls;
+    EXPECT_EQ(total, calls) << sample.index;
+    EXPECT_EQ(sample.duration.count(), duration.count()) << sample.index;
+    EXPECT_EQ((sample.inLibrary + sample.outside).count(), sample.duration.count());
+    EXPECT_FALSE(sample.provisional) << sample.index;
+    EXPECT_FALSE(sample.extraCalls) << sample.index;
+  }
+}
+
+PeriodOptions quick() {
+  return {.pattern = {}, .settleTime = 0s};
+}
+
+TEST(NewestRepetition, IsTheLongestSuffixOfThreeRepeats) {
+  const auto of = [](const char* text) {
+    std::vector<std::uint64_t> values;
+    for (; *text; ++text) values.push_back(static_cast<std::uint64_t>(*text));
+    const auto found = newestRepetition(values);
+    return found ? std::pair(found->length, found->covered) : std::pair(size_t{0}, size_t{0});
+  };
+  EXPECT_EQ(of(""), std::pair(size_t{0}, size_t{0}));
+  EXPECT_EQ(of("abcabca"), std::pair(size_t{0}, size_t{0}));
+  EXPECT_EQ(of("xyabcabcabc"), std::pair(size_t{3}, size_t{9}));
+  EXPECT_EQ(of("qababcababcababc"), std::pair(size_t{5}, size_t{15}));
+  EXPECT_EQ(of("ababab"), std::pair(size_t{2}, size_t{6}));
+  EXPECT_EQ(of("abababcab"), std::pair(size_t{0}, size_t{0}));
+}
+
+TEST(NewestRepetition, AgreesWithBruteForce) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 500; ++round) {
+    std::vector<std::uint64_t> values(random() % 40);
+    const unsigned letters = 1 + random() % 3;
+    for (auto& value : values) value = random() % letters;
+    size_t length = 0, covered = 0;
+    for (size_t suffix = 3; suffix <= values.size(); ++suffix) {
+      for (size_t period = 1; 3 * period <= suffix; ++period) {
+        bool repeats = true;
+        for (size_t i = values.size() - suffix; i + period < values.size(); ++i)
+          repeats = repeats && values[i] == values[i + period];
+        if (!repeats) continue;
+        length = period, covered = suffix;
+        break;
+      }
+    }
+    const auto found = newestRepetition(values);
+    ASSERT_EQ(found.has_value(), covered > 0);
+    if (found) {
+      EXPECT_EQ(std::pair(found->length, found->covered), std::pair(length, covered));
+    }
+  }
+}
+
+class PeriodLengths : public testing::TestWithParam<int> {};
+
+TEST_P(PeriodLengths, OfDistinctCallsAreFoundAfterThreeRepeatsAndALittle) {
+  const int length = GetParam();
+  CallScript script(quick());
+  script.play("PQRSTUV");  // the job's start repeats nothing
+  const auto iteration = [&] {
+    for (int i = 0; i < length; ++i) {
+      CallRecord record = call('A');
+      record.count = static_cast<std::uint64_t>(i);
+      script.play(record);
+    }
+  };
+  for (int i = 0; i < 5; ++i) iteration();
+  script.take();
+  for (int i = 0; i < 4; ++i) iteration();
+  expectSteady(script.take(), 4, static_cast<std::uint64_t>(length), length * 2ms);
+  EXPECT_EQ(script.finder().period(), static_cast<size_t>(length));
+}
+INSTANTIATE_TEST_SUITE_P(Sizes, PeriodLengths, testing::Values(1, 2, 3, 5, 17, 64, 500, 3000, 8000));
+
+TEST(Period, OfALoopAndAMarkerIsNotTheLoop) {
+  CallScript script;
+  const auto iteration = [&] { script.play("AB", 64), script.play("M"); };
+  for (int i = 0; i < 14; ++i) iteration();
+  script.take();
+  for (int i = 0; i < 20; ++i) iteration();
+  expectSteady(script.take(), 20, 129, 258ms);
+}
+
+TEST(Period, OfALoopAloneIsProvisionalWhileItIsYoung) {
+  CallScript script;  // an iteration's inner loop, 1 s long
+  script.play("AB", 250);
+  for (const IterationSample& sample : script.take()) EXPECT_TRUE(sample.provisional);
+}
+
+TEST(Period, OfNestedMicroBatchLoopsIsTheOuterOne) {
+  CallScript script;
+  const auto iteration = [&] {
+    for (int microBatch = 0; microBatch < 8; ++microBatch) script.play("T", 4), script.play("sr");
+    script.play("GHIL");
+  };
+  for (int i = 0; i < 30; ++i) iteration();
+  script.take();
+  for (int i = 0; i < 20; ++i) iteration();
+  expectSteady(script.take(), 20, 52, 104ms);
+}
+
+TEST(Period, OfOneForwardOneBackwardIsFoundOnTheGradientCommunicator) {
+  CallScript script;
+  const auto iteration = [&] {
+    script.play("s", 3, 2);
+    for (int i = 0; i < 13; ++i) script.play("sr", 1, 2), script.play("TT", 1, 3);
+    script.play("r", 3, 2);
+    script.play("GH", 1, 4);
+  };
+  script.play("WWWW", 1, 9);
+  for (int i = 0; i < 40; ++i) iteration();
+  script.take();
+  for (int i = 0; i < 10; ++i) iteration();
+  const auto samples = script.take();
+  expectSteady(samples, 10, 60, 120ms);
+  ASSERT_FALSE(samples.empty());
+  ASSERT_EQ(samples.back().communicators.size(), 3u);
+  EXPECT_EQ(samples.back().communicators[0].id, 2u);
+  EXPECT_EQ(samples.back().communicators[0].calls, 32u);
+  EXPECT_EQ(samples.back().communicators[0].inLibrary.count(), Nanoseconds(32ms).count());
+  EXPECT_EQ(samples.back().outside.count(), Nanoseconds(60ms).count());
+}
+
+TEST(Period, SurvivesThreadsThatInterleaveTwoCommunicatorsAtRandom) {
+  std::mt19937 random(7);
+  CallScript script;
+  const auto iteration = [&] {
+    const char* first = "ABCABCX";
+    const char* second = "DEDEDEDEDEY";
+    while (*first || *second) {
+      const bool takeFirst = *first && (!*second || random() % 2);
+      if (takeFirst)
+        script.play(call(*first++, 1));
+      else
+        script.play(call(*second++, 2));
+    }
+    script.play("Z", 1, 1);  // where the threads join
+  };
+  for (int i = 0; i < 60; ++i) iteration();
+  script.take();
+  for (int i = 0; i < 50; ++i) iteration();
+  expectSteady(script.take(), 50, 19, 38ms);
+}
+
+TEST(Period, ToleratesAnEvaluationEveryHundredIterationsForEver) {
+  CallScript script;
+  for (int i = 0; i < 1200; ++i) {
+    script.play("AABC");
+    script.wait(800ms);
+    if (i % 100 == 99) script.play("E", 30);
+  }
+  std::uint64_t pattern = 0;
+  int extras = 0, judged = 0;
+  const auto samples = script.take();
+  for (const IterationSample& sample : samples) {
+    if (sample.provisional) continue;
+    if (pattern == 0) pattern = sample.pattern;
+    EXPECT_EQ(sample.pattern, pattern) << sample.index;
+    ++judged;
+    extras += sample.extraCalls;
+    if (!sample.extraCalls) {
+      EXPECT_EQ(sample.duration.count(), Nanoseconds(808ms).count());
+    }
+  }
+  EXPECT_GT(judged, 1100);
+  EXPECT_EQ(extras, 11);
+  EXPECT_EQ(script.finder().period(), 4u);
+}
+
+TEST(Period, ToleratesIrregularExtraCallsFromTheStart) {
+  std::mt19937 random(2);
+  CallScript script;
+  for (int i = 0; i < 400; ++i) {
+    script.play("AABC");
+    script.wait(100ms);
+    if (random() % 20 == 0) script.play("E", 1 + static_cast<int>(random() % 9));
+  }
+  const auto samples = script.take();
+  ASSERT_GT(samples.size(), 390u);
+  for (size_t i = 200; i < samples.size(); ++i) {
+    EXPECT_FALSE(samples[i].provisional) << i;
+    if (!samples[i].extraCalls) {
+      EXPECT_EQ(samples[i].duration.count(), Nanoseconds(108ms).count());
+    }
+  }
+}
+
+TEST(Period, WithAnEvaluationEveryFewIterationsIsTheLongOne) {
+  CallScript script;
+  const auto round = [&] { script.play("AABC", 10), script.play("E"); };
+  for (int i = 0; i < 60; ++i) round();
+  script.take();
+  for (int i = 0; i < 10; ++i) round();
+  expectSteady(script.take(), 10, 41, 82ms);
+}
+
+TEST(Period, FollowsASplitThatWasAnnounced) {
+  CallScript script(quick());
+  const auto iteration = [&](int microBatches) { script.play("sr", microBatches), script.play("GH"); };
+  for (int i = 0; i < 20; ++i) iteration(8);
+  const auto before = script.take().back().pattern;
+  script.finder().rebase();
+  for (int i = 0; i < 4; ++i) iteration(5);
+  const auto changing = script.take();
+  EXPECT_GE(changing.size(), 3u);  // the anchor is still there
+  EXPECT_TRUE(changing[1].provisional);
+  for (int i = 0; i < 10; ++i) iteration(5);
+  const auto samples = script.take();
+  expectSteady(samples, 10, 12, 24ms);
+  ASSERT_FALSE(samples.empty());
+  EXPECT_EQ(samples.back().pattern, before);
+}
+
+TEST(Period, FollowsASplitThatNobodyAnnouncedAsAnotherPattern) {
+  CallScript script(quick());
+  const auto iteration = [&](int microBatches) { script.play("sr", microBatches), script.play("GH"); };
+  for (int i = 0; i < 20; ++i) iteration(8);
+  const auto before = script.take().back().pattern;
+  for (int i = 0; i < 4; ++i) iteration(5);
+  for (const IterationSample& sample : script.take()) EXPECT_TRUE(sample.extraCalls || sample.pattern != before);
+  for (int i = 0; i < 10; ++i) iteration(5);
+  const auto samples = script.take();
+  expectSteady(samples, 10, 12, 24ms);
+  ASSERT_FALSE(samples.empty());
+  EXPECT_NE(samples.back().pattern, before);
+}
+
+TEST(Period, IsFoundAgainWhenAllCallsChange) {
+  CallScript script(quick());
+  script.play("ABC", 100);
+  script.play("UVWXYZ", 60);
+  script.take();
+  script.play("UVWXYZ", 10);
+  expectSteady(script.take(), 10, 6, 12ms);
+}
+
+TEST(Period, IsKeptOverAnOverrunButTheIterationIsNotJudged) {
+  CallScript script(quick());
+  for (int i = 0; i < 20; ++i) script.play("ABBC");
+  script.take();
+  script.play("AB");
+  script.finder().overrun(3);
+  script.play("BC");
+  EXPECT_TRUE(script.take().empty());
+  EXPECT_EQ(script.finder().lostCalls(), 3u);
+  script.play("ABBC", 5);
+  const auto samples = script.take();
+  EXPECT_GE(samples.size(), 4u);
+  for (const IterationSample& sample : samples) EXPECT_EQ(sample.duration.count(), Nanoseconds(8ms).count());
+}
+
+TEST(Period, IsNotFoundWhereNothingRepeats) {
+  CallScript script(quick());
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 20000; ++i) {
+    CallRecord record = call('A');
+    record.count = random();
+    script.play(record);
+  }
+  EXPECT_TRUE(script.take().empty());
+  EXPECT_EQ(script.finder().period(), 0u);
+}
+
+TEST(InLibrary, CountsOverlappingCallsOnce) {
+  BusyTime busy;
+  busy.add(1ms, 3ms);
+  busy.add(1ms, 3ms);  // another call of the same group
+  busy.add(2ms, 4ms);  // another thread
+  busy.add(6ms, 7ms);
+  busy.add(5ms, 8ms);
+  EXPECT_EQ(busy.total().count(), Nanoseconds(6ms).count());
+}
+
+TEST(CallHash, TellsAllPartsOfACallApartAndIgnoresTimes) {
+  CallRecord record = call('A');
+  const std::uint64_t hash = callHash(record);
+  record.enter = 5s, record.leave = 6s, record.sequence = 9;
+  EXPECT_EQ(callHash(record), hash);
+  const auto differs = [&](auto change) {
+    CallRecord other = record;
+    change(other);
+    return callHash(other) != hash;
+  };
+  EXPECT_TRUE(differs([](CallRecord& r) { r.communicator = 2; }));
+  EXPECT_TRUE(differs([](CallRecord& r) { r.operation = Operation::broadcast; }));
+  EXPECT_TRUE(differs([](CallRecord& r) { r.type = DataType::f16; }));
+  EXPECT_TRUE(differs([](CallRecord& r) { r.reduction = ReduceOp::max; }));
+  EXPECT_TRUE(differs([](CallRecord& r) { r.peer = 0; }));
+  EXPECT_TRUE(differs([](CallRecord& r) { r.count += 1; }));
+}
+
+}  // namespace
+}  // namespace falcon::instrument

@@ -1,0 +1,195 @@
+#include "instrument/suspicion.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "topology/layout.h"
+
+namespace falcon::instrument {
+namespace {
+
+/// Eight ranks in hybrid parallelism, one iteration of arithmetic: replicas are pipelines, their stages' gradients are
+/// reduced over a ring. Times are those that a synchronous job would show: who comes last waits for nobody.
+class Job {
+ public:
+  explicit Job(topology::Layout layout) : layout_(layout) {
+    CommunicatorId id = 100;
+    const auto add = [&](std::vector<Rank> members) {
+      if (members.size() > 1) communicators_.push_back({id++, std::move(members)});
+    };
+    for (int p = 0; p < layout.pipelineSize; ++p) add(layout.dataGroup(layout.rankAt({0, p, 0})));
+    dataGroups_ = communicators_.size();
+    for (int d = 0; d < layout.dataSize; ++d) add(layout.pipelineGroup(layout.rankAt({d, 0, 0})));
+  }
+
+  std::map<Rank, double> compute;                 ///< factors of own time
+  std::map<std::pair<Rank, Rank>, double> links;  ///< factors of the time to move a byte
+  double everyone = 1;
+  bool timing = true;  ///< per-channel timing
+
+  Suspicion judge(unsigned seed = 1) const {
+    std::vector<RankComparison> ranks;
+    Job before(layout_);
+    before.timing = timing;
+    std::mt19937 random(seed);
+    const auto healthy = before.profiles(random), now = profiles(random);
+    for (Rank rank = 0; rank < layout_.size(); ++rank)
+      ranks.push_back({rank, healthy[static_cast<size_t>(rank)], now[static_cast<size_t>(rank)]});
+    return suspect(ranks, communicators_);
+  }
+  CommunicatorId groupOf(Rank a, Rank b) const {
+    for (const auto& each : communicators_)
+      if (std::count(each.members.begin(), each.members.end(), a) &&
+          std::count(each.members.begin(), each.members.end(), b))
+        return each.communicator;
+    return 0;
+  }
+
+ private:
+  std::vector<RankProfile> profiles(std::mt19937& random) const {
+    std::uniform_real_distribution<> jitter(0.97, 1.03);
+    std::vector<RankProfile> all(static_cast<size_t>(layout_.size()));
+    std::vector<double> arrival(all.size(), 0);
+    for (size_t rank = 0; rank < all.size(); ++rank)
+      all[rank].own = 0.2 * everyone * jitter(random) * factor(compute, static_cast<Rank>(rank));
+    // Pipelines first (all stages of a replica end together), then the gradients.
+    for (size_t pass = 0; pass < 2; ++pass) {
+      for (size_t g = 0; g < communicators_.size(); ++g) {
+        if ((g < dataGroups_) != (pass == 1)) continue;
+        const auto& group = communicators_[g];
+        double last = 0, transfer = 0;
+        for (size_t i = 0; i < group.members.size(); ++i) {
+          const Rank from = group.members[i], to = group.members[(i + 1) % group.members.size()];
+          last =
+              std::max(last, arrival[static_cast<size_t>(from)] + (pass == 0 ? all[static_cast<size_t>(from)].own : 0));
+          // A slow rank copies slowly too.
+          const double moving = 0.05 * everyone * jitter(random) * factor(links, {from, to}) *
+                                std::max(factor(compute, from), factor(compute, to));
+          transfer = std::max(transfer, moving);
+          if (!timing) continue;
+          const auto peer = static_cast<Rank>((i + 1) % group.members.size());
+          all[static_cast<size_t>(from)].transfers.push_back({group.communicator, peer, 0, true, 1e6, moving, 0});
+          all[static_cast<size_t>(to)].transfers.push_back(
+              {group.communicator, static_cast<Rank>(i), 0, false, 1e6, moving, 0});
+        }
+        for (const Rank member : group.members) {
+          auto& profile = all[static_cast<size_t>(member)];
+          const double came = arrival[static_cast<size_t>(member)] + (pass == 0 ? profile.own : 0);
+          profile.communicators.push_back({group.communicator, last + transfer - came});
+          profile.inLibrary += last + transfer - came;
+          arrival[static_cast<size_t>(member)] = last + transfer;
+        }
+      }
+    }
+    return all;
+  }
+  template <class Key>
+  static double factor(const std::map<Key, double>& factors, Key key) {
+    const auto found = factors.find(key);
+    return found == factors.end() ? 1 : found->second;
+  }
+
+  topology::Layout layout_;
+  std::vector<CommunicatorMembers> communicators_;
+  size_t dataGroups_ = 0;
+};
+
+class Layouts : public testing::TestWithParam<topology::Layout> {};
+
+TEST_P(Layouts, OfAHealthyJobHaveNoSuspect) {
+  for (const bool timing : {true, false})
+    for (unsigned seed = 0; seed < 200; ++seed) {
+      Job job(GetParam());
+      job.timing = timing;
+      const auto found = job.judge(seed);
+      EXPECT_TRUE(found.empty()) << found.reason;
+    }
+}
+
+TEST_P(Layouts, ThatAreSlowAlikeHaveNoSuspect) {
+  for (const bool timing : {true, false}) {
+    Job job(GetParam());
+    job.timing = timing;
+    job.everyone = 1.8;
+    const auto found = job.judge();
+    EXPECT_TRUE(found.empty()) << found.reason;
+  }
+}
+
+TEST_P(Layouts, SuspectTheSlowRankAndNotItsLinks) {
+  for (const bool timing : {true, false})
+    for (Rank slow = 0; slow < GetParam().size(); ++slow)
+      for (const double factor : {1.5, 3.0}) {
+        Job job(GetParam());
+        job.timing = timing;
+        job.compute[slow] = factor;
+        const auto found = job.judge();
+        ASSERT_EQ(found.ranks.size(), 1u) << found.reason;
+        EXPECT_EQ(found.ranks[0].rank, slow);
+        EXPECT_NEAR(found.ranks[0].growth, factor, 0.2 * factor);
+        EXPECT_TRUE(found.groups.empty()) << found.reason;
+      }
+}
+
+TEST_P(Layouts, SuspectTheGroupOfASlowLink) {
+  const auto layout = GetParam();
+  for (Rank from = 0; from < layout.size(); ++from) {
+    const auto data = layout.dataGroup(from), pipeline = layout.pipelineGroup(from);
+    for (const auto& group : {data, pipeline}) {
+      if (group.size() < 2) continue;
+      const auto at = std::find(group.begin(), group.end(), from) - group.begin();
+      const Rank to = group[static_cast<size_t>(at + 1) % group.size()];
+      for (const bool timing : {true, false}) {
+        Job job(layout);
+        job.timing = timing;
+        job.links[{from, to}] = 4;
+        const auto found = job.judge();
+        EXPECT_TRUE(found.ranks.empty()) << found.reason;
+        ASSERT_EQ(found.groups.size(), 1u) << found.reason;
+        EXPECT_EQ(found.groups[0].communicator, job.groupOf(from, to));
+        EXPECT_EQ(found.groups[0].slowest, timing ? (Link{from, to}) : Link{});
+      }
+    }
+  }
+}
+
+TEST_P(Layouts, SuspectBothWhenARankAndAFarLinkAreSlow) {
+  const auto layout = GetParam();
+  if (layout.dataSize < 3) return;
+  const auto group = layout.dataGroup(0);
+  Job job(layout);
+  job.compute[group[2]] = 2;
+  job.links[{group[0], group[1]}] = 5;
+  const auto found = job.judge();
+  ASSERT_EQ(found.ranks.size(), 1u) << found.reason;
+  EXPECT_EQ(found.ranks[0].rank, group[2]);
+  ASSERT_EQ(found.groups.size(), 1u) << found.reason;
+  EXPECT_EQ(found.groups[0].slowest, (Link{group[0], group[1]}));
+}
+INSTANTIATE_TEST_SUITE_P(OfEightRanks, Layouts,
+                         testing::Values(topology::Layout{8, 1, 1}, topology::Layout{4, 2, 1},
+                                         topology::Layout{2, 4, 1}, topology::Layout{2, 1, 1}));
+
+TEST(Suspicion, OfNobodyIsEmptyAndSaysSo) {
+  const auto found = suspect({}, {});
+  EXPECT_TRUE(found.empty());
+  EXPECT_FALSE(found.reason.empty());
+}
+
+TEST(Suspicion, DoesNotBlameThoseWhoStayedTheSameWhenOthersGotFaster) {
+  std::vector<RankComparison> ranks;
+  for (Rank rank = 0; rank < 8; ++rank) {
+    RankComparison each;
+    each.rank = rank;
+    each.healthy.own = each.now.own = 0.2;
+    if (rank > 0) each.now.own = 0.1;
+    ranks.push_back(each);
+  }
+  EXPECT_TRUE(suspect(ranks, {}).empty());
+}
+
+}  // namespace
+}  // namespace falcon::instrument

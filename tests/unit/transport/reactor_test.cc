@@ -1,0 +1,361 @@
+#include "transport/reactor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <filesystem>
+#include <mutex>
+#include <thread>
+
+#include "transport/hello.h"
+
+namespace falcon::transport {
+namespace {
+
+SocketAddress loopback() {
+  return *SocketAddress::parse("127.0.0.1:0");
+}
+std::shared_ptr<Reactor> reactor() {
+  return *makeReactor(loopback());
+}
+
+Secret secretOf(int value) {
+  Secret secret{};
+  secret[0] = static_cast<std::byte>(value);
+  return secret;
+}
+
+Hello helloOf(std::uint64_t key, int secret = 1, std::string payload = "") {
+  return {Purpose::data, key, secretOf(secret), 3, std::move(payload)};
+}
+
+/// Collects what handlers deliver.
+template <class Item>
+class Mailbox {
+ public:
+  void put(Item item) {
+    const std::lock_guard lock(mutex_);
+    items_.push_back(std::move(item));
+    changed_.notify_all();
+  }
+  std::optional<Item> take(Nanoseconds limit = 20s) {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, limit, [&] { return !items_.empty(); })) return std::nullopt;
+    Item item = std::move(items_.front());
+    items_.erase(items_.begin());
+    return item;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Item> items_;
+};
+
+/// A socket without manners.
+FileDescriptor rawConnection(const SocketAddress& to) {
+  FileDescriptor raw(socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(connect(raw.get(), to.get(), to.length()), 0);
+  return raw;
+}
+
+/// Whether the other side closes within the limit.
+bool closedWithin(const FileDescriptor& socket, Nanoseconds limit) {
+  pollfd entry{socket.get(), POLLIN, 0};
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(limit).count();
+  if (poll(&entry, 1, static_cast<int>(milliseconds)) <= 0) return false;
+  char byte;
+  return recv(socket.get(), &byte, 1, 0) <= 0;
+}
+
+std::ptrdiff_t count(const char* folder) {
+  return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
+}
+
+TEST(Reactor, HandsAConnectionToWhomItIsForAndLeavesTheBytesAfterTheHello) {
+  const auto server = reactor();
+  Mailbox<std::pair<FileDescriptor, Hello>> arrived;
+  server->expect(Purpose::data, 7, secretOf(1), [&](FileDescriptor socket, const Hello& hello) {
+    arrived.put({std::move(socket), hello});
+  });
+  const auto client = connectWithHello({}, server->address(), helloOf(7, 1, std::string(4096, 'p')), 5s);
+  ASSERT_TRUE(client);
+  ASSERT_EQ(send(client->get(), "after", 5, 0), 5);
+  auto got = arrived.take();
+  ASSERT_TRUE(got);
+  EXPECT_EQ(got->second.from, 3);
+  EXPECT_EQ(got->second.payload, std::string(4096, 'p'));
+  pollfd entry{got->first.get(), POLLIN, 0};
+  ASSERT_EQ(poll(&entry, 1, 5000), 1);
+  char bytes[8];
+  EXPECT_EQ(recv(got->first.get(), bytes, sizeof bytes, 0), 5);
+}
+
+TEST(Reactor, KeepsEarlyConnectionsUntilSomebodyExpectsThem) {
+  const auto server = reactor();
+  std::vector<FileDescriptor> clients;
+  for (int i = 0; i < 20; ++i) clients.push_back(*connectWithHello({}, server->address(), helloOf(i % 2), 5s));
+  Mailbox<int> arrived;
+  for (int key : {0, 1}) {
+    server->expect(Purpose::data, key, secretOf(1), [&, key](FileDescriptor, const Hello&) { arrived.put(key); });
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(arrived.take(), key);
+  }
+}
+
+TEST(Reactor, DropsAWrongSecretEarlyOrNot) {
+  const auto server = reactor();
+  Mailbox<int> arrived;
+  const auto early = connectWithHello({}, server->address(), helloOf(7, 2), 5s);
+  server->expect(Purpose::data, 7, secretOf(1), [&](FileDescriptor, const Hello&) { arrived.put(1); });
+  const auto late = connectWithHello({}, server->address(), helloOf(7, 2), 5s);
+  ASSERT_TRUE(early && late);
+  EXPECT_TRUE(closedWithin(*early, 10s));
+  EXPECT_TRUE(closedWithin(*late, 10s));
+  EXPECT_FALSE(arrived.take(0s));
+}
+
+TEST(Reactor, DropsStrangersAtTheFirstWrongByteAndServesOthersMeanwhile) {
+  const auto server = reactor();
+  Mailbox<int> arrived;
+  server->expect(Purpose::data, 7, secretOf(1), [&](FileDescriptor, const Hello&) { arrived.put(1); });
+  const std::string good = encodeHello(helloOf(7));
+  auto tooLong = good;
+  tooLong[11] = 0x7f;
+  auto badPurpose = good;
+  badPurpose[12] = 99;
+  for (const std::string& bytes : {std::string("GET / HTTP/1.1\r\n\r\n"), std::string(1, 'x'), good.substr(0, 7) + "?",
+                                   tooLong, badPurpose, std::string(100000, '\0')}) {
+    const auto stranger = rawConnection(server->address());
+    send(stranger.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    EXPECT_TRUE(closedWithin(stranger, 4s)) << bytes.substr(0, 10);  // sooner than the limit for slow ones
+  }
+  const auto silent = rawConnection(server->address());
+  const auto half = rawConnection(server->address());
+  send(half.get(), good.data(), good.size() / 2, 0);
+  ASSERT_TRUE(connectWithHello({}, server->address(), helloOf(7), 5s));
+  EXPECT_TRUE(arrived.take());
+  EXPECT_TRUE(closedWithin(silent, 30s));
+  EXPECT_TRUE(closedWithin(half, 30s));
+}
+
+TEST(Reactor, ReadsAHelloThatComesByteByByte) {
+  const auto server = reactor();
+  Mailbox<std::string> arrived;
+  server->expect(Purpose::data, 7, secretOf(1),
+                 [&](FileDescriptor, const Hello& hello) { arrived.put(hello.payload); });
+  const auto slow = rawConnection(server->address());
+  for (const char byte : encodeHello(helloOf(7, 1, "slowly"))) {
+    ASSERT_EQ(send(slow.get(), &byte, 1, 0), 1);
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_EQ(arrived.take(), "slowly");
+}
+
+TEST(Reactor, RetriesRefusedConnections) {
+  auto server = reactor();
+  const auto address = server->address();
+  server.reset();
+  std::thread later([&] {
+    std::this_thread::sleep_for(300ms);
+    server = *makeReactor(address);
+  });
+  EXPECT_TRUE(connectWithHello(loopback(), address, helloOf(1), 20s));
+  later.join();
+}
+
+TEST(Reactor, NamesTheAddressThatCannotBeReached) {
+  auto server = reactor();
+  const auto address = server->address();
+  server.reset();
+  const auto client = connectWithHello({}, address, helloOf(1), 50ms);
+  ASSERT_FALSE(client);
+  EXPECT_EQ(client.error().code(), ErrorCode::remote);
+  EXPECT_THAT(client.error().message(), testing::HasSubstr(address.text()));
+}
+
+TEST(Reactor, AHandlerDoesNotRunAfterUnwatchReturned) {
+  const auto server = reactor();
+  for (int round = 0; round < 200; ++round) {
+    FileDescriptor event(eventfd(1, EFD_CLOEXEC));  // stays readable: the handler runs again and again
+    std::atomic<bool> gone{false}, ranAfter{false}, ran{false};
+    server->watch(event.get(), POLLIN, [&](short) {
+      ran = true;
+      if (gone) ranAfter = true;
+    });
+    while (!ran) std::this_thread::yield();
+    server->unwatch(event.get());
+    gone = true;
+    EXPECT_FALSE(ranAfter);
+  }
+}
+
+TEST(Reactor, AHandlerMayUnwatchItselfAndWatchAgain) {
+  const auto server = reactor();
+  FileDescriptor event(eventfd(1, EFD_CLOEXEC));
+  Mailbox<int> calls;
+  server->watch(event.get(), POLLIN, [&](short) {
+    server->unwatch(event.get());
+    calls.put(1);
+    server->watch(event.get(), POLLIN, [&](short) {
+      server->unwatch(event.get());
+      calls.put(2);
+    });
+  });
+  EXPECT_EQ(calls.take(), 1);
+  EXPECT_EQ(calls.take(), 2);
+  EXPECT_FALSE(calls.take(50ms));
+}
+
+TEST(Reactor, MayBeLetGoFromItsOwnThread) {
+  auto server = reactor();
+  Mailbox<int> done;
+  auto* raw = server.get();
+  raw->post([&done, server = std::move(server)]() mutable {
+    server.reset();
+    done.put(1);
+  });
+  EXPECT_TRUE(done.take());
+}
+
+TEST(Reactor, LeaksNeitherThreadsNorDescriptors) {
+  { const auto warm = reactor(); }
+  const auto descriptors = count("/proc/self/fd");
+  const auto threads = count("/proc/self/task");
+  for (int i = 0; i < 30; ++i) {
+    const auto server = reactor();
+    server->expect(Purpose::data, 1, secretOf(1), [](FileDescriptor, const Hello&) {});
+    const auto known = connectWithHello({}, server->address(), helloOf(1), 5s);
+    const auto early = connectWithHello({}, server->address(), helloOf(2), 5s);
+    const auto silent = rawConnection(server->address());
+  }
+  EXPECT_EQ(count("/proc/self/fd"), descriptors);
+  EXPECT_EQ(count("/proc/self/task"), threads);
+}
+
+TEST(ProcessReactor, IsSharedAndEndsWithItsLastUser) {
+  auto one = *processReactor();
+  auto other = *processReactor();
+  EXPECT_EQ(one, other);
+  const auto address = one->address();
+  one.reset();
+  other.reset();
+  EXPECT_FALSE(connectWithHello({}, address, helloOf(1), 1ms));
+}
+
+int statusOf(pid_t child) {
+  int status = -1;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+TEST(ProcessReactor, AForkedChildGetsItsOwnAndMayDropTheParents) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "forks of a process with threads are beyond the thread sanitizer";
+#endif
+  auto parents = *processReactor();
+  const pid_t child = fork();
+  if (child == 0) {
+    auto own = processReactor();
+    if (!own || *own == parents) _exit(1);
+    parents.reset();
+    (*own)->expect(Purpose::data, 5, secretOf(1), [](FileDescriptor, const Hello&) {});
+    if (!connectWithHello({}, (*own)->address(), helloOf(5), 5s)) _exit(2);
+    own->reset();
+    _exit(0);
+  }
+  EXPECT_EQ(statusOf(child), 0);
+  EXPECT_TRUE(connectWithHello({}, parents->address(), helloOf(5), 5s));  // the parent's still works
+}
+
+TEST(ProcessReactor, AChildDoesNotKeepItsParentsSocketsOpen) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "forks of a process with threads are beyond the thread sanitizer";
+#endif
+  const auto server = reactor();
+  Mailbox<FileDescriptor> arrived;
+  server->expect(Purpose::data, 7, secretOf(1),
+                 [&](FileDescriptor socket, const Hello&) { arrived.put(std::move(socket)); });
+  auto client = connectWithHello({}, server->address(), helloOf(7), 5s);
+  ASSERT_TRUE(client);
+  auto accepted = arrived.take();
+  ASSERT_TRUE(accepted);
+  int hold[2];
+  ASSERT_EQ(pipe(hold), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    ::close(hold[1]);
+    char byte;
+    _exit(read(hold[0], &byte, 1) == 0 ? 0 : 1);  // lives until the parent closes the pipe
+  }
+  accepted.reset();
+  EXPECT_TRUE(closedWithin(*client, 10s));
+  ::close(hold[1]);
+  ::close(hold[0]);
+  EXPECT_EQ(statusOf(child), 0);
+}
+
+TEST(ProcessReactor, AProcessThatNeverLetsGoExitsCleanly) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "it leaks on purpose, and the address sanitizer turns that into an exit code";
+#endif
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "forks of a process with threads are beyond the thread sanitizer";
+#endif
+  const pid_t child = fork();
+  if (child == 0) {
+    static std::shared_ptr<Reactor> keptForever = *processReactor();
+    static auto* leaked = new std::shared_ptr<Reactor>(reactor());
+    (*leaked)->post([] {});
+    exit(0);
+  }
+  for (int i = 0; i < 200; ++i) {
+    int status = -1;
+    if (waitpid(child, &status, WNOHANG) == child) {
+      EXPECT_EQ(status, 0);
+      return;
+    }
+    std::this_thread::sleep_for(100ms);
+  }
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  FAIL() << "the process hangs at exit";
+}
+
+class Environment {
+ public:
+  Environment(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  ~Environment() { unsetenv(name_); }
+
+ private:
+  const char* name_;
+};
+
+TEST(InterfaceAddress, FollowsTheRulesOfTheInterfaceName) {
+  for (const char* rule : {"lo", "=lo", "nosuch,lo", "=nosuch,lo"}) {
+    const Environment variable("NCCL_SOCKET_IFNAME", rule);
+    const auto address = chooseInterfaceAddress();
+    ASSERT_TRUE(address) << rule;
+    EXPECT_EQ(address->host(), "127.0.0.1") << rule;
+  }
+  for (const char* rule : {"nosuch", "=l"}) {
+    const Environment variable("NCCL_SOCKET_IFNAME", rule);
+    const auto address = chooseInterfaceAddress();
+    ASSERT_FALSE(address) << rule;
+    EXPECT_EQ(address.error().code(), ErrorCode::invalidUsage);
+    EXPECT_THAT(address.error().message(),
+                testing::AllOf(testing::HasSubstr(rule), testing::HasSubstr("lo 127.0.0.1")));
+  }
+  const Environment variable("NCCL_SOCKET_IFNAME", "^lo");
+  const auto address = chooseInterfaceAddress();
+  if (address) {
+    EXPECT_NE(address->host(), "127.0.0.1");
+  }
+}
+
+}  // namespace
+}  // namespace falcon::transport

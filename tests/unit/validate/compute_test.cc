@@ -1,0 +1,137 @@
+// The compute test: a right product, a score, what the kernel counted.
+#include "validate/compute_test.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <thread>
+
+namespace falcon::validate {
+namespace {
+
+TEST(ProcessorStat, FindsTheCgroupOfVersionOne) {
+  EXPECT_EQ(cpuStatPaths("5:memory:/m\n4:cpuset:/s\n3:cpu,cpuacct:/job/rank0\n",
+                         "30 23 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct\n"
+                         "31 23 0:30 / /sys/fs/cgroup/cpuset rw,relatime - cgroup cgroup rw,cpuset\n"),
+            std::vector<std::string>{"/sys/fs/cgroup/cpu,cpuacct/job/rank0/cpu.stat"});
+}
+
+TEST(ProcessorStat, FindsTheCgroupOfVersionTwo) {
+  EXPECT_EQ(
+      cpuStatPaths("0::/user.slice/rank0\n", "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"),
+      std::vector<std::string>{"/sys/fs/cgroup/user.slice/rank0/cpu.stat"});
+}
+
+TEST(ProcessorStat, InAContainerOnlyPartOfTheTreeIsMounted) {
+  EXPECT_EQ(cpuStatPaths("0::/docker/abc\n", "30 23 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup2 ro\n"),
+            std::vector<std::string>{"/sys/fs/cgroup/cpu.stat"});
+  EXPECT_EQ(cpuStatPaths("0::/docker/abcd\n", "30 23 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup2 ro\n"),
+            std::vector<std::string>{});
+}
+
+TEST(ProcessorStat, VersionOneBeforeTwoWhereBothAreThere) {
+  EXPECT_EQ(cpuStatPaths("1:cpu:/a\n0::/b\n",
+                         "32 31 0:29 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
+                         "33 31 0:30 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"),
+            (std::vector<std::string>{"/sys/fs/cgroup/cpu/a/cpu.stat", "/sys/fs/cgroup/unified/b/cpu.stat"}));
+}
+
+TEST(ProcessorStat, NonsenseFindsNothing) {
+  EXPECT_TRUE(cpuStatPaths("", "").empty());
+  EXPECT_TRUE(cpuStatPaths("garbage\n::\n", "one two\n - \n1 2 3 4 5 - cgroup2\n").empty());
+}
+
+TEST(ProcessorStat, ReadsBothKindsOfCounters) {
+  ProcessorStat stat;
+  parseCpuStat("nr_periods 10\nnr_throttled 4\nthrottled_time 2500000\n", stat);
+  EXPECT_EQ(stat.throttledPeriods, 4u);
+  EXPECT_EQ(stat.throttled, Nanoseconds(2500000));
+  parseCpuStat("usage_usec 1\nnr_throttled 5\nthrottled_usec 2600\n", stat);
+  EXPECT_EQ(stat.throttled, Nanoseconds(2600000));
+  parseSchedStat("123 456 7\n", stat);
+  EXPECT_EQ(stat.runQueueWait, Nanoseconds(456));
+  ProcessorStat nothing;
+  parseCpuStat("nr_throttled x\nthrottled_time\n", nothing);
+  parseSchedStat("12", nothing);
+  EXPECT_FALSE(nothing.throttledPeriods || nothing.throttled || nothing.runQueueWait);
+}
+
+TEST(ProcessorStat, DifferencesAreUnknownWhereEitherIsOrTheCgroupChanged) {
+  const ProcessorStat before{.throttledPeriods = 1, .throttled = 5ns, .runQueueWait = 7ns};
+  const ProcessorStat after{.throttledPeriods = 3, .throttled = 2ns, .runQueueWait = {}};
+  const auto difference = after - before;
+  EXPECT_EQ(difference.throttledPeriods, 2u);
+  EXPECT_FALSE(difference.throttled);
+  EXPECT_FALSE(difference.runQueueWait);
+}
+
+void expectRightProduct(const MatrixProduct& product) {
+  for (const int size : {1, 2, 7, 64}) {
+    const auto count = static_cast<std::size_t>(size * size);
+    std::vector<float> a(count), b(count), c(count, 99.0f);
+    for (std::size_t i = 0; i < count; ++i) a[i] = static_cast<float>(i % 5) - 2, b[i] = static_cast<float>(i % 7) - 3;
+    product.multiply(size, a.data(), b.data(), c.data());
+    for (int row = 0; row < size; ++row)
+      for (int column = 0; column < size; ++column) {
+        float sum = 0;
+        for (int k = 0; k < size; ++k)
+          sum += a[static_cast<std::size_t>(row * size + k)] * b[static_cast<std::size_t>(k * size + column)];
+        EXPECT_NEAR(c[static_cast<std::size_t>(row * size + column)], sum, 1e-3) << product.name << " " << size;
+      }
+  }
+}
+
+TEST(MatrixProduct, OfThePlainLoopIsRight) {
+  expectRightProduct(plainProduct());
+}
+
+TEST(MatrixProduct, OfTheProcessIsRight) {
+  expectRightProduct(matrixProduct());
+}
+
+TEST(MatrixProduct, FallsBackWhereTheModuleCannotBeOpened) {
+  const auto product = openProduct("/nowhere/libnccl_falcon_compute.so");
+  EXPECT_EQ(product.name, plainProduct().name);
+  expectRightProduct(product);
+}
+
+TEST(ComputeBenchmark, ScoresWorkPerWallTime) {
+  const auto plain = plainProduct();
+  for (const MatrixProduct* product : {static_cast<const MatrixProduct*>(nullptr), &plain}) {
+    const auto score = makeComputeBenchmark(SystemClock::instance(), product)->run(50ms);
+    ASSERT_TRUE(score);
+    EXPECT_GT(score->gigaflopsPerSecond, 0);
+    EXPECT_GE(score->wall, 50ms);
+    EXPECT_GT(score->processor, 0ns);
+    EXPECT_LE(score->processor, score->wall + 5ms);
+    EXPECT_EQ(score->product, product ? plain.name : matrixProduct().name);
+  }
+}
+
+// Work that sleeps for as long as it computes must score about half: what a quota does, without needing one.
+TEST(ComputeBenchmark, TimeNotRunningLowersTheScore) {
+  static std::atomic<bool> sleeps{false};
+  const MatrixProduct halting{"halting", [](int, const float*, const float*, float* c) {
+                                const auto& clock = SystemClock::instance();
+                                const auto start = clock.now();
+                                while (clock.now() - start < 2ms) {
+                                }
+                                if (sleeps) std::this_thread::sleep_for(6ms);
+                                c[0] = 1;
+                              }};
+  const auto benchmark = makeComputeBenchmark(SystemClock::instance(), &halting);
+  const auto whole = benchmark->run(100ms);
+  sleeps = true;
+  const auto part = benchmark->run(100ms);
+  ASSERT_TRUE(whole && part);
+  EXPECT_LT(part->gigaflopsPerSecond, 0.7 * whole->gigaflopsPerSecond);
+}
+
+TEST(ComputeBenchmark, CanBeStopped) {
+  int asked = 0;
+  const auto benchmark = makeComputeBenchmark(SystemClock::instance(), nullptr, [&] { return ++asked > 3; });
+  EXPECT_FALSE(benchmark->run(1h));
+}
+
+}  // namespace
+}  // namespace falcon::validate

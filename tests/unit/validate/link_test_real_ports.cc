@@ -1,0 +1,75 @@
+// The same over the real ports: shared memory and sockets, with both ends in one thread and in two.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "unit/transport/ports_world.h"
+#include "validate/wave.h"
+
+namespace falcon::validate {
+namespace {
+
+using transport::Medium;
+using transport::test::World;
+
+const Wave wave{.run = 1, .links = {{42, {0, 1}, 0, 1}}};
+
+struct RealPorts : testing::TestWithParam<Medium> {};
+
+TEST_P(RealPorts, BothEndsInOneThread) {
+  World world(2, GetParam());
+  const LocalCommunicator locals[] = {{42, 0, world.ports[0].get()}, {42, 1, world.ports[1].get()}};
+  const auto waiter = transport::makeWaiter();
+  for (std::uint64_t run = 1; run <= 3; ++run) {
+    Wave again = wave;
+    again.run = run;
+    const auto measurements = runWave(again, locals, testSettings(), *waiter, SystemClock::instance(), 20s);
+    ASSERT_EQ(measurements.size(), 1u);
+    EXPECT_EQ(measurements[0].status, LinkStatus::measured);
+    EXPECT_EQ(measurements[0].medium, GetParam());
+    EXPECT_GE(measurements[0].bytes, testSettings().firstBytes);
+    RecordProperty("megabytesPerSecond", static_cast<int>(measurements[0].bytesPerSecond() / 1e6));
+  }
+}
+
+TEST_P(RealPorts, TheSenderIsToldLater) {
+  World world(2, GetParam());
+  std::thread sender([&] {
+    std::this_thread::sleep_for(100ms);
+    const LocalCommunicator local{42, 0, world.ports[0].get()};
+    const auto waiter = transport::makeWaiter();
+    EXPECT_TRUE(runWave(wave, {&local, 1}, testSettings(), *waiter, SystemClock::instance(), 20s).empty());
+  });
+  const LocalCommunicator local{42, 1, world.ports[1].get()};
+  const auto waiter = transport::makeWaiter();
+  const auto measurements = runWave(wave, {&local, 1}, testSettings(), *waiter, SystemClock::instance(), 20s);
+  sender.join();
+  ASSERT_EQ(measurements.size(), 1u);
+  EXPECT_EQ(measurements[0].status, LinkStatus::measured);
+  EXPECT_GT(measurements[0].latency, 0);
+}
+INSTANTIATE_TEST_SUITE_P(Media, RealPorts, testing::Values(Medium::sharedMemory, Medium::socket),
+                         [](const auto& medium) { return transport::test::mediumName(medium.param); });
+
+TEST(RealPorts, AThrottledSocketIsMeasuredAtItsRate) {
+  const auto file = std::filesystem::temp_directory_path() / ("falcon_throttle_" + std::to_string(getpid()));
+  std::ofstream(file) << "0 1 8000000\n";
+  setenv("NCCL_FALCON_INJECT_LINK_FILE", file.c_str(), 1);
+  World world(2, Medium::socket);
+  const LocalCommunicator locals[] = {{42, 0, world.ports[0].get()}, {42, 1, world.ports[1].get()}};
+  const auto waiter = transport::makeWaiter();
+  const auto measurements = runWave(wave, locals, testSettings(), *waiter, SystemClock::instance(), 20s);
+  unsetenv("NCCL_FALCON_INJECT_LINK_FILE");
+  std::filesystem::remove(file);
+  ASSERT_EQ(measurements.size(), 1u);
+  EXPECT_EQ(measurements[0].status, LinkStatus::measured);
+  // Above its rate a throttle cannot be; below, on a loaded machine, it may.
+  EXPECT_LT(measurements[0].bytesPerSecond(), 9.6e6);
+  EXPECT_GT(measurements[0].bytesPerSecond(), 1e6);
+}
+
+}  // namespace
+}  // namespace falcon::validate
