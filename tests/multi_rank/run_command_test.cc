@@ -105,6 +105,9 @@ TEST(Run, RefusesWhatCannotBe) {
   EXPECT_EQ(empty.wait(), 2);
   Started unknown(falconCommand({"run", "-n", "2", "--bind", "sideways", "--", "/bin/true"}));
   EXPECT_EQ(unknown.wait(), 2);
+  Started misspelt(falconCommand({"run", "-n", "2", "--bindd", "core", "--", "/bin/true"}));
+  EXPECT_EQ(misspelt.wait(), 2);
+  EXPECT_THAT(misspelt.errors(), HasSubstr("--bindd"));
 }
 
 TEST(Run, SaysWhichProgramCannotBeExecuted) {
@@ -120,6 +123,9 @@ TEST(Run, LeavesTheProgramsOwnDashesAlone) {
   Started dashes(falconCommand({"run", "-n", "1", "--", "/bin/echo", "a", "--", "-n", "7", "--help"}));
   EXPECT_EQ(dashes.wait(), 0);
   EXPECT_EQ(dashes.output(), "[0] a -- -n 7 --help\n");
+  Started without(falconCommand({"run", "-n", "1", "/bin/echo", "a", "--", "-n", "7"}));
+  EXPECT_EQ(without.wait(), 0);
+  EXPECT_EQ(without.output(), "[0] a -- -n 7\n");
 }
 
 TEST(Run, EndsTheOthersWhenOneDies) {

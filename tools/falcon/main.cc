@@ -1,10 +1,6 @@
 // The `falcon` command: a table of subcommands. Results go to stdout, everything else to stderr.
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <string_view>
-#include <vector>
-
 #include "demo/command.h"
 #include "inject/command.h"
 #include "jobs/command.h"
@@ -13,15 +9,6 @@
 #include "subcommand.h"
 
 namespace {
-
-// A program to run comes after "--", as in `falcon run -n 2 -- ls -l`. CLI11 would take what follows for positional
-// options; without the dashes it leaves everything from the program's name on alone (App::prefix_command).
-std::vector<char*> withoutFirstDashes(int argc, char** argv) {
-  std::vector<char*> words(argv, argv + argc);
-  const auto dashes = std::find(words.begin(), words.end(), std::string_view("--"));
-  if (dashes != words.end()) words.erase(dashes);
-  return words;
-}
 
 constexpr falcon::tools::AddCommand commands[] = {
     falcon::tools::addRunCommand,        falcon::tools::addInjectCommand, falcon::tools::addPerfCommand,
@@ -37,7 +24,7 @@ int main(int argc, char** argv) {
   int exitCode = falcon::tools::healthy;
   for (const auto add : commands) add(app, exitCode);
   try {
-    const auto words = withoutFirstDashes(argc, argv);
+    const auto words = falcon::tools::withProgramMarked(argc, argv);
     app.parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::Success& help) {
     return app.exit(help);
