@@ -31,8 +31,10 @@ bool JobFiles::running() const {
 }
 
 const RankFile* JobFiles::controller() const {
+  // While ranks leave one by one, each next one takes office for a moment: of an ended job, the first had it.
+  const bool live = running();
   for (const RankFile& rank : ranks)
-    if (rank.view.controller) return &rank;
+    if (rank.view.controller && rank.alive == live) return &rank;
   return nullptr;
 }
 

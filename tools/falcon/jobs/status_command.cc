@@ -26,7 +26,7 @@ json toJson(const JobFiles& job) {
                      {"pid", rank.view.pid},
                      {"alive", rank.alive},
                      {"state", nameOf(rank.view.state)},
-                     {"controller", rank.view.controller},
+                     {"controller", &rank == job.controller()},
                      {"held", rank.view.held},
                      {"iterations", rank.view.iterations},
                      {"iteration_s", rank.view.iterationSeconds},
@@ -52,7 +52,7 @@ void print(const JobFiles& job) {
                rank.alive ? nameOf(rank.view.state) : "gone", rank.view.iterations,
                rank.view.iterationSeconds > 0 ? fmt::format("{:.1f} ms", rank.view.iterationSeconds * 1e3) : "unknown",
                rank.view.calls,
-               std::string(rank.view.controller ? "controller" : "") + (rank.view.held ? " held" : ""));
+               std::string(&rank == job.controller() ? "controller" : "") + (rank.view.held ? " held" : ""));
   }
   const json last = json::parse(job.lastEvent, nullptr, false);
   if (last.is_object()) fmt::print("  last event: {}: {}\n", last.value("kind", ""), last.value("text", ""));
