@@ -4,39 +4,41 @@
 
 #include "base/log.h"
 #include "base/parameters.h"
+#include "base/per_process.h"
 
 namespace falcon::api {
 
 std::atomic<int> Process::currentGeneration{0};
 
 namespace {
-std::mutex creation;
-// Never destroyed: threads of the application may call while the process exits.
-Process* one = nullptr;
-}  // namespace
 
-/// The lock is taken around fork(), so that the child does not inherit it held by a thread it does not have.
-struct ForkHandlers {
-  static void prepare() { creation.lock(); }
-  static void inParent() { creation.unlock(); }
-  static void inChild() {
-    one = nullptr;
-    Process::currentGeneration.fetch_add(1, std::memory_order_relaxed);
-    creation.unlock();
-    log::reset();
-  }
-};
+constinit PerProcess<Process> ofThisProcess;
 
-Process& Process::instance() {
-  const std::lock_guard lock(creation);
-  if (!one) one = new Process;
-  return *one;
+void inChild() {
+  Process::childBegins();
+  log::reset();
 }
 
-Process::Process() {
-  // Here and not at load time: loading has no side effects.
-  static const int registered = pthread_atfork(ForkHandlers::prepare, ForkHandlers::inParent, ForkHandlers::inChild);
-  if (registered != 0) log::notice("fork() handlers could not be registered: do not use NCCL in forked children");
+}  // namespace
+
+Process& Process::instance() {
+  Process& process = ofThisProcess.get();
+  process.begin();
+  return process;
+}
+
+void Process::childBegins() {
+  currentGeneration.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Process::begin() {
+  const std::lock_guard lock(mutex_);
+  if (begun_) return;
+  begun_ = true;
+  // Here and not at load time: loading has no side effects. A child inherits the handler.
+  static constinit std::atomic<bool> registered{false};
+  if (!registered.exchange(true) && pthread_atfork(nullptr, nullptr, inChild) != 0)
+    log::notice("fork() handlers could not be registered: do not use NCCL in forked children");
   if (log::on(log::Level::version)) log::write(log::Level::info, "NCCL version 2.28.9, provided by NCCL Falcon");
   if (parameters::falcon.value())
     log::info("NCCL Falcon is active: it looks for slow ranks and links; NCCL_FALCON=0 turns it off");

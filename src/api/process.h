@@ -21,6 +21,8 @@ class Process {
   /// Which process this is in a line of forks: communicators of another generation are the parent's.
   static int generation() { return currentGeneration.load(std::memory_order_relaxed); }
 
+  static void childBegins();
+
   /// What this process can offer for a communicator; loads driver and vendor library at the first need.
   vendor::EngineOffer offer();
   /// Null unless offer() said that the vendor's engine works.
@@ -29,13 +31,14 @@ class Process {
   std::shared_ptr<const vendor::CudaDriver> driver();
 
  private:
-  Process();
+  /// What is said and registered once.
+  void begin();
   void findVendor();
 
   static std::atomic<int> currentGeneration;
-  friend struct ForkHandlers;
 
   std::mutex mutex_;
+  bool begun_ = false;
   bool searched_ = false;
   std::string obstacle_;
   std::shared_ptr<const vendor::VendorLibrary> library_;

@@ -13,9 +13,9 @@ void SystemClock::sleep(Nanoseconds duration) {
 }
 
 SystemClock& SystemClock::instance() {
-  // Never destroyed: threads may still ask for the time while the process exits.
-  static SystemClock* clock = new SystemClock;
-  return *clock;
+  // Nothing is run to make or to destroy it: threads ask for the time while the process forks or exits.
+  static constinit SystemClock clock;
+  return clock;
 }
 
 }  // namespace falcon

@@ -4,6 +4,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/per_process.h"
+
 namespace falcon {
 namespace {
 
@@ -21,16 +23,22 @@ std::map<std::string, std::string> readConfigFile(const std::string& path) {
   return parseConfigFile(text.str());
 }
 
-std::map<std::string, std::string> readConfigFiles() {
+using Settings = std::map<std::string, std::string>;
+
+Settings readConfigFiles() {
   std::string users;
   if (const char* named = getenv("NCCL_CONF_FILE"))
     users = named;
   else if (const char* home = getenv("HOME"))
     users = std::string(home) + "/.nccl.conf";
-  auto settings = users.empty() ? std::map<std::string, std::string>() : readConfigFile(users);
+  auto settings = users.empty() ? Settings() : readConfigFile(users);
   settings.merge(readConfigFile("/etc/nccl.conf"));  // merge keeps what is there: the user's file wins
   return settings;
 }
+
+struct ConfigFiles {
+  const Settings settings = readConfigFiles();
+};
 
 }  // namespace
 
@@ -50,9 +58,10 @@ std::map<std::string, std::string> parseConfigFile(std::string_view text) {
 
 std::optional<std::string> configured(const char* name) {
   if (const char* value = getenv(name)) return value;
-  static const auto* files = new std::map<std::string, std::string>(readConfigFiles());
-  const auto found = files->find(name);
-  if (found == files->end()) return std::nullopt;
+  static constinit PerProcess<ConfigFiles> files;
+  const Settings& settings = files.get().settings;
+  const auto found = settings.find(name);
+  if (found == settings.end()) return std::nullopt;
   return found->second;
 }
 

@@ -9,27 +9,25 @@
 #include <climits>
 #include <cstdio>
 #include <cstring>
-#include <mutex>
+#include <memory>
 
 #include "base/config_file.h"
-#include "base/owned.h"
 
 namespace falcon::log {
 namespace {
 
+/// Where lines go; never changed once others can see it. No lock anywhere: a child that is forked while another thread
+/// logs must be able to log too.
 struct Sink {
-  std::mutex mutex;
-  FileDescriptor file;  // empty: stderr
+  Level level = Level::none;
   std::string host;
+  std::string path;  ///< "": stderr
+  int file = STDERR_FILENO;
 };
 
-// Never destroyed: threads of the job may log while the process exits.
-Sink& sink() {
-  static Sink* one = new Sink;
-  return *one;
-}
-
-std::atomic<int> currentLevel{-1};
+// Those that were replaced are left as they are, since another thread may be writing to them.
+std::atomic<const Sink*> current{nullptr};
+std::atomic<bool> outdated{false};
 thread_local std::string threadLastError;
 
 std::string hostName() {
@@ -72,44 +70,52 @@ std::string expand(const std::string& pattern, const std::string& host) {
   return path;
 }
 
-void open(Sink& sink) {
-  sink.host = hostName();
-  sink.file.reset();
-  const Level level = parse(configured("NCCL_DEBUG").value_or(""));
+std::unique_ptr<Sink> opened(const Sink* before) {
+  auto sink = std::make_unique<Sink>();
+  sink->host = hostName();
+  sink->level = parse(configured("NCCL_DEBUG").value_or(""));
   const auto pattern = configured("NCCL_DEBUG_FILE");
-  if (pattern && level > Level::version) {
-    const std::string path = expand(*pattern, sink.host);
-    sink.file.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  }
-  currentLevel.store(static_cast<int>(level), std::memory_order_release);
+  if (!pattern || sink->level <= Level::version) return sink;
+  const std::string path = expand(*pattern, sink->host);
+  // The file in use stays in use: neither a reset nor a forked child empties it.
+  const bool same = before && before->path == path;
+  const int file =
+      same ? before->file : ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+  if (file < 0) return sink;
+  sink->path = path;
+  sink->file = file;
+  return sink;
+}
+
+const Sink& sink() {
+  const Sink* known = current.load(std::memory_order_acquire);
+  if (known && !outdated.load(std::memory_order_relaxed)) [[likely]]
+    return *known;
+  outdated.store(false, std::memory_order_relaxed);
+  auto fresh = opened(known);
+  const Sink* before = known;
+  if (current.compare_exchange_strong(known, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
+  if (!fresh->path.empty() && (!before || before->file != fresh->file)) ::close(fresh->file);
+  return *known;  // another thread was faster
 }
 
 }  // namespace
 
 Level level() {
-  int known = currentLevel.load(std::memory_order_acquire);
-  if (known < 0) [[unlikely]] {
-    const std::lock_guard lock(sink().mutex);
-    if (currentLevel.load(std::memory_order_relaxed) < 0) open(sink());
-    known = currentLevel.load(std::memory_order_relaxed);
-  }
-  return static_cast<Level>(known);
+  return sink().level;
 }
 
 void reset() {
-  currentLevel.store(-1, std::memory_order_release);
+  outdated.store(true, std::memory_order_release);
 }
 
 void write(Level lineLevel, std::string_view message) {
-  level();
   const char* word = lineLevel == Level::warn ? "WARN" : lineLevel == Level::trace ? "TRACE" : "INFO";
-  Sink& out = sink();
-  const std::lock_guard lock(out.mutex);
+  const Sink& out = sink();
   const std::string line =
       fmt::format("{}:{}:{} [-1] NCCL {} {}\n", out.host, getpid(), syscall(SYS_gettid), word, message);
-  const int file = out.file ? out.file.get() : STDERR_FILENO;
-  // One write call a line, so that lines of many ranks do not mix.
-  [[maybe_unused]] const auto written = ::write(file, line.data(), line.size());
+  // One write call a line, so that lines of many threads and ranks do not mix.
+  [[maybe_unused]] const auto written = ::write(out.file, line.data(), line.size());
 }
 
 void setLastError(std::string_view message) {

@@ -1,4 +1,5 @@
 // Logging in NCCL's line format: `host:pid:tid [dev] NCCL INFO msg`. Obeys NCCL_DEBUG and NCCL_DEBUG_FILE.
+// Takes no lock, so that a child forked while another thread logs can log too.
 // Never writes to stdout unless NCCL_DEBUG_FILE says so; the default is stderr.
 #pragma once
 
@@ -20,7 +21,7 @@ inline bool on(Level wanted) {
 /// Writes one line. `device` -1 prints as "[-1]".
 void write(Level level, std::string_view message);
 
-/// Reads NCCL_DEBUG and NCCL_DEBUG_FILE again at the next line; in a forked child too.
+/// Reads NCCL_DEBUG and NCCL_DEBUG_FILE again at the next line.
 void reset();
 
 /// The text of the last error this thread or process decided, for ncclGetLastError. Never null.

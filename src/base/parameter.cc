@@ -7,6 +7,7 @@
 #include "base/config_file.h"
 #include "base/log.h"
 #include "base/parameters.h"
+#include "base/per_process.h"
 
 extern char** environ;
 
@@ -38,6 +39,12 @@ std::string durationText(Nanoseconds duration) {
   return fmt::format("{}s", duration.count() / 1'000'000'000);
 }
 
+/// Whose bad values were noticed.
+struct Rejected {
+  std::mutex mutex;
+  std::set<std::string> names;
+};
+
 }  // namespace
 
 std::optional<std::string> ParameterRow::text() const {
@@ -45,10 +52,12 @@ std::optional<std::string> ParameterRow::text() const {
 }
 
 void ParameterRow::reject(std::string_view value) const {
-  static std::mutex mutex;
-  static auto* told = new std::set<std::string>;
-  const std::lock_guard lock(mutex);
-  if (!told->insert(name_).second) return;
+  static constinit PerProcess<Rejected> rejected;
+  {
+    Rejected& told = rejected.get();
+    const std::lock_guard lock(told.mutex);
+    if (!told.names.insert(name_).second) return;
+  }
   log::notice("{}={} is not valid: use {} ({}); going on with the default {}", name_, value, typeText(), rangeText(),
               defaultText().empty() ? "(empty)" : defaultText());
 }

@@ -167,7 +167,7 @@ void Rendezvous::tellAll() {
   for (const auto& [number, guest] : guests_) guest.channel->send(bytes);
 }
 
-void Rendezvous::fail(Error error) {
+void Rendezvous::fail(const Error& error) {
   if (phase_ == Phase::failed) return;
   phase_ = Phase::failed;
   JoinAnswer answer;

@@ -60,7 +60,7 @@ class Rendezvous : public std::enable_shared_from_this<Rendezvous> {
   void welcome(FileDescriptor socket, const transport::Hello& hello);
   void admit(int number, Rank rank, const JoinRequest& request);
   void tellAll();
-  void fail(Error error);
+  void fail(const Error& error);
   void refuse(MessageChannel& channel) const;
   void guestFormed(int number);
   void guestGone(int number);

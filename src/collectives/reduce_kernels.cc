@@ -2,6 +2,7 @@
 // AVX2 that are chosen at run time. Not target_clones: its resolvers run before sanitizers are ready.
 #include "collectives/reduce_kernels.h"
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -9,6 +10,7 @@
 #include "collectives/half_float.h"
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #define FALCON_AVX2 __attribute__((target("avx2,f16c")))
 #endif
@@ -215,12 +217,27 @@ auto visitType(DataType type, Visit visit) -> decltype(visit(Half())) {
   return nullptr;
 }
 
+#if defined(FALCON_AVX2)
+KernelSet askProcessor() {
+  // Not __builtin_cpu_supports("f16c"): Clang knows that name from version 15 on.
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  const bool halfConversion = __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+  return __builtin_cpu_supports("avx2") && halfConversion ? KernelSet::avx2 : KernelSet::portable;
+}
+#endif
+
 }  // namespace
 
 KernelSet bestKernelSet() {
 #if defined(FALCON_AVX2)
-  static const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
-  return avx2 ? KernelSet::avx2 : KernelSet::portable;
+  // Asked once: in virtual machines the question costs microseconds.
+  static constinit std::atomic<int> known{-1};
+  int set = known.load(std::memory_order_relaxed);
+  if (set < 0) [[unlikely]] {
+    set = static_cast<int>(askProcessor());
+    known.store(set, std::memory_order_relaxed);
+  }
+  return static_cast<KernelSet>(set);
 #else
   return KernelSet::portable;
 #endif

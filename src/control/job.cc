@@ -18,6 +18,7 @@
 #include "base/job_rank.h"
 #include "base/log.h"
 #include "base/parameters.h"
+#include "base/per_process.h"
 #include "bootstrap/bus.h"
 #include "control/communicator_table.h"
 #include "control/controller.h"
@@ -148,23 +149,30 @@ class LiveJob final : public Job, private CallRecorder {
   }
 
   void remove(Engine& engine) override {
+    plans_.forget({engine.id(), engine.rank()});
     const bool first = engine.rank() == 0;
     const auto id = communicators_.remove(engine);
     if (id && first) post([this, id = *id] { member_->gone(id); });
   }
 
-  Status registerLayout(Engine&, const Layout& layout) override {
-    plans_.setLayout(layout);
-    const LayoutKnown known{layout.dataParallelSize,  layout.pipelineParallelSize,  layout.tensorParallelSize,
-                            layout.dataParallelIndex, layout.pipelineParallelIndex, layout.tensorParallelIndex,
-                            layout.microBatches};
+  Status registerLayout(Engine& engine, const Layout& layout) override {
+    LayoutKnown known{layout.dataParallelSize,  layout.pipelineParallelSize,  layout.tensorParallelSize,
+                      layout.dataParallelIndex, layout.pipelineParallelIndex, layout.tensorParallelIndex,
+                      layout.microBatches};
+    if (!plans_.setLayout({engine.id(), engine.rank()}, layout)) {
+      if (!severalRanks_.exchange(true))
+        log::notice(
+            "this process has several ranks, so Falcon does not re-split their micro-batches; that needs one rank a "
+            "process");
+      known = {};  // one replica: nothing to split
+    }
     post([this, known] { member_->layoutKnown(known); });
     return {};
   }
 
-  Result<IterationPlan> iterationBegin(Engine&, std::uint64_t iteration) override {
+  Result<IterationPlan> iterationBegin(Engine& engine, std::uint64_t iteration) override {
     trap_.noteCall(clock_.now());
-    return plans_.begin(iteration);
+    return plans_.begin({engine.id(), engine.rank()}, iteration);
   }
 
  private:
@@ -330,6 +338,7 @@ class LiveJob final : public Job, private CallRecorder {
   TransferSums transfers_;
   CommunicatorTable communicators_;
   PlanBook plans_;
+  std::atomic<bool> severalRanks_{false};  ///< with layouts of their own, and it was said
   std::unique_ptr<validate::ComputeBenchmark> benchmark_;
   std::shared_ptr<bootstrap::EmbeddedBus> bus_;
 
@@ -348,16 +357,12 @@ class LiveJob final : public Job, private CallRecorder {
   std::thread monitor_;
 };
 
-// Never destroyed: the process may exit while communicators are alive.
 struct CurrentJob {
   std::mutex mutex;
   std::weak_ptr<Job> job;
-  pid_t process = 0;
 };
-CurrentJob& current() {
-  static auto* one = new CurrentJob;
-  return *one;
-}
+// A forked child's copy of the parent's job has no threads: the child starts its own.
+constinit PerProcess<CurrentJob> current;
 
 }  // namespace
 
@@ -373,11 +378,9 @@ std::string jobNameFromEnvironment() {
 
 std::shared_ptr<Job> Job::acquire(std::shared_ptr<transport::Reactor> reactor, const std::string& fallbackName) {
   if (!parameters::falcon.value()) return nullptr;
-  CurrentJob& slot = current();
+  CurrentJob& slot = current.get();
   const std::lock_guard lock(slot.mutex);
-  // A forked child's copy of the parent's job has no threads: the child starts its own.
-  if (slot.process == getpid())
-    if (auto running = slot.job.lock()) return running;
+  if (auto running = slot.job.lock()) return running;
   const std::string named = jobNameFromEnvironment();
   std::shared_ptr<Job> job;
   try {
@@ -387,7 +390,6 @@ std::shared_ptr<Job> Job::acquire(std::shared_ptr<transport::Reactor> reactor, c
     return nullptr;
   }
   slot.job = job;
-  slot.process = getpid();
   return job;
 }
 

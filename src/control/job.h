@@ -16,6 +16,7 @@ struct Layout {
   int dataParallelSize = 1, pipelineParallelSize = 1, tensorParallelSize = 1;
   int dataParallelIndex = 0, pipelineParallelIndex = 0, tensorParallelIndex = 0;
   int microBatches = 1;
+  bool operator==(const Layout&) const = default;
 };
 
 /// ncclFalconPlan_t.
@@ -56,6 +57,7 @@ class Job {
   /// Before the engine is destroyed. When it returns, the monitor no longer uses it.
   virtual void remove(Engine& engine) = 0;
 
+  /// Ranks that are threads of one process are told apart by their engines.
   virtual Status registerLayout(Engine& engine, const Layout& layout) = 0;
   /// Local; may hold the caller while a plan is being agreed or the job is trapped.
   virtual Result<IterationPlan> iterationBegin(Engine& engine, std::uint64_t iteration) = 0;

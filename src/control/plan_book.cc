@@ -15,23 +15,34 @@ IterationPlan equalSplit(const Layout& layout) {
   return plan;
 }
 
-void PlanBook::setLayout(const Layout& layout) {
+bool PlanBook::setLayout(const PlannedRank& rank, const Layout& layout) {
   const std::lock_guard lock(mutex_);
-  layout_ = layout;
+  layouts_[rank] = layout;
+  return onlyLayout() != nullptr;
 }
 
-std::optional<Layout> PlanBook::layout() const {
+void PlanBook::forget(const PlannedRank& rank) {
   const std::lock_guard lock(mutex_);
-  return layout_;
+  layouts_.erase(rank);
+}
+
+const Layout* PlanBook::onlyLayout() const {
+  const Layout* only = nullptr;
+  for (const auto& [rank, layout] : layouts_) {
+    if (only && *only != layout) return nullptr;
+    only = &layout;
+  }
+  return only;
 }
 
 bool PlanBook::propose(std::uint64_t agreement, std::uint64_t from, const std::vector<int>& microBatches) {
   const std::lock_guard lock(mutex_);
-  if (!layout_ || proposal_ || next_ || failure_ || from < nextIteration_) return false;
-  if (static_cast<int>(microBatches.size()) != layout_->dataParallelSize) return false;
+  const Layout* layout = onlyLayout();
+  if (!layout || proposal_ || next_ || failure_ || from < nextIteration_) return false;
+  if (static_cast<int>(microBatches.size()) != layout->dataParallelSize) return false;
   for (const int each : microBatches)
     if (each < 1) return false;
-  if (std::accumulate(microBatches.begin(), microBatches.end(), 0) != layout_->microBatches) return false;
+  if (std::accumulate(microBatches.begin(), microBatches.end(), 0) != layout->microBatches) return false;
   proposal_ = Split{agreement, from, microBatches};
   return true;
 }
@@ -55,18 +66,22 @@ void PlanBook::fail(const Error& error) {
   decided_.notify_all();
 }
 
-IterationPlan PlanBook::planOf(const Split& split) const {
+IterationPlan PlanBook::planOf(const Split& split, const Layout& layout) {
+  if (static_cast<int>(split.microBatches.size()) != layout.dataParallelSize) return equalSplit(layout);
   IterationPlan plan;
-  const auto mine = split.microBatches.begin() + layout_->dataParallelIndex;
+  const auto mine = split.microBatches.begin() + layout.dataParallelIndex;
   plan.microBatches = *mine;
   plan.firstMicroBatch = std::accumulate(split.microBatches.begin(), mine, 0);
-  plan.gradientWeight = static_cast<double>(*mine) / layout_->microBatches;
+  plan.gradientWeight = static_cast<double>(*mine) / layout.microBatches;
   return plan;
 }
 
-Result<IterationPlan> PlanBook::begin(std::uint64_t iteration) {
+Result<IterationPlan> PlanBook::begin(const PlannedRank& rank, std::uint64_t iteration) {
   std::unique_lock lock(mutex_);
-  if (!layout_) return Error::invalidUsage("ncclFalconIterationBegin: call ncclFalconRegisterLayout first");
+  const auto known = layouts_.find(rank);
+  if (known == layouts_.end())
+    return Error::invalidUsage("ncclFalconIterationBegin: call ncclFalconRegisterLayout first");
+  const Layout layout = known->second;
   decided_.wait(lock, [&] { return failure_ || !proposal_ || iteration < proposal_->from; });
   if (failure_) return *failure_;
   if (iteration >= nextIteration_) nextIteration_ = iteration + 1;
@@ -75,7 +90,7 @@ Result<IterationPlan> PlanBook::begin(std::uint64_t iteration) {
     next_.reset();
     version_ = inForce_->agreement;
   }
-  IterationPlan plan = inForce_ ? planOf(*inForce_) : equalSplit(*layout_);
+  IterationPlan plan = inForce_ ? planOf(*inForce_, layout) : equalSplit(layout);
   plan.version = version_;
   return plan;
 }
@@ -87,8 +102,9 @@ std::uint64_t PlanBook::nextIteration() const {
 
 int PlanBook::currentMicroBatches() const {
   const std::lock_guard lock(mutex_);
-  if (!layout_) return 0;
-  return (inForce_ ? planOf(*inForce_) : equalSplit(*layout_)).microBatches;
+  const Layout* layout = onlyLayout();
+  if (!layout) return 0;
+  return (inForce_ ? planOf(*inForce_, *layout) : equalSplit(*layout)).microBatches;
 }
 
 }  // namespace falcon::control

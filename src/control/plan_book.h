@@ -1,7 +1,9 @@
-// The micro-batch plans of this process: proposed, decided, and looked up at each iteration's start.
+// The micro-batch plans of this process's ranks: proposed, decided, and looked up at each iteration's start.
 #pragma once
 
+#include <compare>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -11,23 +13,35 @@
 
 namespace falcon::control {
 
+/// A rank as the API names it: by its handle of the communicator that it registered its layout with.
+struct PlannedRank {
+  CommunicatorId communicator = 0;
+  Rank rank = 0;
+  auto operator<=>(const PlannedRank&) const = default;
+};
+
 /// Two-phase like ring proposals. Thread-safe: the monitor proposes and decides, the training thread looks up.
+/// Ranks that are threads of one process have a layout each and get the plans that are theirs, but no re-split: what a
+/// process takes cannot be told apart by rank.
 class PlanBook {
  public:
-  void setLayout(const Layout& layout);
-  std::optional<Layout> layout() const;
+  /// False: this process has ranks in different places of the layout from now on, see above.
+  bool setLayout(const PlannedRank& rank, const Layout& layout);
+  /// The rank's communicator is gone.
+  void forget(const PlannedRank& rank);
 
-  /// False when iteration `from` has begun here, another proposal is undecided, or the split does not fit the layout.
+  /// False when iteration `from` has begun here, another proposal is undecided, the split does not fit the layout, or
+  /// this process has several ranks.
   bool propose(std::uint64_t agreement, std::uint64_t from, const std::vector<int>& microBatches);
   void decide(std::uint64_t agreement, bool commit);
   /// No decision will ever come (the controller is gone): waiting and later lookups fail.
   void fail(const Error& error);
 
   /// The plan for `iteration`; waits while a proposal for it is undecided. Errors: no layout; failed.
-  Result<IterationPlan> begin(std::uint64_t iteration);
+  Result<IterationPlan> begin(const PlannedRank& rank, std::uint64_t iteration);
   /// The next iteration that has not begun.
   std::uint64_t nextIteration() const;
-  /// Micro-batches of this rank in the newest plan; 0 without a layout.
+  /// Micro-batches of this process's rank in the newest plan; 0 without a layout, and with several ranks.
   int currentMicroBatches() const;
 
  private:
@@ -36,11 +50,13 @@ class PlanBook {
     std::uint64_t from = 0;
     std::vector<int> microBatches;
   };
-  IterationPlan planOf(const Split& split) const;
+  static IterationPlan planOf(const Split& split, const Layout& layout);
+  /// The place in the layout that all ranks here share; null: there is none.
+  const Layout* onlyLayout() const;
 
   mutable std::mutex mutex_;
   std::condition_variable decided_;
-  std::optional<Layout> layout_;
+  std::map<PlannedRank, Layout> layouts_;
   std::optional<Split> proposal_;
   std::optional<Split> inForce_;
   std::optional<Split> next_;  ///< committed, its iteration not reached yet

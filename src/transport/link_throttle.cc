@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/parameters.h"
+#include "base/per_process.h"
 
 namespace falcon::transport {
 namespace {
@@ -24,11 +25,7 @@ struct Registry {
   std::map<Link, std::weak_ptr<LinkThrottle>> throttles;
 };
 
-// Never destroyed: engine threads may still run while the process exits.
-Registry& registry() {
-  static Registry* one = new Registry;
-  return *one;
-}
+constinit PerProcess<Registry> registry;
 
 }  // namespace
 
@@ -90,7 +87,7 @@ void LinkThrottle::giveBack(std::size_t bytes) {
 std::shared_ptr<LinkThrottle> linkThrottle(const Link& link) {
   const std::string file = parameters::linkThrottleFile.value();
   if (file.empty()) return nullptr;
-  Registry& all = registry();
+  Registry& all = registry.get();
   const std::lock_guard lock(all.mutex);
   auto& known = all.throttles[link];
   auto throttle = known.lock();

@@ -2,13 +2,13 @@
 
 #include <signal.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
 #include <thread>
 
 #include "base/log.h"
+#include "base/per_process.h"
 #include "transport/event_loop.h"
 #include "transport/fork_guard.h"
 #include "transport/reception.h"
@@ -19,58 +19,60 @@ namespace {
 class ThreadedReactor final : public Reactor {
  public:
   ThreadedReactor(SocketAddress address, std::shared_ptr<EventLoop> loop, std::shared_ptr<Reception> reception)
-      : address_(std::move(address)), loop_(std::move(loop)), reception_(std::move(reception)) {
+      : address_(address), parts_(new Parts{std::move(loop), std::move(reception), {}}) {
     // The application's signal handlers are not for our thread.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::make_unique<std::thread>([loop = loop_] { loop->run(); });
+    parts_->thread = std::thread([loop = parts_->loop] { loop->run(); });
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    reception_->open();
+    parts_->reception->open();
   }
 
   ~ThreadedReactor() override {
     if (forked()) {
       // The thread and whoever holds its locks exist in the parent only: leave everything as it lies.
-      static_cast<void>(thread_.release());
-      static_cast<void>(new std::shared_ptr<EventLoop>(loop_));
-      static_cast<void>(new std::shared_ptr<Reception>(reception_));
+      static_cast<void>(parts_.release());
       return;
     }
-    const bool inside = loop_->onOwnThread();
-    reception_->close();
-    loop_->stop();
+    const bool inside = parts_->loop->onOwnThread();
+    parts_->reception->close();
+    parts_->loop->stop();
     if (inside)
-      thread_->detach();  // it ends when it returns from us; the loop is its own
+      parts_->thread.detach();  // it ends when it returns from us; the loop is its own
     else
-      thread_->join();
+      parts_->thread.join();
   }
 
   SocketAddress address() const override { return address_; }
   void expect(Purpose purpose, std::uint64_t key, const Secret& secret, ConnectionHandler handler) override {
-    if (!forked()) reception_->expect(purpose, key, secret, std::move(handler));
+    if (!forked()) parts_->reception->expect(purpose, key, secret, std::move(handler));
   }
   void forget(Purpose purpose, std::uint64_t key) override {
-    if (!forked()) reception_->forget(purpose, key);
+    if (!forked()) parts_->reception->forget(purpose, key);
   }
   void watch(int descriptor, short events, EventHandler handler) override {
-    if (!forked()) loop_->watch(descriptor, events, std::move(handler));
+    if (!forked()) parts_->loop->watch(descriptor, events, std::move(handler));
   }
   void unwatch(int descriptor) override {
-    if (!forked()) loop_->unwatch(descriptor);
+    if (!forked()) parts_->loop->unwatch(descriptor);
   }
   void post(std::function<void()> work) override {
-    if (!forked()) loop_->post(std::move(work));
+    if (!forked()) parts_->loop->post(std::move(work));
   }
 
  private:
+  struct Parts {
+    const std::shared_ptr<EventLoop> loop;
+    const std::shared_ptr<Reception> reception;
+    std::thread thread;
+  };
+
   bool forked() const { return getpid() != process_; }
 
   const pid_t process_ = getpid();
   const SocketAddress address_;
-  const std::shared_ptr<EventLoop> loop_;
-  const std::shared_ptr<Reception> reception_;
-  std::unique_ptr<std::thread> thread_;
+  std::unique_ptr<Parts> parts_;
 };
 
 Result<FileDescriptor> listen(const SocketAddress& wanted) {
@@ -83,22 +85,10 @@ Result<FileDescriptor> listen(const SocketAddress& wanted) {
   return listener;
 }
 
-/// The reactor of one process. A forked child makes another: its parent's mutex may be locked for ever.
 struct ProcessReactor {
-  const pid_t process = getpid();
   std::mutex mutex;
   std::weak_ptr<Reactor> reactor;
 };
-
-ProcessReactor& ofThisProcess() {
-  static std::atomic<ProcessReactor*> current{nullptr};
-  ProcessReactor* known = current.load(std::memory_order_acquire);
-  while (!known || known->process != getpid()) {
-    auto fresh = std::make_unique<ProcessReactor>();
-    if (current.compare_exchange_strong(known, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
-  }
-  return *known;
-}
 
 }  // namespace
 
@@ -120,7 +110,8 @@ Result<std::shared_ptr<Reactor>> makeReactor(const SocketAddress& listenOn) {
 }
 
 Result<std::shared_ptr<Reactor>> processReactor() {
-  ProcessReactor& process = ofThisProcess();
+  static constinit PerProcess<ProcessReactor> ofThisProcess;
+  ProcessReactor& process = ofThisProcess.get();
   const std::lock_guard lock(process.mutex);
   if (auto known = process.reactor.lock()) return known;
   auto address = chooseInterfaceAddress();

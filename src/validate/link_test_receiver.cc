@@ -40,10 +40,8 @@ class Receiver final : public LinkTestEnd {
     }
     if (phase_ == Phase::closing) {
       // The other end learns that it is over; not worth waiting for long.
-      if (questions_.flushed() && !question_)
-        phase_ = Phase::finished;
-      else if (now - closingSince_ > 100ms)
-        phase_ = Phase::finished;
+      const bool told = questions_.flushed() && !question_;
+      if (told || now - closingSince_ > 100ms) phase_ = Phase::finished;
     } else if (!answered_ ? now - started_ > settings_.answerLimit : now - *answered_ > settings_.limit) {
       close(LinkStatus::timeout);
     }

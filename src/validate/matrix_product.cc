@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/per_process.h"
 #include "validate/compute_module/compute_module.h"
 
 namespace falcon::validate {
@@ -39,6 +40,10 @@ std::string modulePath() {
   return access(beside.c_str(), R_OK) != 0 && access(inLib.c_str(), R_OK) == 0 ? inLib : beside;
 }
 
+struct Opened {
+  const MatrixProduct product = openProduct(modulePath());
+};
+
 }  // namespace
 
 MatrixProduct plainProduct() {
@@ -63,8 +68,8 @@ MatrixProduct openProduct(const std::string& path) {
 }
 
 const MatrixProduct& matrixProduct() {
-  static const MatrixProduct product = openProduct(modulePath());
-  return product;
+  static constinit PerProcess<Opened> opened;
+  return opened.get().product;
 }
 
 }  // namespace falcon::validate

@@ -3,6 +3,9 @@
 #include <dlfcn.h>
 
 #include <cstdint>
+#include <fstream>
+#include <string>
+#include <string_view>
 
 namespace falcon::vendor {
 namespace {
@@ -85,6 +88,19 @@ std::shared_ptr<const CudaDriver> open(int mode) {
   return std::make_shared<LoadedDriver>(table);
 }
 
+/// Whether a library of this name, whatever its version, is mapped. Not by dlopen(RTLD_NOLOAD): for a library that is
+/// not there the loader searches the disk, and a child that is forked meanwhile by another thread inherits the loader
+/// in the midst of it (seen to crash in the child's next dlopen).
+bool isMapped(std::string_view name) {
+  std::ifstream maps("/proc/self/maps");
+  if (!maps) return true;  // cannot say: let the loader look
+  for (std::string line; std::getline(maps, line);) {
+    const auto slash = line.rfind('/');
+    if (slash != std::string::npos && std::string_view(line).substr(slash + 1).starts_with(name)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::shared_ptr<const CudaDriver> loadCudaDriver() {
@@ -92,7 +108,7 @@ std::shared_ptr<const CudaDriver> loadCudaDriver() {
 }
 
 std::shared_ptr<const CudaDriver> cudaDriverIfLoaded() {
-  return open(RTLD_NOLOAD);
+  return isMapped("libcuda.so") ? open(RTLD_NOLOAD) : nullptr;
 }
 
 }  // namespace falcon::vendor

@@ -1,8 +1,11 @@
-// The extension API with Falcon off: checked arguments, and the equal split.
+// The extension API: checked arguments, and the equal split with Falcon off and on.
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstdlib>
+#include <cstdint>
+#include <fstream>
+#include <sstream>
+#include <string>
 
 #include "abi/ranks.h"
 
@@ -51,15 +54,15 @@ TEST(FalconPlan, NeedsALayoutAndASize) {
   EXPECT_EQ(ncclFalconIterationBegin(comm.handle, 0, nullptr), ncclInvalidArgument);
 }
 
-TEST(FalconPlan, SplitsEquallyWhenFalconIsOff) {
-  setenv("NCCL_FALCON", "0", 1);
+/// Six ranks as threads of this process: each gets the plan of its own place in the layout, iteration by iteration.
+void expectEqualSplits() {
   for (const int microBatches : {3, 4, 8, 10}) {
     std::array<ncclFalconPlan_t, 6> plans{};
     withRanks(6, [&](int rank, ncclComm_t comm) {
       const ncclFalconLayout_t layout = layoutOf(3, 2, 1, rank, microBatches);
       NCCL_OK(ncclFalconRegisterLayout(comm, &layout));
       plans[rank].size = sizeof plans[rank];
-      NCCL_OK(ncclFalconIterationBegin(comm, 0, &plans[rank]));
+      for (const std::uint64_t iteration : {0, 1, 2}) NCCL_OK(ncclFalconIterationBegin(comm, iteration, &plans[rank]));
     });
     int next = 0;
     double weight = 0;
@@ -76,6 +79,22 @@ TEST(FalconPlan, SplitsEquallyWhenFalconIsOff) {
     EXPECT_EQ(next, microBatches);
     EXPECT_DOUBLE_EQ(weight, 1);
   }
+}
+
+TEST(FalconPlan, SplitsEquallyWhenFalconIsOff) {
+  inFreshChild({{"NCCL_FALCON", "0"}}, expectEqualSplits);
+}
+
+TEST(FalconPlan, RanksThatAreThreadsGetTheirOwnPlansWhenFalconIsOn) {
+  const std::string path = testing::TempDir() + "falcon-plans-" + std::to_string(getpid());
+  const NamedJob job;
+  inFreshChild({{"NCCL_FALCON", "1"}, {"NCCL_DEBUG", "WARN"}, {"NCCL_DEBUG_FILE", path}, {"NCCL_FALCON_JOB", job.name}},
+               expectEqualSplits);
+  if (IsSkipped()) return;
+  std::stringstream log;
+  log << std::ifstream(path).rdbuf();
+  std::remove(path.c_str());
+  EXPECT_NE(log.str().find("this process has several ranks"), std::string::npos) << log.str();
 }
 
 }  // namespace

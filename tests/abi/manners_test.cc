@@ -46,8 +46,10 @@ size_t countOf(const std::string& text, const std::string& word) {
 TEST(Manners, OneLineSaysWhetherFalconIsActiveAndHowToChangeIt) {
   for (const char* on : {"0", "1"}) {
     const std::string path = logPath();
-    inFreshChild({{"NCCL_DEBUG", "INFO"}, {"NCCL_DEBUG_FILE", path}, {"NCCL_FALCON", on}},
-                 [] { const Communicator first{alone()}, second{alone()}; });
+    const NamedJob job;
+    inFreshChild(
+        {{"NCCL_DEBUG", "INFO"}, {"NCCL_DEBUG_FILE", path}, {"NCCL_FALCON", on}, {"NCCL_FALCON_JOB", job.name}},
+        [] { const Communicator first{alone()}, second{alone()}; });
     if (IsSkipped()) return;
     const std::string log = read(path);
     std::remove(path.c_str());
@@ -85,6 +87,46 @@ TEST(Manners, AForkedChildStartsClean) {
   });
   int count = 0;
   NCCL_OK(ncclCommCount(parents.handle, &count));
+}
+
+// Whatever the other threads were doing inside the library, and whichever locks they held.
+TEST(Manners, AChildForkedWhileOthersMakeCommunicatorsStartsClean) {
+  if (sanitized()) GTEST_SKIP() << "the sanitizers' own locks do not survive a fork of a process with busy threads";
+  const std::string path = logPath();
+  const NamedJob job;
+  inFreshChild(
+      {{"NCCL_DEBUG", "INFO"}, {"NCCL_DEBUG_FILE", path}, {"NCCL_FALCON", "1"}, {"NCCL_FALCON_JOB", job.name}}, [] {
+        // Libraries that the first communicator looks for: a fork in the midst of dlopen() is beyond anybody's help.
+        const Communicator first{alone()};
+        std::atomic<bool> stop{false};
+        std::vector<std::thread> busy;
+        for (int i = 0; i < 2; ++i)
+          busy.emplace_back([&] {
+            while (!stop) {
+              const Communicator comm{alone()};
+              float value = 1;
+              EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclFloat, ncclSum, comm.handle, noStream), ncclSuccess);
+            }
+          });
+        for (int i = 0; i < 30; ++i) {
+          const pid_t child = fork();
+          if (child == 0) {
+            alarm(60);  // ends a child that hangs
+            float in = 2, out = 0;
+            const ncclComm_t own = alone();
+            const bool right = own && ncclAllReduce(&in, &out, 1, ncclFloat, ncclSum, own, noStream) == ncclSuccess &&
+                               out == 2 && ncclCommDestroy(own) == ncclSuccess;
+            _exit(right ? 0 : 1);
+          }
+          int status = 0;
+          waitpid(child, &status, 0);
+          EXPECT_TRUE(WIFEXITED(status)) << "child " << i << " hung or crashed: signal " << WTERMSIG(status);
+          EXPECT_EQ(WEXITSTATUS(status), 0);
+        }
+        stop = true;
+        for (std::thread& thread : busy) thread.join();
+      });
+  std::remove(path.c_str());
 }
 
 TEST(Manners, DevicePointersAreRefusedByTheHostEngine) {

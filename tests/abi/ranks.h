@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -23,6 +25,12 @@ struct Communicator {
     // NULL is fine: destroying nothing succeeds.
     EXPECT_EQ(ncclSuccess, ncclCommDestroy(handle));
   }
+};
+
+/// A job's name for NCCL_FALCON_JOB; what such a job leaves in shared memory goes with it.
+struct NamedJob {
+  const std::string name = "falcon-test-" + std::to_string(getpid());
+  ~NamedJob() { std::filesystem::remove_all("/dev/shm/nccl-falcon-" + std::to_string(getuid()) + "/" + name); }
 };
 
 /// A communicator of one rank.

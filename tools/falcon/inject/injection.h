@@ -58,7 +58,8 @@ struct LinkSlowdown {
 
 /// Limits what `link.from` sends to `link.to` (and the other way where bothWays), on the sender's interface, for this
 /// pair of addresses only. The job must run with --nodes, the ranks on different nodes.
-Result<std::unique_ptr<Injection>> slowLink(const JobDescription& job, Link link, bool bothWays, LinkSlowdown slowdown);
+Result<std::unique_ptr<Injection>> slowLink(const JobDescription& job, Link link, bool bothWays,
+                                            const LinkSlowdown& slowdown);
 
 /// A process that streams through memory, inside the rank's cgroup where it has one: something that nobody has a name
 /// for.

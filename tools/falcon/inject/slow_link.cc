@@ -100,7 +100,7 @@ Result<std::unique_ptr<Injection>> throttleLink(Link link, bool bothWays, const 
 }  // namespace
 
 Result<std::unique_ptr<Injection>> slowLink(const JobDescription& job, Link link, bool bothWays,
-                                            LinkSlowdown slowdown) {
+                                            const LinkSlowdown& slowdown) {
   const auto from = rankOf(job, link.from);
   if (!from) return from.error();
   const auto to = rankOf(job, link.to);
