@@ -12,6 +12,8 @@
 #include <exception>
 #include <thread>
 
+#include "harness/fork_alone.h"
+
 namespace falcon::test {
 namespace {
 
@@ -40,12 +42,11 @@ using SteadyClock = std::chrono::steady_clock;
 }  // namespace
 
 ForkedRanks::ForkedRanks(int ranks, const Body& body) {
-  std::fflush(nullptr);
   const pid_t parent = getpid();
   for (int rank = 0; rank < ranks; ++rank) {
     int ends[2];
     if (pipe(ends) != 0) std::abort();
-    const pid_t pid = fork();
+    const pid_t pid = forkAlone();
     if (pid < 0) std::abort();
     if (pid == 0) {
       close(ends[0]);

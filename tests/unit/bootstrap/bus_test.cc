@@ -219,7 +219,6 @@ TEST(Bus, ManyPartsThatMeetAtOnceInAnyOrderBecomeOne) {
 }
 
 TEST(Bus, AKilledControllerIsReplaced) {
-  SKIP_IF_FORKS_CANNOT_BE_CHECKED();
   // The controller is another process; it forms a part with two buses of this one over a pipe of contacts.
   int up[2], down[2];
   ASSERT_EQ(pipe(up), 0);

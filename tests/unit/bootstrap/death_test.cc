@@ -18,9 +18,9 @@ using testing::HasSubstr;
 using Body = std::function<int(const Network&)>;
 
 /// Rank `rank` of `size` as a process; `then` runs after all have joined.
-Process rankProcess(const UniqueId& id, Rank rank, int size, Body then) {
-  return Process([=] {
-    const auto network = join(reactor(), id, rank, size, 60s);
+Process rankProcess(const LaterId& id, Rank rank, int size, Body then) {
+  return Process([&id, rank, size, then] {
+    const auto network = join(reactor(), id.get(), rank, size, 60s);
     if (!network || !(*network)->barrier(60s)) return 100;
     return then(*network);
   });
@@ -49,16 +49,15 @@ Body learnsOfDeath(Rank dead) {
 class Deaths : public testing::TestWithParam<std::tuple<int, Rank>> {};
 
 TEST_P(Deaths, IsKnownToAllOthersWithinFiveSeconds) {
-  SKIP_IF_FORKS_CANNOT_BE_CHECKED();
   const auto [size, dead] = GetParam();
-  const auto host = reactor();
-  const UniqueId id = idOn(host);
+  LaterId id;
   std::vector<Process> others;
   for (Rank rank = 0; rank < size - 1; ++rank)
     if (rank != dead) others.push_back(rankProcess(id, rank, size, learnsOfDeath(dead)));
   Process victim = rankProcess(id, dead, size, sleepForEver);
+  const auto host = reactor();
   // The last rank is in this process: it tells when all have joined.
-  const auto network = join(host, id, size - 1, size, 60s);
+  const auto network = join(host, id.publish(host), size - 1, size, 60s);
   ASSERT_TRUE(network) << network.error().message();
   ASSERT_TRUE((*network)->barrier(60s));
   const auto killed = std::chrono::steady_clock::now();
@@ -72,27 +71,25 @@ INSTANTIATE_TEST_SUITE_P(Sizes, Deaths,
                                          std::tuple{8, 5}));
 
 TEST(Death, OfOneIsRelayedWhileRankZeroComputesWithoutEverCallingUs) {
-  SKIP_IF_FORKS_CANNOT_BE_CHECKED();
-  const auto host = reactor();
-  const UniqueId id = idOn(host);
+  LaterId id;
   Process busy = rankProcess(id, 0, 3, [](const Network&) -> int {
     std::atomic<std::uint64_t> number{0};
     while (true) ++number;
   });
   Process victim = rankProcess(id, 1, 3, sleepForEver);
-  const auto network = join(host, id, 2, 3, 60s);
+  const auto host = reactor();
+  const auto network = join(host, id.publish(host), 2, 3, 60s);
   ASSERT_TRUE(network && (*network)->barrier(60s));
   victim.signal(SIGKILL);
   EXPECT_EQ(learnsOfDeath(1)(*network), 0);
 }
 
 TEST(Death, WhileOthersWaitInACollectiveEndsTheirWait) {
-  SKIP_IF_FORKS_CANNOT_BE_CHECKED();
-  const auto host = reactor();
-  const UniqueId id = idOn(host);
+  LaterId id;
   Process victim = rankProcess(id, 1, 3, sleepForEver);
   Process other = rankProcess(id, 0, 3, [](const Network& network) { return network->barrier(60s) ? 1 : 0; });
-  const auto network = join(host, id, 2, 3, 60s);
+  const auto host = reactor();
+  const auto network = join(host, id.publish(host), 2, 3, 60s);
   ASSERT_TRUE(network && (*network)->barrier(60s));
   std::thread killer([&] {
     std::this_thread::sleep_for(50ms);
@@ -107,15 +104,17 @@ TEST(Death, WhileOthersWaitInACollectiveEndsTheirWait) {
 }
 
 TEST(Death, BeforeTheCommunicatorIsCompleteIsToldToThoseWhoWait) {
-  SKIP_IF_FORKS_CANNOT_BE_CHECKED();
+  LaterId id;
+  Process victim([&] { return join(reactor(), id.get(), 1, 3, 60s) ? 1 : 2; });
   const auto host = reactor();
-  const UniqueId id = idOn(host);
-  Process victim([&] { return join(reactor(), id, 1, 3, 60s) ? 1 : 2; });
+  const UniqueId known = id.publish(host);
+  const auto before = count("/proc/self/fd");
+  ASSERT_TRUE(eventually([&] { return count("/proc/self/fd") > before; })) << "the victim did not connect";
   std::thread killer([&] {
     std::this_thread::sleep_for(200ms);
     victim.signal(SIGKILL);
   });
-  const auto network = join(host, id, 0, 3, 60s);
+  const auto network = join(host, known, 0, 3, 60s);
   killer.join();
   ASSERT_FALSE(network);
   EXPECT_EQ(network.error().code(), ErrorCode::remote);
@@ -127,11 +126,9 @@ class Stop : public testing::TestWithParam<Rank> {};
 // The kernel of a stopped process answers for it, also for longer than hosts may be silent, and also when more is on
 // its way to it than fits into its socket.
 TEST_P(Stop, IsNotDeath) {
-  SKIP_IF_FORKS_CANNOT_BE_CHECKED();
   const Rank stopped = GetParam();
   constexpr int size = 12;
-  const auto host = reactor();
-  const UniqueId id = idOn(host);
+  LaterId id;
   std::vector<Process> ranks;
   for (Rank rank = 0; rank < size - 1; ++rank)
     ranks.push_back(rankProcess(id, rank, size, [](const Network& network) {
@@ -139,7 +136,8 @@ TEST_P(Stop, IsNotDeath) {
       const auto all = network->allGather(std::string(1 << 20, 'x'), 60s);
       return all && !network->failure() ? 0 : 1;
     }));
-  const auto network = join(host, id, size - 1, size, 60s);
+  const auto host = reactor();
+  const auto network = join(host, id.publish(host), size - 1, size, 60s);
   ASSERT_TRUE(network && (*network)->barrier(60s));
   ranks[static_cast<std::size_t>(stopped)].signal(SIGSTOP);
   std::thread waker([&] {
@@ -155,12 +153,11 @@ TEST_P(Stop, IsNotDeath) {
 INSTANTIATE_TEST_SUITE_P(Ranks, Stop, testing::Values(0, 1));
 
 TEST(Death, IsNotWhatAProcessIsThatLeavesInOrder) {
-  SKIP_IF_FORKS_CANNOT_BE_CHECKED();
-  const auto host = reactor();
-  const UniqueId id = idOn(host);
+  LaterId id;
   std::vector<Process> ranks;
   for (Rank rank = 0; rank < 3; ++rank) ranks.push_back(rankProcess(id, rank, 4, [](const Network&) { return 0; }));
-  const auto network = join(host, id, 3, 4, 60s);
+  const auto host = reactor();
+  const auto network = join(host, id.publish(host), 3, 4, 60s);
   ASSERT_TRUE(network && (*network)->barrier(60s));
   for (Process& rank : ranks) EXPECT_EQ(rank.wait(), 0);
   EXPECT_FALSE((*network)->failure());
@@ -173,17 +170,16 @@ TEST(Death, AProcessThatExitsWithLiveCommunicatorsExitsCleanlyAndCountsAsDead) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "it leaks on purpose, and the address sanitizer turns that into an exit code";
 #endif
-  SKIP_IF_FORKS_CANNOT_BE_CHECKED();
-  const auto host = reactor();
-  const UniqueId id = idOn(host);
+  LaterId id;
   Process careless([&] {
     static auto own = *transport::processReactor();
-    static Network forgotten = *join(own, id, 1, 2, 60s);
+    static Network forgotten = *join(own, id.get(), 1, 2, 60s);
     if (!forgotten->barrier(60s)) return 1;
     new Network(forgotten);
     exit(0);
   });
-  const auto network = join(host, id, 0, 2, 60s);
+  const auto host = reactor();
+  const auto network = join(host, id.publish(host), 0, 2, 60s);
   ASSERT_TRUE(network && (*network)->barrier(60s));
   EXPECT_EQ(careless.wait(), 0);
   EXPECT_TRUE(eventually([&] { return (*network)->failure().has_value(); }));
@@ -224,17 +220,17 @@ class OtherHost {
 class Silence : public testing::TestWithParam<Rank> {};
 
 TEST_P(Silence, OfAHostIsDeathWithinFiveSeconds) {
-  SKIP_IF_FORKS_CANNOT_BE_CHECKED();
   const Rank silent = GetParam();
   OtherHost host;
   if (!host.make()) GTEST_SKIP() << "needs root, network namespaces and iproute2";
-  const auto here = *transport::makeReactor(host.here());
-  const UniqueId id = idOn(here);
+  LaterId laterId;
   Process victim([&] {
     if (!host.enter()) return 1;
-    const auto network = join(*transport::makeReactor(host.there()), id, silent, 3, 60s);
+    const auto network = join(*transport::makeReactor(host.there()), laterId.get(), silent, 3, 60s);
     return network && (*network)->barrier(60s) ? sleepForEver(*network) : 2;
   });
+  const auto here = *transport::makeReactor(host.here());
+  const UniqueId id = laterId.publish(here);
   const Rank other = silent == 0 ? 1 : 0;
   std::vector<Network> networks(2);
   onThreads(2, [&](Rank number) {

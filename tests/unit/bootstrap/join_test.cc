@@ -152,7 +152,6 @@ TEST(Join, AloneEveryNetworkHasItsOwnId) {
 }
 
 TEST(Join, TheFixedAddressServesOneCommunicatorAfterTheOther) {
-  SKIP_IF_FORKS_CANNOT_BE_CHECKED();
   auto probe = reactor();
   const std::string address = probe->address().text();
   probe.reset();

@@ -2,9 +2,14 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <thread>
@@ -12,6 +17,8 @@
 #include "bootstrap/communicator_network.h"
 #include "bootstrap/random.h"
 #include "bootstrap/rendezvous.h"
+#include "bootstrap/unique_id.h"
+#include "harness/fork_alone.h"
 
 namespace falcon::bootstrap {
 
@@ -19,10 +26,21 @@ inline std::shared_ptr<transport::Reactor> reactor() {
   return *transport::makeReactor(*SocketAddress::parse("127.0.0.1:0"));
 }
 
+/// The rendezvous that this process opened; a failed one waits for late ranks, and keeps its reactor's thread.
+inline std::vector<std::pair<std::weak_ptr<transport::Reactor>, std::uint64_t>>& openedRendezvous() {
+  static std::vector<std::pair<std::weak_ptr<transport::Reactor>, std::uint64_t>> all;
+  return all;
+}
+inline void endAllRendezvous() {
+  for (const auto& [host, key] : std::exchange(openedRendezvous(), {}))
+    if (const auto alive = host.lock()) alive->forget(transport::Purpose::rendezvous, key);
+}
+
 /// An id whose rendezvous runs on `host`.
 inline UniqueId idOn(const std::shared_ptr<transport::Reactor>& host) {
   const UniqueId id{host->address(), randomNumber(), randomSecret()};
   Rendezvous::open(host, id, 60s);
+  openedRendezvous().emplace_back(host, id.key);
   return id;
 }
 
@@ -64,20 +82,47 @@ inline bool eventually(const std::function<bool()>& condition, Nanoseconds limit
   return true;
 }
 
-/// For tests that fork: the thread sanitizer cannot start threads in a child of a process that had some.
-#if defined(__SANITIZE_THREAD__)
-#define SKIP_IF_FORKS_CANNOT_BE_CHECKED() \
-  GTEST_SKIP() << "forks of a process with threads are beyond the thread sanitizer"
-#else
-#define SKIP_IF_FORKS_CANNOT_BE_CHECKED() static_cast<void>(0)
-#endif
+/// An id that this process makes only after it has forked its ranks: its reactor's thread must not run before.
+class LaterId {
+ public:
+  LaterId()
+      : memory_(mmap(nullptr, sizeof(Contents), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)),
+        contents_(new (memory_) Contents{}) {}
+  LaterId(const LaterId&) = delete;
+  ~LaterId() { munmap(memory_, sizeof(Contents)); }
+
+  /// The id's rendezvous runs on `host`.
+  UniqueId publish(const std::shared_ptr<transport::Reactor>& host) {
+    const UniqueId id = idOn(host);
+    contents_->bytes = id.bytes();
+    contents_->there = true;
+    return id;
+  }
+  /// Waits for it.
+  UniqueId get() const {
+    while (!contents_->there) std::this_thread::sleep_for(1ms);
+    return *UniqueId::parse(contents_->bytes);
+  }
+
+ private:
+  struct Contents {
+    std::atomic<bool> there;
+    std::array<char, 128> bytes;
+  };
+  void* const memory_;
+  Contents* const contents_;
+};
 
 /// A forked rank; killed at the end of its scope if it still runs.
 class Process {
  public:
   /// `body` returns the exit code.
-  explicit Process(const std::function<int()>& body) : id_(fork()) {
-    if (id_ == 0) _exit(body());
+  explicit Process(const std::function<int()>& body) {
+    endAllRendezvous();  // of the tests before
+    id_ = test::forkAlone();
+    if (id_ != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    _exit(body());
   }
   Process(Process&& other) noexcept : id_(std::exchange(other.id_, -1)) {}
   ~Process() {
@@ -95,7 +140,7 @@ class Process {
   }
 
  private:
-  pid_t id_;
+  pid_t id_ = -1;
 };
 
 }  // namespace falcon::bootstrap

@@ -100,6 +100,8 @@ TEST(Fork, AChildThatDestroysItsCopyDoesNotDisturbTheParent) {
       sender.join();
     };
     exchange(1);
+    // Not forkAlone(): the reactors' threads are the point. They sleep by now, so the child can free memory.
+    std::this_thread::sleep_for(50ms);
     const pid_t child = fork();
     if (child == 0) {
       for (auto& ports : world.ports) ports.reset();

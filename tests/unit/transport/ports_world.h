@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/wire.h"
+#include "harness/fork_alone.h"
 #include "transport/local_ports.h"
 
 namespace falcon::transport::test {
@@ -182,7 +183,7 @@ class ForkedWorld {
   ForkedWorld(int size, Medium medium, const Body& body)
       : board_(new (mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Board{}) {
     for (Rank rank = 0; rank < size; ++rank) {
-      const pid_t child = fork();
+      const pid_t child = falcon::test::forkAlone();
       if (child == 0) {
         alarm(100);  // nobody stays behind
         _exit(runRank(rank, size, medium, body, *board_));
