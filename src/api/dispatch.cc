@@ -75,7 +75,34 @@ class Numbering {
   std::vector<std::pair<ncclComm*, std::uint64_t>> counts_;
 };
 
+void record(const PendingCall& pending, std::uint64_t number, Nanoseconds enter, Nanoseconds leave) {
+  CallRecorder* recorder = pending.communicator->hooks.calls;
+  if (!recorder) return;
+  const Call& call = pending.call;
+  recorder->record({pending.communicator->engine->id(), call.operation, call.type, call.reduction, call.peer,
+                    call.count, number, enter, leave});
+}
+
+/// One call outside of a group, as nearly all are: nothing is allocated.
+Status runWatched(const PendingCall& pending) {
+  const Clock& clock = SystemClock::instance();
+  ncclComm& communicator = *pending.communicator;
+  const Nanoseconds enter = clock.now();
+  const std::uint64_t upcoming = communicator.engine->nextCollective();
+  HoldPoint* hold = communicator.hooks.hold;
+  if (hold) hold->passCall(communicator.engine->id(), upcoming);
+  const Operation operation = pending.call.operation;
+  const std::uint64_t number = operation == Operation::send      ? communicator.sent[pending.call.peer]++
+                               : operation == Operation::receive ? communicator.received[pending.call.peer]++
+                                                                 : upcoming;
+  const Status done = execute({&pending, 1});
+  if (done) record(pending, number, enter, clock.now());
+  if (hold) hold->leaveCall();
+  return done;
+}
+
 Status runWatched(std::span<const PendingCall> calls) {
+  if (calls.size() == 1) return runWatched(calls[0]);
   const Clock& clock = SystemClock::instance();
   const Nanoseconds enter = clock.now();
   Numbering numbering;
@@ -92,13 +119,7 @@ Status runWatched(std::span<const PendingCall> calls) {
   }
   const Status done = execute(calls);
   const Nanoseconds leave = clock.now();
-  for (size_t i = 0; done && i < calls.size(); ++i) {
-    const PendingCall& pending = calls[i];
-    if (!pending.communicator->hooks.calls) continue;
-    const Call& call = pending.call;
-    pending.communicator->hooks.calls->record({pending.communicator->engine->id(), call.operation, call.type,
-                                               call.reduction, call.peer, call.count, numbers[i], enter, leave});
-  }
+  for (size_t i = 0; done && i < calls.size(); ++i) record(calls[i], numbers[i], enter, leave);
   // One process has one hold point.
   if (passed) passed->leaveCall();
   return done;

@@ -10,6 +10,7 @@ namespace {
 // Testing all of a wave takes this long at most, and a probe runs beside the training.
 constexpr Nanoseconds waveLimit = 4s;
 constexpr Nanoseconds probeLimit = 1500ms;
+constexpr Nanoseconds settleAfterOverrun = 2s;
 
 }  // namespace
 
@@ -59,20 +60,33 @@ void Member::tick() {
 
 void Member::readLog() {
   records_.clear();
-  if (const std::uint64_t lost = parts_.log.readFrom(nextRecord_, records_); lost > 0) finder_.overrun(lost);
+  const Nanoseconds now = parts_.clock.now();
+  const std::uint64_t lost = parts_.log.readFrom(nextRecord_, records_, budget_.allowed(now));
+  budget_.spent(records_.size());
+  if (lost > 0) overrun(lost, now);
   // A plan of ours changes the calls: the period is found anew without a word.
-  if (const int now = parts_.plans.currentMicroBatches(); now != lastMicroBatches_) {
+  if (const int current = parts_.plans.currentMicroBatches(); current != lastMicroBatches_) {
     if (lastMicroBatches_ != 0) {
       finder_.rebase();
       disturbed();
     }
-    lastMicroBatches_ = now;
+    lastMicroBatches_ = current;
   }
   for (const CallRecord& record : records_)
     for (const instrument::IterationSample& iteration : finder_.add(record)) report(iteration);
   if (pending_.samples.empty()) return;
   say(pending_);
   pending_.samples.clear();
+}
+
+// The application calls faster than the monitor may read.
+void Member::overrun(std::uint64_t lost, Nanoseconds now) {
+  finder_.overrun(lost);
+  bundle_.reset();
+  notJudgedUntil_ = now + settleAfterOverrun;
+  if (overrunTold_) return;
+  overrunTold_ = true;
+  log::info("calls come faster than Falcon looks at them ({} missed now); iterations are not judged meanwhile", lost);
 }
 
 void Member::report(const instrument::IterationSample& iteration) {
@@ -82,14 +96,15 @@ void Member::report(const instrument::IterationSample& iteration) {
   sample.outside = falcon::seconds(iteration.outside);
   sample.microBatches = parts_.plans.currentMicroBatches();
   sample.provisional = iteration.provisional;
-  sample.disturbed = iteration.start < disturbedUntil_ && iteration.start + iteration.duration > disturbedFrom_;
+  sample.disturbed = iteration.start < notJudgedUntil_ ||
+                     (iteration.start < disturbedUntil_ && iteration.start + iteration.duration > disturbedFrom_);
   for (const auto& time : iteration.communicators)
     sample.communicators.push_back({time.id, falcon::seconds(time.inLibrary), static_cast<std::uint32_t>(time.calls)});
   iterationSeconds_ = sample.seconds;
   instrument::CallLogHeader& header = parts_.log.header();
   header.iterations.store(sample.index + 1, std::memory_order_relaxed);
   header.iterationNanoseconds.store(iteration.duration.count(), std::memory_order_relaxed);
-  pending_.samples.push_back(std::move(sample));
+  if (auto bundled = bundle_.add(sample)) pending_.samples.push_back(std::move(*bundled));
 }
 
 void Member::handle(const Message& message) {

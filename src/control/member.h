@@ -11,8 +11,10 @@
 #include "base/recorders.h"
 #include "bootstrap/bus.h"
 #include "control/communicator_table.h"
+#include "control/iteration_bundle.h"
 #include "control/messages.h"
 #include "control/plan_book.h"
+#include "control/read_budget.h"
 #include "control/transfer_sums.h"
 #include "control/trap.h"
 #include "instrument/call_log.h"
@@ -38,7 +40,8 @@ class Member {
  public:
   Member(MemberParts parts, Introduce identity);
 
-  /// Reads the call log, reports finished iterations, tells when the trap holds everyone.
+  /// Reads the call log, reports finished iterations, tells when the trap holds everyone. Bounded work a second,
+  /// whatever the rate of calls.
   void tick();
   void handle(const Message& order);
   /// There is a new controller: everything it must know is said again, nothing stays held for the old one.
@@ -52,6 +55,7 @@ class Member {
  private:
   void say(const Message& message) { parts_.bus.toController(encode(message)); }
   void readLog();
+  void overrun(std::uint64_t lost, Nanoseconds now);
   void report(const instrument::IterationSample& iteration);
   void disturbed() { disturbedUntil_ = parts_.clock.now(); }  ///< the disturbance that began at disturbedFrom_ ends now
   void order(const SetProfiling& order);
@@ -72,10 +76,14 @@ class Member {
   std::optional<LayoutKnown> layout_;
   instrument::PeriodFinder finder_;
   std::uint64_t nextRecord_ = 0;
+  ReadBudget budget_;
+  IterationBundle bundle_;
+  bool overrunTold_ = false;
   std::vector<CallRecord> records_;
   Samples pending_;
   Nanoseconds disturbedFrom_{0};  ///< iterations that overlap [from, until] are not to be judged
   Nanoseconds disturbedUntil_{0};
+  Nanoseconds notJudgedUntil_{0};
   std::uint64_t trapId_ = 0;
   bool trapReported_ = false;
   double iterationSeconds_ = 1;

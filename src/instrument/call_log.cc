@@ -124,15 +124,18 @@ void CallLog::write(const CallRecord& record) noexcept {
   slot.ticket.store(index + 1, std::memory_order_release);
 }
 
-std::uint64_t CallLog::readFrom(std::uint64_t& next, std::vector<CallRecord>& out) const {
+std::uint64_t CallLog::readFrom(std::uint64_t& next, std::vector<CallRecord>& out, std::size_t most) const {
   const std::uint64_t head = header_->head.load(std::memory_order_acquire);
   const std::uint64_t capacity = header_->capacity;
   std::uint64_t lost = 0;
   if (head - next > capacity) {
-    lost = head - capacity - next;
-    next = head - capacity;
+    // The oldest are about to be overwritten by a writer that fast: they would be missed one by one.
+    const std::uint64_t kept = std::min<std::uint64_t>(most, capacity / 2);
+    lost = head - kept - next;
+    next = head - kept;
   }
-  for (; next < head; ++next) {
+  const std::uint64_t end = next + std::min<std::uint64_t>(head - next, most);
+  for (; next < end; ++next) {
     CallRecord record;
     const CallLogSlot& slot = slots_[next & (capacity - 1)];
     if (readSlot(slot, next, record)) {

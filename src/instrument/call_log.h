@@ -75,9 +75,10 @@ class CallLog {
   void write(const CallRecord& record) noexcept;
   CallLogHeader& header() { return *header_; }
 
-  /// Appends the records from `next` on to `out` and moves `next`. Returns how many were overwritten before they could
-  /// be read (an overrun of the log). For the one reader inside the process.
-  std::uint64_t readFrom(std::uint64_t& next, std::vector<CallRecord>& out) const;
+  /// Appends the records from `next` on to `out`, at most `most` of them, and moves `next`. Returns how many were
+  /// missed since they had been overwritten (an overrun of the log): then it goes on with the newest. For the one
+  /// reader inside the process.
+  std::uint64_t readFrom(std::uint64_t& next, std::vector<CallRecord>& out, std::size_t most) const;
 
  private:
   CallLog() = default;

@@ -61,6 +61,8 @@ void expectEqualSplits() {
     withRanks(6, [&](int rank, ncclComm_t comm) {
       const ncclFalconLayout_t layout = layoutOf(3, 2, 1, rank, microBatches);
       NCCL_OK(ncclFalconRegisterLayout(comm, &layout));
+      float all = 0;  // so that all are there at once
+      NCCL_OK(ncclAllReduce(&all, &all, 1, ncclFloat, ncclSum, comm, nullptr));
       plans[rank].size = sizeof plans[rank];
       for (const std::uint64_t iteration : {0, 1, 2}) NCCL_OK(ncclFalconIterationBegin(comm, iteration, &plans[rank]));
     });

@@ -1,0 +1,48 @@
+#include "control/iteration_bundle.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace falcon::control {
+namespace {
+
+bool sameKind(const Sample& one, const Sample& two) {
+  return one.microBatches == two.microBatches && one.disturbed == two.disturbed && one.provisional == two.provisional;
+}
+
+void addTo(std::vector<CommunicatorTime>& sums, const CommunicatorTime& time) {
+  const auto same = std::find_if(sums.begin(), sums.end(), [&](const auto& sum) { return sum.id == time.id; });
+  if (same == sums.end()) {
+    sums.push_back(time);
+    return;
+  }
+  same->seconds += time.seconds;
+  same->calls += time.calls;
+}
+
+}  // namespace
+
+std::optional<Sample> IterationBundle::add(const Sample& iteration) {
+  if (count_ > 0 && sameKind(sum_, iteration)) {
+    sum_.index = iteration.index;
+    sum_.seconds += iteration.seconds;
+    sum_.outside += iteration.outside;
+    for (const CommunicatorTime& time : iteration.communicators) addTo(sum_.communicators, time);
+    ++count_;
+  } else {
+    sum_ = iteration;
+    count_ = 1;
+  }
+  if (sum_.seconds < seconds(shortest)) return std::nullopt;
+  Sample mean = sum_;
+  mean.seconds /= count_;
+  mean.outside /= count_;
+  for (CommunicatorTime& time : mean.communicators) {
+    time.seconds /= count_;
+    time.calls = static_cast<std::uint32_t>(std::lround(static_cast<double>(time.calls) / count_));
+  }
+  count_ = 0;
+  return mean;
+}
+
+}  // namespace falcon::control
