@@ -59,6 +59,35 @@ TEST(Manners, OneLineSaysWhetherFalconIsActiveAndHowToChangeIt) {
   }
 }
 
+size_t threadsNamed(const std::string& name) {
+  size_t count = 0;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task"))
+    count += read(thread.path() / "comm") == name + "\n";
+  return count;
+}
+
+TEST(Manners, FalconHasAThreadAndACallLogOnlyWhenItIsOn) {
+  for (const char* on : {"", "0", "1"}) {
+    const NamedJob job;
+    const size_t expected = *on == '1' ? 1 : 0;
+    inFreshChild({{"NCCL_FALCON_JOB", job.name}}, [&] {
+      if (*on)
+        setenv("NCCL_FALCON", on, 1);
+      else
+        unsetenv("NCCL_FALCON");
+      const Communicator comm{alone()};
+      float in = 2, out = 0;
+      NCCL_OK(ncclAllReduce(&in, &out, 1, ncclFloat, ncclSum, comm.handle, noStream));
+      // A thread gives itself its name when it gets to run.
+      for (int i = 0; i < 1000 && threadsNamed("nccl-falcon-mon") < expected; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      EXPECT_EQ(threadsNamed("nccl-falcon-mon"), expected);
+      EXPECT_EQ(std::filesystem::exists(job.folder()), expected == 1) << job.folder();
+    });
+    if (IsSkipped()) return;
+  }
+}
+
 TEST(Manners, UnknownNamesAreNoticedOnceAndKnownOnesNot) {
   const std::string path = logPath();
   inFreshChild({{"NCCL_DEBUG", "WARN"},

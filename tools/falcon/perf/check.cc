@@ -7,7 +7,7 @@
 namespace falcon::perf {
 namespace {
 
-// 0, 1 or 2; 1 or 2 for products, so that 64 ranks' products stay informative where they fit.
+// 0, 1 or 2.
 int pattern(int rank, size_t index) {
   return static_cast<int>((static_cast<size_t>(rank) * 7 + index * 3 + index / 5) % 3);
 }
@@ -111,6 +111,14 @@ bool isFloat(ncclDataType_t type) {
   return type == ncclFloat16 || type == ncclFloat32 || type == ncclFloat64 || type == ncclBfloat16;
 }
 
+double wrapped(double value, ncclDataType_t type) {
+  const auto whole = static_cast<std::uint64_t>(value);
+  const size_t bits = 8 * elementSizeOf(type);
+  const std::uint64_t kept = bits == 64 ? whole : whole & ((std::uint64_t{1} << bits) - 1);
+  const bool negative = (type == ncclInt8 || type == ncclInt32 || type == ncclInt64) && kept >> (bits - 1) != 0;
+  return negative ? static_cast<double>(kept) - std::ldexp(1.0, static_cast<int>(bits)) : static_cast<double>(kept);
+}
+
 // What `ranks` contributions to send element `index` reduce to.
 double reduced(const Expectation& e, size_t index) {
   double value = pattern(0, index);
@@ -125,7 +133,8 @@ double reduced(const Expectation& e, size_t index) {
     else
       value += next;
   }
-  if (e.op != ncclAvg) return value;
+  // Integers wrap, as they do in the library; whole numbers are exact in a double up to 2^53.
+  if (e.op != ncclAvg) return isFloat(e.type) || value > 0x1p53 ? value : wrapped(value, e.type);
   value /= e.ranks;
   return isFloat(e.type) ? value : std::trunc(value);
 }

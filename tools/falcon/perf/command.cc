@@ -23,7 +23,7 @@ void addPerfCommand(CLI::App& app, int& exitCode) {
   command->add_option("-f,--stepfactor", options->stepFactor, "Factor between sizes");
   command->add_option("-n,--iters", options->iterations, "Iterations that are timed")->capture_default_str();
   command->add_option("-w,--warmup_iters", options->warmup, "Iterations before")->capture_default_str();
-  command->add_option("-c,--check", options->check, "1: check the results")->capture_default_str();
+  command->add_option("-c,--check", options->check, "Check the results: 1, or 0")->capture_default_str();
   command->add_option("-d,--datatype", options->type, "int8 ... bfloat16, or all")->capture_default_str();
   command->add_option("-o,--op", options->op, "sum, prod, max, min, avg, or all")->capture_default_str();
   command->add_option("-r,--root", options->root, "Root rank")->capture_default_str();

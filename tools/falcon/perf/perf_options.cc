@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <cctype>
+#include <charconv>
+#include <cmath>
 #include <stdexcept>
 
 namespace falcon::perf {
@@ -50,6 +52,22 @@ std::uint64_t bytesOption(const char* option, const std::string& text) {
   return *bytes;
 }
 
+int numberOption(const char* option, const std::string& text, int least) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size() || value < least)
+    throw std::invalid_argument(fmt::format("{} {}: give a whole number, {} or more", option, text, least));
+  return value;
+}
+
+double factorOption(const char* option, const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value > 1) || !std::isfinite(value))
+    throw std::invalid_argument(fmt::format("{} {}: give a number larger than 1, as 2", option, text));
+  return value;
+}
+
 template <class Named>
 std::vector<Named> choose(const char* option, const std::string& name, const std::vector<Named>& all) {
   if (name == "all") return all;
@@ -74,24 +92,29 @@ PerfPlan makePlan(const PerfOptions& options) {
   const std::uint64_t high = bytesOption("-e", options.maxBytes);
   if (low > high)
     throw std::invalid_argument(fmt::format("-b {} is larger than -e {}", options.minBytes, options.maxBytes));
-  if (options.stepFactor != 0 && options.stepFactor <= 1)
-    throw std::invalid_argument(fmt::format("-f {}: the factor must be larger than 1", options.stepFactor));
-  if (options.iterations < 1)
-    throw std::invalid_argument(fmt::format("-n {}: at least 1 iteration", options.iterations));
-  if (options.warmup < 0) throw std::invalid_argument(fmt::format("-w {}: 0 or more", options.warmup));
-  PerfPlan plan{*row, {}, choose("-d", options.type, namedTypes()), {}, options};
+  PerfPlan plan;
+  plan.row = *row;
+  plan.maxBytes = high;
+  if (!options.stepFactor.empty()) plan.stepFactor = factorOption("-f", options.stepFactor);
+  plan.stepBytes = options.stepBytes.empty() ? std::uint64_t{1} << 20 : bytesOption("-i", options.stepBytes);
+  if (plan.stepBytes == 0) throw std::invalid_argument("-i 0: the step must be at least 1 byte");
+  plan.iterations = numberOption("-n", options.iterations, 1);
+  plan.warmup = numberOption("-w", options.warmup, 0);
+  plan.check = numberOption("-c", options.check, 0);
+  plan.root = numberOption("-r", options.root, 0);
+  if (!options.threads.empty()) plan.threads = numberOption("-t", options.threads, 1);
+  plan.json = options.json;
+  plan.types = choose("-d", options.type, namedTypes());
   if (row->reduces)
     plan.ops = choose("-o", options.op, namedOps());
   else
     plan.ops = {{"none", ncclSum}};
-  const std::uint64_t step = options.stepBytes.empty() ? std::uint64_t{1} << 20 : bytesOption("-i", options.stepBytes);
-  if (step == 0) throw std::invalid_argument("-i 0: the step must be at least 1 byte");
   for (std::uint64_t size = low; size <= high;) {
     plan.sizes.push_back(size);
-    const auto next = options.stepFactor != 0
-                          ? static_cast<std::uint64_t>(static_cast<double>(size) * options.stepFactor)
-                          : size + step;
-    size = std::max(next, size + 1);
+    // A factor may lead beyond what a whole number holds.
+    const double grown = static_cast<double>(size) * plan.stepFactor;
+    if (grown > static_cast<double>(high)) break;
+    size = plan.stepFactor != 0 ? std::max(static_cast<std::uint64_t>(grown), size + 1) : size + plan.stepBytes;
   }
   return plan;
 }

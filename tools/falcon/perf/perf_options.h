@@ -11,19 +11,20 @@
 
 namespace falcon::perf {
 
+/// As they were given.
 struct PerfOptions {
   std::string collective = "all_reduce";
   std::string minBytes = "8";
   std::string maxBytes = "32M";
   std::string stepBytes;
-  double stepFactor = 0;
-  int iterations = 20;
-  int warmup = 5;
-  int check = 1;
+  std::string stepFactor;
+  std::string iterations = "20";
+  std::string warmup = "5";
+  std::string check = "1";
   std::string type = "float";
   std::string op = "sum";
-  int root = 0;
-  int threads = 0;
+  std::string root = "0";
+  std::string threads;
   std::string json;
 };
 
@@ -47,7 +48,12 @@ struct PerfPlan {
   std::vector<std::uint64_t> sizes;
   std::vector<NamedType> types;
   std::vector<NamedOp> ops;
-  PerfOptions options;
+  double stepFactor = 0;  ///< 0: sizes grow by stepBytes
+  std::uint64_t stepBytes = 0, maxBytes = 0;
+  int iterations = 0, warmup = 0, check = 0;
+  int root = 0;
+  int threads = 0;   ///< 0: not given
+  std::string json;  ///< "": no such file
 };
 /// Throws std::invalid_argument with a message that names value and remedy.
 PerfPlan makePlan(const PerfOptions& options);

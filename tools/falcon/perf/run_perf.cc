@@ -75,14 +75,13 @@ class RankRun {
 
  private:
   void printHead() const {
-    const PerfOptions& o = plan_.options;
     fmt::print(
         "# nThread {} nGpus 1 minBytes {} maxBytes {} step: {} warmup iters: {} iters: {} agg iters: 1 validation: {} "
         "graph: 0\n#\n",
-        std::max(1, o.threads), plan_.sizes.front(), *parseBytes(o.maxBytes),
-        o.stepFactor != 0 ? fmt::format("{:g}(factor)", o.stepFactor)
-                          : fmt::format("{}(bytes)", o.stepBytes.empty() ? "1048576" : o.stepBytes),
-        o.warmup, o.iterations, o.check);
+        std::max(1, plan_.threads), plan_.sizes.front(), plan_.maxBytes,
+        plan_.stepFactor != 0 ? fmt::format("{:g}(factor)", plan_.stepFactor)
+                              : fmt::format("{}(bytes)", plan_.stepBytes),
+        plan_.warmup, plan_.iterations, plan_.check);
     char host[256] = "";
     gethostname(host, sizeof host - 1);
     fmt::print("# Using devices\n");
@@ -113,7 +112,7 @@ class RankRun {
 
   void printLine(const Counts& counts, const NamedType& type, const NamedOp& op, const Timing& out, const Timing& in,
                  json* lines) const {
-    const int root = plan_.row.rooted ? plan_.options.root : -1;
+    const int root = plan_.row.rooted ? plan_.root : -1;
     fmt::print("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}{}{}\n", shownBytes(counts, type), counts.shown, type.name, op.name,
                root, cell(out), cell(in));
     std::fflush(stdout);
@@ -144,33 +143,37 @@ class RankRun {
     const Collective collective = plan_.row.collective;
     const InPlaceOffsets offsets = inPlace ? inPlaceOffsets(collective, counts, rank_) : InPlaceOffsets{};
     const size_t shared = std::max(counts.send, counts.receive);
-    sendBuffer_.resize(std::max(sendBuffer_.size(), (inPlace ? shared : counts.send) * element));
-    receiveBuffer_.resize(std::max(receiveBuffer_.size(), shared * element));
+    try {
+      sendBuffer_.resize(std::max(sendBuffer_.size(), (inPlace ? shared : counts.send) * element));
+      receiveBuffer_.resize(std::max(receiveBuffer_.size(), shared * element));
+    } catch (const std::exception&) {
+      throw std::runtime_error(
+          fmt::format("no memory for two buffers of {} bytes in each rank: choose a smaller -e", shared * element));
+    }
     char* receive = receiveBuffer_.data() + (inPlace ? offsets.receive * element : 0);
     char* send = inPlace ? receiveBuffer_.data() + offsets.send * element : sendBuffer_.data();
     const bool separate = collective == Collective::allToAll || collective == Collective::sendReceive;
     if (inPlace && separate) send = sendBuffer_.data();  // there is no in-place form: the same call again
     const Buffers buffers{send, receive};
     const auto once = [&] {
-      must(launch(collective, buffers, counts, type.type, op.op, plan_.options.root, rank_, ranks_, element,
-                  communicator_),
+      must(launch(collective, buffers, counts, type.type, op.op, plan_.root, rank_, ranks_, element, communicator_),
            plan_.row.name);
     };
-    for (int i = 0; i < plan_.options.warmup; ++i) once();
+    for (int i = 0; i < plan_.warmup; ++i) once();
     allReduceOne(0, ncclSum);  // all start together
     const auto begin = std::chrono::steady_clock::now();
-    for (int i = 0; i < plan_.options.iterations; ++i) once();
+    for (int i = 0; i < plan_.iterations; ++i) once();
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
     Timing timing;
-    const double perCall = allReduceOne(spent.count(), ncclSum) / ranks_ / plan_.options.iterations;
+    const double perCall = allReduceOne(spent.count(), ncclSum) / ranks_ / plan_.iterations;
     timing.microseconds = perCall * 1e6;
     timing.algorithmGBs = static_cast<double>(shownBytes(counts, type)) / perCall / 1e9;
     timing.busGBs = timing.algorithmGBs * busFactor(collective, ranks_);
-    if (plan_.options.check) {
+    if (plan_.check) {
       std::memset(receiveBuffer_.data(), 0xA5, receiveBuffer_.size());
       fill(send, counts.send, type.type, rank_, 0);
       once();
-      const Expectation expectation{collective, counts, type.type, op.op, plan_.options.root, rank_, ranks_};
+      const Expectation expectation{collective, counts, type.type, op.op, plan_.root, rank_, ranks_};
       timing.wrong = static_cast<long>(allReduceOne(static_cast<double>(countWrong(receive, expectation)), ncclSum));
     }
     return timing;
@@ -193,11 +196,11 @@ int environmentNumber(const char* name, int fallback) {
 
 int runPerf(const PerfPlan& plan) {
   const bool launched = std::getenv("RANK") && std::getenv("WORLD_SIZE");
-  if (launched && plan.options.threads > 1)
+  if (launched && plan.threads > 1)
     throw std::invalid_argument("-t makes ranks of threads; under a launcher every process is one rank");
-  const int ranks = launched ? environmentNumber("WORLD_SIZE", 1) : std::max(1, plan.options.threads);
-  if (plan.options.root < 0 || plan.options.root >= ranks)
-    throw std::invalid_argument(fmt::format("-r {}: the root must be a rank, 0 to {}", plan.options.root, ranks - 1));
+  const int ranks = launched ? environmentNumber("WORLD_SIZE", 1) : std::max(1, plan.threads);
+  if (plan.root >= ranks)
+    throw std::invalid_argument(fmt::format("-r {}: the root must be a rank, 0 to {}", plan.root, ranks - 1));
   // Under a launcher the master's address is the rendezvous: every rank then makes the same unique id.
   if (launched && ranks > 1 && !std::getenv("NCCL_COMM_ID")) {
     const char* address = std::getenv("MASTER_ADDR");
@@ -205,6 +208,12 @@ int runPerf(const PerfPlan& plan) {
     if (!address || !port)
       throw std::invalid_argument("RANK is set but MASTER_ADDR and MASTER_PORT are not; use `falcon run`");
     setenv("NCCL_COMM_ID", fmt::format("{}:{}", address, port).c_str(), 1);
+  }
+  const bool first = !launched || environmentNumber("RANK", 0) == 0;
+  std::ofstream file;
+  if (first && !plan.json.empty()) {
+    file.open(plan.json);  // before hours of measuring
+    if (!file) throw std::invalid_argument(fmt::format("-J {}: the file cannot be written; name another", plan.json));
   }
   ncclUniqueId id;
   must(ncclGetUniqueId(&id), "ncclGetUniqueId");
@@ -215,7 +224,7 @@ int runPerf(const PerfPlan& plan) {
   const auto one = [&](int rank) {
     try {
       RankRun run(plan, id, rank, ranks);
-      run.run(rank == 0 && !plan.options.json.empty() ? &lines : nullptr);
+      run.run(rank == 0 && !plan.json.empty() ? &lines : nullptr);
       wrong[static_cast<size_t>(rank)] = run.wrong();
       if (rank == 0) averageBus = run.averageBus();
     } catch (const std::exception& exception) {
@@ -232,16 +241,14 @@ int runPerf(const PerfPlan& plan) {
   }
   for (const std::string& failure : failures)
     if (!failure.empty()) throw std::runtime_error(failure);
-  const bool first = !launched || environmentNumber("RANK", 0) == 0;
-  if (first && !plan.options.json.empty()) {
-    std::ofstream file(plan.options.json);
+  if (file.is_open()) {
     file << json{{"collective", plan.row.name},
                  {"ranks", ranks},
                  {"results", lines},
                  {"average_bus_bandwidth", {{"bandwidth", averageBus}}}}
                 .dump(2)
          << '\n';
-    if (!file.flush()) throw std::runtime_error(fmt::format("-J {}: the file cannot be written", plan.options.json));
+    if (!file.flush()) throw std::runtime_error(fmt::format("-J {}: the file cannot be written", plan.json));
   }
   return *std::max_element(wrong.begin(), wrong.end()) == 0 ? 0 : 1;
 }
