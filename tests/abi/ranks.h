@@ -30,7 +30,8 @@ struct Communicator {
 /// A job's name for NCCL_FALCON_JOB; what such a job leaves in shared memory goes with it.
 struct NamedJob {
   const std::string name = "falcon-test-" + std::to_string(getpid());
-  ~NamedJob() { std::filesystem::remove_all("/dev/shm/nccl-falcon-" + std::to_string(getuid()) + "/" + name); }
+  std::string folder() const { return "/dev/shm/nccl-falcon-" + std::to_string(getuid()) + "/" + name; }
+  ~NamedJob() { std::filesystem::remove_all(folder()); }
 };
 
 /// A communicator of one rank.
