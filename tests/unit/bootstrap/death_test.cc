@@ -107,8 +107,9 @@ TEST(Death, BeforeTheCommunicatorIsCompleteIsToldToThoseWhoWait) {
   LaterId id;
   Process victim([&] { return join(reactor(), id.get(), 1, 3, 60s) ? 1 : 2; });
   const auto host = reactor();
-  const UniqueId known = id.publish(host);
+  const UniqueId known = idOn(host);
   const auto before = count("/proc/self/fd");
+  id.publish(known);
   ASSERT_TRUE(eventually([&] { return count("/proc/self/fd") > before; })) << "the victim did not connect";
   std::thread killer([&] {
     std::this_thread::sleep_for(200ms);

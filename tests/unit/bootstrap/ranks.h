@@ -94,9 +94,12 @@ class LaterId {
   /// The id's rendezvous runs on `host`.
   UniqueId publish(const std::shared_ptr<transport::Reactor>& host) {
     const UniqueId id = idOn(host);
+    publish(id);
+    return id;
+  }
+  void publish(const UniqueId& id) {
     contents_->bytes = id.bytes();
     contents_->there = true;
-    return id;
   }
   /// Waits for it.
   UniqueId get() const {
