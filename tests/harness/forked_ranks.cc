@@ -42,6 +42,7 @@ using SteadyClock = std::chrono::steady_clock;
 }  // namespace
 
 ForkedRanks::ForkedRanks(int ranks, const Body& body) {
+  if (RankCgroups::wanted()) cgroups_ = std::make_unique<RankCgroups>(ranks);
   const pid_t parent = getpid();
   for (int rank = 0; rank < ranks; ++rank) {
     int ends[2];
@@ -51,7 +52,8 @@ ForkedRanks::ForkedRanks(int ranks, const Body& body) {
     if (pid == 0) {
       close(ends[0]);
       for (const Child& child : children_) close(child.reportPipe);
-      runChild(body, rank, ends[1], parent);
+      runChild([&](int self) { return cgroups_ && !cgroups_->enter(self) ? "cannot enter its cgroup" : body(self); },
+               rank, ends[1], parent);
     }
     close(ends[1]);
     children_.push_back({.pid = pid, .reportPipe = ends[0], .outcome = {}});

@@ -7,8 +7,11 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "harness/rank_cgroups.h"
 
 namespace falcon::test {
 
@@ -22,7 +25,7 @@ struct RankOutcome {
   std::string report;  ///< what its body returned
 };
 
-/// Children end with this object, and with this process.
+/// Children end with this object, and with this process. With FALCON_TEST_CGROUPS each is in a cpu cgroup of its own.
 class ForkedRanks {
  public:
   /// Runs in the child; returns what is wrong, "" when all is right. gtest's own checks do not reach the parent from
@@ -49,6 +52,7 @@ class ForkedRanks {
     RankOutcome outcome;
   };
 
+  std::unique_ptr<RankCgroups> cgroups_;
   std::vector<Child> children_;
 };
 

@@ -1,0 +1,24 @@
+// How much the multi-rank tests repeat: the one place where that is decided.
+#pragma once
+
+#include <cstdlib>
+#include <vector>
+
+namespace falcon::test {
+
+/// False under the thread sanitizer, where everything takes twenty times as long and larger sizes show no new races,
+/// unless FALCON_TEST_THOROUGH is set (`scripts/check --full` does).
+inline bool thorough() {
+#if defined(__SANITIZE_THREAD__)
+  return std::getenv("FALCON_TEST_THOROUGH") != nullptr;
+#else
+  return true;
+#endif
+}
+
+/// Sizes of communicators to test with.
+inline std::vector<int> rankCounts() {
+  return thorough() ? std::vector{2, 3, 4, 8} : std::vector{2, 4};
+}
+
+}  // namespace falcon::test
