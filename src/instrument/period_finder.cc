@@ -14,6 +14,9 @@ std::uint64_t anchorWeight(const CallRecord& record) {
   return isPointToPoint(record.operation) ? bytes >> 2 : bytes | std::uint64_t{1} << 62;
 }
 
+/// Looking at all communicators takes a while where there are hundreds, and each may end a pattern with every call.
+constexpr Nanoseconds considerInterval = 10ms;
+
 }  // namespace
 
 std::vector<IterationSample> PeriodFinder::add(const CallRecord& record) {
@@ -38,12 +41,14 @@ std::vector<IterationSample> PeriodFinder::add(const CallRecord& record) {
     if (open_) done.push_back(close(*boundary, record.leave));
     open(record.leave);
   }
-  if (boundary || tracker.generation() != generation) choose(record.leave);
+  const bool due = boundary && record.leave - considered_ >= considerInterval;
+  if (due || tracker.generation() != generation) choose(record.leave);
   return done;
 }
 
 /// The communicator whose anchor recurs least often.
 void PeriodFinder::choose(Nanoseconds now) {
+  considered_ = now;
   const Track* current = chosen_ ? &tracks_.at(*chosen_) : nullptr;
   Nanoseconds usual{0};
   if (current) {

@@ -78,7 +78,7 @@ class PeriodFinder {
   const PeriodOptions options_;
   std::map<CommunicatorId, Track> tracks_;
   std::optional<CommunicatorId> chosen_;
-  Nanoseconds chosenSince_{0};
+  Nanoseconds chosenSince_{0}, considered_{0};
   int chosenGeneration_ = 0;
   std::uint64_t boundaries_ = 0;  // of the chosen period
   std::uint64_t patterns_ = 0, index_ = 0, lost_ = 0;
