@@ -67,22 +67,21 @@ TEST(CallLog, AnOverrunIsCountedAndTheNewestAreRead) {
   EXPECT_TRUE(records.empty());
 }
 
-// Whatever a reader gets while writers overtake it is whole, and every record is either read or counted as missed.
+// Whatever a reader gets while the writer overtakes it is whole, and every record is either read or counted as missed.
 TEST(CallLog, RecordsAreWholeUnderOverruns) {
   const auto log = makeLog();
-  constexpr std::uint64_t each = 100'000;
-  std::vector<std::thread> writers;
-  for (int i = 0; i < 2; ++i) writers.emplace_back([&] { write(*log, 0, each); });
+  constexpr std::uint64_t written = 200'000;
+  std::thread writer([&] { write(*log, 0, written); });
   std::uint64_t next = 0, lost = 0, read = 0;
   std::vector<CallRecord> records;
-  while (next < 2 * each) {
+  while (next < written) {
     records.clear();
     lost += log->readFrom(next, records, 40);
     read += records.size();
-    for (const CallRecord& record : records) ASSERT_EQ(record.count, 3 * record.sequence);
+    for (const CallRecord& record : records) EXPECT_EQ(record.count, 3 * record.sequence);
   }
-  for (std::thread& writer : writers) writer.join();
-  EXPECT_EQ(read + lost, 2 * each);
+  writer.join();
+  EXPECT_EQ(read + lost, written);
 }
 
 TEST(CallLog, AnOutsiderSeesTheNewestAndMayLeaveACommand) {
