@@ -30,6 +30,10 @@ class Agreement {
   void handle(ProcessId from, const Vote& vote);
   void left(ProcessId process);
   void tick();
+  /// No change anywhere, whatever the members say.
+  void abort() {
+    if (!finished()) decide(false);
+  }
 
   State state() const { return state_; }
   bool finished() const { return state_ == State::committed || state_ == State::aborted; }

@@ -5,23 +5,22 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/event.h"
-#include "control/agreement.h"
 #include "control/decisions.h"
+#include "control/fail_slow.h"
 #include "control/job_view.h"
+#include "control/mitigation.h"
 #include "control/outbox.h"
-#include "control/relief_watch.h"
 #include "control/trap_budget.h"
 #include "control/validation.h"
 #include "instrument/call_log.h"
 #include "instrument/change_point.h"
 
 namespace falcon::control {
-
-enum class MitigateMode { off, advise, automatic };
 
 struct ControllerSettings {
   bool validate = true;
@@ -35,6 +34,8 @@ struct ControllerSettings {
 };
 
 /// Used by one thread, the monitor of the controlling process. Side effects go through the outbox and the sink only.
+/// controller.cc: the job, the baseline, onsets. controller_diagnosis.cc: profiling and validation.
+/// controller_relief.cc: who has recovered.
 class Controller {
  public:
   Controller(const ControllerSettings& settings, const Clock& clock, std::function<double()> wallTime, Outbox& outbox,
@@ -44,48 +45,53 @@ class Controller {
   void handle(ProcessId from, const Message& message);
   void left(ProcessId process);
   void tick();
+  /// Another process is the controller now: nothing here stays undecided or held. What is in force stays; the members
+  /// tell the new one.
+  void handOver();
+  /// This process leaves the job in order.
+  void end();
 
   instrument::JobState state() const;
   /// Fail-slows known and not relieved.
-  int activeCount() const { return static_cast<int>(active_.size()); }
+  int activeCount() const { return static_cast<int>(failSlows_.size()); }
   int activeCount(CulpritKind kind) const;
-  int mitigationsApplied() const { return applied_; }
-  int mitigationsRefused() const { return refused_; }
+  const Mitigation::Counts& mitigations() const { return mitigation_.counts(); }
   bool isOff() const { return off_; }
 
  private:
-  /// A fail-slow that is known.
-  struct Active {
-    Culprit culprit;
-    double healthyMilliseconds = 0;
-    double slowMilliseconds = 0;
-    Remedy remedy;  ///< in force when kind != none and applied
-    bool applied = false;
-    bool advised = false;
-    double slowFigure = 0;  ///< seconds a micro-batch, or seconds a byte: what ReliefWatch compares
-    double healthyFigure = 0;
-    std::optional<ReliefWatch> watch;
-    std::uint64_t watchedSamples = 0;  ///< of the culprit, already seen by the watch
-    bool relieved = false;             ///< the undo is under way
-  };
-  enum class Phase { learning, tracking, profiling, validating, agreeing };
+  /// collecting: profiling is over, the members' timing is on its way.
+  enum class Phase { learning, tracking, profiling, collecting, validating };
 
   void emit(Event event);
+  void announce();
   void learn();
+  void takeBaseline(ProcessId watched);
+  void track();
   void onSample(const Sample& sample);
   void onChange(const instrument::Change& change);
-  void startProfiling();
-  void endProfiling();
-  void conclude();
-  void considerRemedies();
-  void startAgreement(std::size_t activeIndex, Remedy remedy, bool undo);
-  void endAgreement();
-  void watchRelief();
-  void probe(Active& active);
-  void onProbe(const LinkResults& results);
-  void relieve(std::size_t activeIndex);
+  void onRelief(Event event);
+  void onTransfers(ProcessId from, const TransferProfile& profile);
+  void switchOff();
   void rebase();
   std::optional<ProcessId> watched() const;
+  std::size_t window() const { return static_cast<std::size_t>(settings_.profilingIterations); }
+
+  void startProfiling();
+  void endProfiling();
+  void collect();
+  void suspect();
+  void validate(const instrument::Suspicion& suspects);
+  void conclude();
+  void name(const Culprit& culprit, const Validation::Outcome& outcome);
+  void measureFigures(FailSlow& failSlow, const Validation::Outcome& outcome) const;
+  std::vector<Culprit> culprits() const;
+
+  void watchRelief();
+  bool hasRecovered(FailSlow& failSlow);
+  void probe(FailSlow& failSlow);
+  void onProbe(const LinkResults& results);
+  FailSlow* find(std::uint64_t id);
+  void relieve(std::uint64_t id);
 
   const ControllerSettings settings_;
   const Clock& clock_;
@@ -93,32 +99,39 @@ class Controller {
   Outbox& outbox_;
   EventSink& sink_;
   JobView job_;
+  std::uint64_t nextId_;  ///< of traps, waves, agreements and fail-slows
+  Mitigation mitigation_;
   Phase phase_ = Phase::learning;
   bool off_ = false;
+
+  std::size_t membersSeen_ = 0;  ///< when they were counted last
+  Nanoseconds membersSince_{0};
+  bool announced_ = false;
   bool periodKnown_ = false;
+  std::map<ProcessId, std::uint64_t> mark_;  ///< samples received when profiling began
+  std::set<ProcessId> baselineDue_;          ///< whose next timing belongs to the baseline
+  std::set<ProcessId> transfersDue_;         ///< whose timing is on its way
+  Nanoseconds phaseStarted_{0};
 
   instrument::ChangePointDetector detector_;
-  std::int64_t iteration_ = -1;     ///< of the watched rank
-  double healthyMilliseconds_ = 0;  ///< baseline of the watched rank
-  double currentMilliseconds_ = 0;  ///< level after the last change
-  bool onsetOpen_ = false;          ///< slow, cause not known (yet)
-  int attempts_ = 0;                ///< validations of the open onset
-  std::map<ProcessId, std::uint64_t> mark_;
-  Nanoseconds phaseStarted_{0};
+  std::int64_t detectorSamples_ = 0;  ///< since its last rebase
+  std::int64_t iteration_ = -1;       ///< of the watched rank
+  double healthyMilliseconds_ = 0;    ///< of the watched rank
+  double currentMilliseconds_ = 0;    ///< level after the last change
+  bool slow_ = false;                 ///< an onset was said, and no relief since
+  bool onsetOpen_ = false;            ///< its cause is not known (yet)
+  bool recheck_ = false;    ///< a plan came into force: is anything slow that the known culprits do not explain?
+  bool quiet_ = false;      ///< the profiling in progress is that recheck
+  int attempts_ = 0;        ///< profilings of the open onset
+  double lossSeconds_ = 0;  ///< since the onset
   TrapBudget budget_;
-  std::uint64_t nextId_ = 1;
-
   std::unique_ptr<Validation> validation_;
-  std::vector<std::unique_ptr<Agreement>> agreements_;
-  std::size_t agreeingFor_ = 0;
-  bool undoing_ = false;
-  Remedy agreedRemedy_;
-  std::vector<Active> active_;
   std::map<Link, double> linkRates_;
-  std::map<std::uint64_t, std::size_t> probes_;  ///< wave id -> index in active_
+
+  std::vector<FailSlow> failSlows_;
+  int named_ = 0;
+  std::map<std::uint64_t, std::uint64_t> probes_;  ///< wave -> id of the fail-slow
   Nanoseconds lastProbe_{0};
-  int applied_ = 0;
-  int refused_ = 0;
 };
 
 }  // namespace falcon::control

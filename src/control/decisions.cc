@@ -1,104 +1,36 @@
 #include "control/decisions.h"
 
 #include <algorithm>
-#include <cmath>
-
-#include "rebalance/micro_batch_split.h"
-#include "topology/ring_avoiding.h"
+#include <map>
+#include <string>
 
 namespace falcon::control {
 namespace {
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+std::vector<instrument::TransferProfile> perIteration(const TransferView& transfers) {
+  std::vector<instrument::TransferProfile> profiles;
+  if (transfers.iterations == 0) return profiles;
+  const auto iterations = static_cast<double>(transfers.iterations);
+  for (const TransferSum& sum : transfers.sums)
+    profiles.push_back({.communicator = sum.id,
+                        .peer = sum.peer,
+                        .sending = sum.sending,
+                        .bytes = static_cast<double>(sum.bytes) / iterations,
+                        .moving = sum.moving / iterations,
+                        .waiting = sum.waiting / iterations});
+  return profiles;
 }
 
-double growthOf(const MemberView& member, std::size_t window) {
-  if (!member.healthy || member.healthy->outsidePerMicroBatch <= 0) return 1;
-  const RankMeans now = JobView::means(member, window);
-  return now.iterations == 0 ? 1 : now.outsidePerMicroBatch / member.healthy->outsidePerMicroBatch;
+instrument::RankProfile profileOf(const RankMeans& means, double microBatches, const TransferView& transfers) {
+  instrument::RankProfile profile;
+  profile.own = means.outsidePerMicroBatch * microBatches;
+  profile.inLibrary = means.duration - means.outside;
+  for (const auto& [id, seconds] : means.inLibrary) profile.communicators.push_back({id, seconds});
+  profile.transfers = perIteration(transfers);
+  return profile;
 }
 
-std::string ranksText(const std::vector<Rank>& ranks) {
-  std::string text;
-  for (const Rank rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
-  return text;
-}
-
-std::string splitText(const std::vector<int>& split) {
-  std::string text;
-  for (const int each : split) text += (text.empty() ? "" : "+") + std::to_string(each);
-  return text;
-}
-
-}  // namespace
-
-double ownTimeGrowth(const JobView& job, ProcessId process, std::size_t window) {
-  std::vector<double> growths;
-  for (const auto& [id, member] : job.members()) growths.push_back(growthOf(member, window));
-  const double usual = median(growths);
-  const auto member = job.members().find(process);
-  return member == job.members().end() || usual <= 0 ? 1 : growthOf(member->second, window) / usual;
-}
-
-// A rank that computes more slowly than before, beyond what all ranks do, is suspected itself. A communicator whose
-// fastest member now spends longer inside the library for it than before is slow itself: its last member waits for
-// nobody, what it spends there is the communication.
-Suspects suspect(const JobView& job, std::size_t window) {
-  Suspects suspects;
-  double worst = 1;
-  for (const auto& [process, member] : job.members()) {
-    const double growth = ownTimeGrowth(job, process, window);
-    if (growth > 1.2 && growthOf(member, window) > 1.2) suspects.ranks.push_back(member.identity.jobRank);
-    worst = std::max(worst, growth);
-  }
-  std::string groupsText;
-  for (const auto& [id, communicator] : job.communicators()) {
-    double now = INFINITY, before = INFINITY, duration = 0;
-    for (const Rank rank : communicator.jobRanks) {
-      const auto process = job.processOf(rank);
-      if (!process) continue;
-      const MemberView& member = job.members().at(*process);
-      if (!member.healthy) continue;
-      const RankMeans means = JobView::means(member, window);
-      const auto spent = means.inLibrary.find(id);
-      const auto spentBefore = member.healthy->inLibrary.find(id);
-      if (spent == means.inLibrary.end() || spentBefore == member.healthy->inLibrary.end()) continue;
-      now = std::min(now, spent->second);
-      before = std::min(before, spentBefore->second);
-      duration = std::max(duration, member.healthy->duration);
-    }
-    // At least a twentieth of an iteration: tiny collectives double for no reason.
-    if (!std::isfinite(now) || now < 1.3 * before || now - before < 0.05 * duration) continue;
-    if (communicator.jobRanks.size() == job.members().size() && job.communicators().size() > 1) continue;
-    suspects.groups.push_back(id);
-    groupsText += fmt::format("{}[{}] {:.0f} -> {:.0f} ms", groupsText.empty() ? "" : ", ",
-                              ranksText(communicator.jobRanks), before * 1e3, now * 1e3);
-  }
-  suspects.reason =
-      suspects.ranks.empty()
-          ? ""
-          : fmt::format("rank {} computes up to {:.2f}x longer than the others do against their baselines",
-                        ranksText(suspects.ranks), worst);
-  if (!groupsText.empty())
-    suspects.reason += (suspects.reason.empty() ? "" : "; ") + std::string("communication grew in ") + groupsText;
-  if (suspects.empty())
-    suspects.reason = fmt::format("own times grew by at most {:.2f}x, and no group's communication did", worst);
-  return suspects;
-}
-
-std::optional<Rank> communicatorRank(const CommunicatorFormed& communicator, Rank jobRank) {
-  const auto found = std::find(communicator.jobRanks.begin(), communicator.jobRanks.end(), jobRank);
-  if (found == communicator.jobRanks.end()) return std::nullopt;
-  return static_cast<Rank>(found - communicator.jobRanks.begin());
-}
-
-namespace {
-
-// Seconds a micro-batch of every replica: its slowest member's.
+// Seconds a micro-batch of every replica: its slowest member's. Empty where one is unknown.
 std::vector<double> secondsByReplica(const JobView& job, int replicas, std::size_t window) {
   std::vector<double> perReplica(static_cast<std::size_t>(replicas), 0);
   for (const auto& [process, member] : job.members()) {
@@ -106,74 +38,198 @@ std::vector<double> secondsByReplica(const JobView& job, int replicas, std::size
     double& slowest = perReplica[static_cast<std::size_t>(member.layout->dataParallelIndex)];
     slowest = std::max(slowest, JobView::means(member, window).outsidePerMicroBatch);
   }
+  if (std::any_of(perReplica.begin(), perReplica.end(), [](double each) { return each <= 0; })) return {};
   return perReplica;
 }
 
-Remedy splitFor(const JobView& job, Rank slow, std::size_t window) {
-  const auto process = job.processOf(slow);
-  const auto& layout = process ? job.members().at(*process).layout : std::optional<LayoutKnown>();
-  if (!layout || layout->dataParallelSize < 2)
-    return {.kind = Remedy::Kind::advise,
-            .text = fmt::format("rank {} is slow; the framework registered no data-parallel layout, so its work cannot "
-                                "be moved: replace it at the next checkpoint",
-                                slow)};
-  const auto perReplica = secondsByReplica(job, layout->dataParallelSize, window);
-  const auto split = rebalance::splitMicroBatches(perReplica, layout->microBatches);
-  if (!split)
-    return {.kind = Remedy::Kind::advise, .text = "micro-batches cannot be split anew: " + split.error().message()};
-  return {.kind = Remedy::Kind::splitMicroBatches,
-          .microBatches = *split,
-          .text = "micro-batches are split " + splitText(*split) + " over the replicas"};
+rebalance::CommunicatorFacts factsOf(const JobView& job, const CommunicatorFormed& communicator,
+                                     std::map<std::string, int>& nodes) {
+  rebalance::CommunicatorFacts facts;
+  facts.id = communicator.id;
+  facts.members = communicator.jobRanks;
+  if (communicator.nodes.size() == communicator.jobRanks.size())
+    for (const std::string& node : communicator.nodes)
+      facts.nodes.push_back(nodes.emplace(node, static_cast<int>(nodes.size())).first->second);
+  facts.ring = communicator.ring;
+  facts.firstRing = communicator.firstRing;
+  facts.ringCollectives = false;
+  bool everybodyObeys = communicator.hostEngine && communicator.ring.size() == communicator.jobRanks.size();
+  for (std::size_t rank = 0; rank < communicator.jobRanks.size(); ++rank) {
+    const auto process = job.processOf(communicator.jobRanks[rank]);
+    if (!process) {
+      everybodyObeys = false;
+      continue;
+    }
+    const MemberView& member = job.members().at(*process);
+    const auto traffic = member.traffic.find(communicator.id);
+    if (traffic == member.traffic.end()) continue;
+    facts.ringCollectives = facts.ringCollectives || traffic->second.collectives;
+    for (const Rank peer : traffic->second.sendsTo) facts.pointToPoint.push_back({static_cast<Rank>(rank), peer});
+  }
+  facts.ringCollectives = facts.ringCollectives && everybodyObeys;
+  return facts;
 }
 
-Remedy routeAround(const JobView& job, const Culprit& culprit, bool deterministic) {
-  Remedy remedy;
-  for (const auto& [id, communicator] : job.communicators()) {
-    const auto from = communicatorRank(communicator, culprit.link.from);
-    const auto to = communicatorRank(communicator, culprit.link.to);
-    if (!from || !to || !communicator.hostEngine || communicator.jobRanks.size() == job.members().size()) continue;
-    std::vector<Link> slow = {{*from, *to}};
-    if (culprit.bothWays) slow.push_back({*to, *from});
-    const auto around = topology::ringAvoiding(communicator.ring, slow);
-    if (!around || *around == communicator.ring) continue;
-    remedy.rings.push_back({id, 0, *around, communicator.ring});
-    std::vector<Rank> shown;
-    for (const Rank rank : *around) shown.push_back(communicator.jobRanks[static_cast<std::size_t>(rank)]);
-    remedy.text += (remedy.text.empty() ? "ring " : ", ring ") + ranksText(shown);
+/// The layout, once every rank of it has registered its part; and the nodes, where job ranks are numbered as usual.
+void addLayout(const JobView& job, const std::map<std::string, int>& nodes, rebalance::JobFacts& facts) {
+  std::optional<LayoutKnown> any;
+  int registered = 0;
+  for (const auto& [process, member] : job.members()) {
+    if (!member.layout) continue;
+    any = member.layout;
+    ++registered;
   }
-  if (remedy.rings.empty())
-    return {.kind = Remedy::Kind::advise,
-            .text = nameOf(culprit) + " is slow and no ring can go around it: swap its nodes at the next checkpoint"};
-  remedy.text = "re-routed around " + nameOf(culprit) + ": " + remedy.text +
-                " (the order of float sums changes, all ranks agree)";
-  remedy.kind = deterministic ? Remedy::Kind::advise : Remedy::Kind::reroute;
-  if (deterministic) remedy.text = "NCCL_FALCON_DETERMINISTIC=1 forbids what would help: " + remedy.text;
-  return remedy;
+  if (!any) return;
+  const topology::Layout layout{any->dataParallelSize, any->pipelineParallelSize, any->tensorParallelSize};
+  if (registered != layout.size()) return;
+  facts.layout = layout;
+  facts.microBatches = any->microBatches;
+  facts.microBatchesNow.assign(any->split.begin(), any->split.end());
+
+  std::map<Rank, int> nodeOf;
+  for (const auto& [id, communicator] : job.communicators())
+    for (std::size_t i = 0; i < communicator.jobRanks.size() && i < communicator.nodes.size(); ++i)
+      if (const auto node = nodes.find(communicator.nodes[i]); node != nodes.end())
+        nodeOf[communicator.jobRanks[i]] = node->second;
+  for (const auto& [process, member] : job.members()) {
+    if (!member.layout) continue;
+    const LayoutKnown& part = *member.layout;
+    if (layout.rankAt({part.dataParallelIndex, part.pipelineParallelIndex, part.tensorParallelIndex}) !=
+        member.identity.jobRank)
+      return;
+  }
+  for (Rank rank = 0; rank < layout.size(); ++rank) {
+    const auto node = nodeOf.find(rank);
+    if (node == nodeOf.end()) return facts.nodeOfRank.clear();
+    facts.nodeOfRank.push_back(node->second);
+  }
+}
+
+/// What neighbours of a group sent each other in the baseline, an iteration: the most that any pair did.
+rebalance::TrafficVolumes volumesOf(const JobView& job, const topology::Layout& layout) {
+  rebalance::TrafficVolumes volumes;
+  for (const auto& [process, member] : job.members()) {
+    for (const auto& transfer : perIteration(member.healthyTransfers)) {
+      const auto communicator = job.communicators().find(transfer.communicator);
+      const auto peer = static_cast<std::size_t>(transfer.peer);
+      if (!transfer.sending || transfer.peer < 0 || communicator == job.communicators().end()) continue;
+      if (peer >= communicator->second.jobRanks.size()) continue;
+      const auto from = layout.coordinatesOf(member.identity.jobRank);
+      const auto to = layout.coordinatesOf(communicator->second.jobRanks[peer]);
+      const bool data = from.data != to.data, pipeline = from.pipeline != to.pipeline,
+                 tensor = from.tensor != to.tensor;
+      if (data + pipeline + tensor != 1) continue;  // a communicator across the parts of the layout
+      double& volume = data ? volumes.data : pipeline ? volumes.pipeline : volumes.tensor;
+      volume = std::max(volume, transfer.bytes);
+    }
+  }
+  return volumes;
 }
 
 }  // namespace
 
-Remedy remedyFor(const JobView& job, const Culprit& culprit, bool deterministic, std::size_t window) {
-  return culprit.kind == CulpritKind::rank ? splitFor(job, culprit.rank, window)
-                                           : routeAround(job, culprit, deterministic);
+std::vector<instrument::RankComparison> comparisonsOf(const JobView& job, std::size_t window) {
+  std::vector<instrument::RankComparison> comparisons;
+  for (const auto& [process, member] : job.members()) {
+    if (!member.healthy) continue;
+    const RankMeans now = JobView::means(member, window);
+    if (now.iterations == 0) continue;
+    const double microBatches = member.healthy->microBatches;
+    comparisons.push_back({member.identity.jobRank, profileOf(*member.healthy, microBatches, member.healthyTransfers),
+                           profileOf(now, microBatches, member.transfers)});
+  }
+  return comparisons;
 }
 
-Remedy undoOf(const JobView& job, const Remedy& applied) {
-  Remedy undo{.kind = applied.kind};
-  if (applied.kind == Remedy::Kind::splitMicroBatches) {
-    int total = 0;
-    for (const int each : applied.microBatches) total += each;
-    undo.microBatches = rebalance::equalSplit(static_cast<int>(applied.microBatches.size()), total);
-    undo.text = "micro-batches are split equally again, " + splitText(undo.microBatches);
-    return undo;
+std::vector<instrument::CommunicatorMembers> communicatorMembers(const JobView& job) {
+  std::vector<instrument::CommunicatorMembers> all;
+  for (const auto& [id, communicator] : job.communicators()) all.push_back({id, communicator.jobRanks});
+  return all;
+}
+
+instrument::Suspicion suspicionOf(const JobView& job, std::size_t window) {
+  return instrument::suspect(comparisonsOf(job, window), communicatorMembers(job));
+}
+
+instrument::Suspicion unexplained(const instrument::Suspicion& suspicion, const JobView& job,
+                                  std::span<const Culprit> known) {
+  const auto isKnown = [&](Rank rank) {
+    return std::any_of(known.begin(), known.end(),
+                       [&](const Culprit& each) { return each.kind == CulpritKind::rank && each.rank == rank; });
+  };
+  const auto isKnownLink = [&](const Link& link) {
+    return std::any_of(known.begin(), known.end(), [&](const Culprit& each) {
+      return isSameCulprit(each, {CulpritKind::link, -1, link, false});
+    });
+  };
+  instrument::Suspicion rest = suspicion;
+  std::erase_if(rest.ranks, [&](const auto& each) { return isKnown(each.rank); });
+  std::erase_if(rest.groups, [&](const instrument::GroupSuspect& each) {
+    if (each.slowest.from >= 0)
+      return isKnownLink(each.slowest) || isKnown(each.slowest.from) || isKnown(each.slowest.to);
+    const auto communicator = job.communicators().find(each.communicator);
+    if (communicator == job.communicators().end()) return true;
+    const auto& members = communicator->second.jobRanks;
+    const auto isMember = [&](Rank rank) { return std::find(members.begin(), members.end(), rank) != members.end(); };
+    return std::any_of(known.begin(), known.end(), [&](const Culprit& culprit) {
+      return culprit.kind == CulpritKind::rank ? isMember(culprit.rank)
+                                               : isMember(culprit.link.from) && isMember(culprit.link.to);
+    });
+  });
+  return rest;
+}
+
+std::optional<double> ownTimeGrowth(const MemberView& member, std::size_t window) {
+  if (!member.healthy || member.healthy->outsidePerMicroBatch <= 0) return std::nullopt;
+  const RankMeans now = JobView::means(member, window);
+  if (now.iterations == 0) return std::nullopt;
+  return now.outsidePerMicroBatch / member.healthy->outsidePerMicroBatch;
+}
+
+rebalance::JobFacts jobFactsOf(const JobView& job, std::size_t window, bool deterministic) {
+  rebalance::JobFacts facts;
+  facts.deterministic = deterministic;
+  std::map<std::string, int> nodes;
+  for (const auto& [id, communicator] : job.communicators())
+    facts.communicators.push_back(factsOf(job, communicator, nodes));
+  addLayout(job, nodes, facts);
+  if (!facts.layout) return facts;
+  facts.secondsPerMicroBatch = secondsByReplica(job, facts.layout->dataSize, window);
+  if (!facts.nodeOfRank.empty()) facts.volumes = volumesOf(job, *facts.layout);
+  return facts;
+}
+
+rebalance::Strategy strategyOf(const rebalance::Plan& plan) {
+  using rebalance::PlanKind, rebalance::Strategy;
+  switch (plan.kind) {
+    case PlanKind::none:
+      return Strategy::ignore;
+    case PlanKind::reroute:
+      return Strategy::reroute;
+    case PlanKind::splitMicroBatches:
+      return Strategy::splitMicroBatches;
+    case PlanKind::advise:
+      return plan.swap ? Strategy::changeTopology : Strategy::restart;
   }
-  for (const RingPlan& ring : applied.rings) {
-    const auto communicator = job.communicators().find(ring.communicator);
-    if (communicator != job.communicators().end())
-      undo.rings.push_back({ring.communicator, 0, ring.before, ring.order});
-  }
-  undo.text = "rings follow their first order again";
-  return undo;
+  return Strategy::ignore;
+}
+
+bool isDue(const rebalance::Plan& plan, double lossSeconds, double healthyIterationSeconds) {
+  const rebalance::Strategy strategy = strategyOf(plan);
+  const rebalance::PricedStrategy priced{strategy, rebalance::priceOf(strategy, healthyIterationSeconds)};
+  return rebalance::strategyDue(lossSeconds, std::span(&priced, 1)) == strategy;
+}
+
+bool isSameCulprit(const Culprit& one, const Culprit& other) {
+  if (one.kind != other.kind) return false;
+  if (one.kind == CulpritKind::rank) return one.rank == other.rank;
+  return one.link == other.link || one.link == Link{other.link.to, other.link.from};
+}
+
+std::optional<Rank> communicatorRank(const CommunicatorFormed& communicator, Rank jobRank) {
+  const auto found = std::find(communicator.jobRanks.begin(), communicator.jobRanks.end(), jobRank);
+  if (found == communicator.jobRanks.end()) return std::nullopt;
+  return static_cast<Rank>(found - communicator.jobRanks.begin());
 }
 
 }  // namespace falcon::control

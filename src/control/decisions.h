@@ -1,44 +1,44 @@
-// From what the controller has recorded to what instrument and rebalance decide: pure glue, no state.
+// From what the controller has recorded to what instrument and rebalance decide on: pure glue, no state.
 #pragma once
 
 #include <optional>
-#include <string>
+#include <span>
 #include <vector>
 
 #include "base/event.h"
 #include "control/job_view.h"
+#include "instrument/suspicion.h"
+#include "rebalance/planner.h"
+#include "rebalance/ski_rental.h"
 
 namespace falcon::control {
 
-/// Who may be to blame, before any test. Ranks are the job's.
-struct Suspects {
-  std::vector<Rank> ranks;             ///< compute more slowly than their own baseline, beyond what all ranks do
-  std::vector<CommunicatorId> groups;  ///< communicate more slowly than their own baseline
-  std::string reason;
-  bool empty() const { return ranks.empty() && groups.empty(); }
-};
-/// Compares every member's newest `window` iterations with its healthy baseline.
-Suspects suspect(const JobView& job, std::size_t window);
+/// Every member's newest `window` iterations beside its healthy baseline. Own times are given at the baseline's number
+/// of micro-batches, so that a split of ours makes nobody look slow or fast.
+std::vector<instrument::RankComparison> comparisonsOf(const JobView& job, std::size_t window);
+std::vector<instrument::CommunicatorMembers> communicatorMembers(const JobView& job);
+/// Who may be to blame, before any test.
+instrument::Suspicion suspicionOf(const JobView& job, std::size_t window);
+/// What of a suspicion is new: without the known slow ranks and all that touches one, and without the groups whose slow
+/// link is known.
+instrument::Suspicion unexplained(const instrument::Suspicion& suspicion, const JobView& job,
+                                  std::span<const Culprit> known);
 
-/// How much more slowly than in its baseline a rank computes, against the median of all ranks; 1 where nothing is
-/// known.
-double ownTimeGrowth(const JobView& job, ProcessId process, std::size_t window);
+/// How much more slowly than in its baseline a rank computes (per micro-batch); nothing where one of both is unknown.
+std::optional<double> ownTimeGrowth(const MemberView& member, std::size_t window);
 
-/// What to do about a culprit.
-struct Remedy {
-  enum class Kind { none, splitMicroBatches, reroute, advise } kind = Kind::none;
-  std::vector<int> microBatches;  ///< by replica
-  std::vector<RingPlan> rings;
-  std::string text;  ///< what and why, one sentence
-  std::string action() const {
-    return kind == Kind::splitMicroBatches ? "split" : kind == Kind::reroute ? "reroute" : "none";
-  }
-};
-Remedy remedyFor(const JobView& job, const Culprit& culprit, bool deterministic, std::size_t window);
-/// The remedy that takes `culprit`'s remedy back, given those still slow.
-Remedy undoOf(const JobView& job, const Remedy& applied);
+/// What the planner decides from. Rings and splits can be changed only where everybody concerned runs Falcon.
+rebalance::JobFacts jobFactsOf(const JobView& job, std::size_t window, bool deterministic);
 
-/// Job rank of a communicator's rank and back.
+/// The strategy that a plan carries out or advises.
+rebalance::Strategy strategyOf(const rebalance::Plan& plan);
+/// The loss has reached the plan's price.
+bool isDue(const rebalance::Plan& plan, double lossSeconds, double healthyIterationSeconds);
+
+/// The same rank, or the same pair of ranks, whichever directions of it.
+bool isSameCulprit(const Culprit& one, const Culprit& other);
+
+/// Rank of the communicator that a job rank has; nothing when it is no member.
 std::optional<Rank> communicatorRank(const CommunicatorFormed& communicator, Rank jobRank);
 
 }  // namespace falcon::control

@@ -156,9 +156,9 @@ class LiveJob final : public Job, private CallRecorder {
   }
 
   Status registerLayout(Engine& engine, const Layout& layout) override {
-    LayoutKnown known{layout.dataParallelSize,  layout.pipelineParallelSize,  layout.tensorParallelSize,
-                      layout.dataParallelIndex, layout.pipelineParallelIndex, layout.tensorParallelIndex,
-                      layout.microBatches};
+    LayoutKnown known{
+        layout.dataParallelSize,      layout.pipelineParallelSize, layout.tensorParallelSize, layout.dataParallelIndex,
+        layout.pipelineParallelIndex, layout.tensorParallelIndex,  layout.microBatches,       {}};
     if (!plans_.setLayout({engine.id(), engine.rank()}, layout)) {
       if (!severalRanks_.exchange(true))
         log::notice(
@@ -209,7 +209,7 @@ class LiveJob final : public Job, private CallRecorder {
       formed.jobRanks.push_back(member.peer.jobRank);
       formed.nodes.push_back(member.peer.node);
     }
-    if (communicator.host) formed.ring = communicator.host->ringOrder();
+    if (communicator.host) formed.ring = formed.firstRing = communicator.host->ringOrder();
     return formed;
   }
 
@@ -253,6 +253,7 @@ class LiveJob final : public Job, private CallRecorder {
       if (controller_) controller_->tick();
       showState();
     }
+    if (controller_) controller_->end();
     trap_.open();
   }
 
@@ -266,6 +267,7 @@ class LiveJob final : public Job, private CallRecorder {
       }
       controller_ = std::make_unique<Controller>(settingsFromParameters(), clock_, wallTime, *outbox_, *events_);
     } else if (!bus_->isController()) {
+      if (controller_) controller_->handOver();
       controller_.reset();
     }
   }
@@ -321,8 +323,7 @@ class LiveJob final : public Job, private CallRecorder {
     metrics.iterationSeconds = static_cast<double>(header.iterationNanoseconds.load(std::memory_order_relaxed)) * 1e-9;
     metrics.slowRanks = controller_->activeCount(CulpritKind::rank);
     metrics.slowLinks = controller_->activeCount(CulpritKind::link);
-    metrics.mitigationsApplied = controller_->mitigationsApplied();
-    metrics.mitigationsRefused = controller_->mitigationsRefused();
+    metrics.mitigations = controller_->mitigations();
     if (const auto written = report::writeMetrics(path, metrics); !written && !metricsFailed_) {
       metricsFailed_ = true;
       log::notice("{}", written.error().message());

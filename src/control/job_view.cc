@@ -15,22 +15,6 @@ void JobView::handle(ProcessId from, const Samples& message) {
   }
 }
 
-void JobView::handle(ProcessId from, const TransferProfile& message) {
-  MemberView& member = members_[from];
-  for (const TransferSum& sum : message.sums) {
-    const auto same = std::find_if(member.transfers.begin(), member.transfers.end(), [&](const TransferSum& known) {
-      return known.id == sum.id && known.peer == sum.peer && known.sending == sum.sending;
-    });
-    if (same == member.transfers.end()) {
-      member.transfers.push_back(sum);
-      continue;
-    }
-    same->bytes += sum.bytes;
-    same->moving += sum.moving;
-    same->waiting += sum.waiting;
-  }
-}
-
 std::optional<ProcessId> JobView::processOf(Rank jobRank) const {
   for (const auto& [process, member] : members_)
     if (member.identity.jobRank == jobRank) return process;
@@ -42,6 +26,13 @@ std::set<ProcessId> JobView::processesOf(const CommunicatorFormed& communicator)
   for (const Rank rank : communicator.jobRanks)
     if (const auto process = processOf(rank)) processes.insert(*process);
   return processes;
+}
+
+bool JobView::isComplete() const {
+  for (const auto& [id, communicator] : communicators_)
+    for (const Rank rank : communicator.jobRanks)
+      if (!processOf(rank)) return false;
+  return !communicators_.empty();
 }
 
 std::set<ProcessId> JobView::allProcesses() const {
@@ -68,9 +59,11 @@ int JobView::samplesSince(const std::map<ProcessId, std::uint64_t>& mark) const 
 RankMeans JobView::means(const MemberView& member, std::size_t count) {
   RankMeans means;
   const std::size_t used = std::min(count, member.recent.size());
+  if (used > 0) means.microBatches = 0;
   for (auto sample = member.recent.end() - static_cast<std::ptrdiff_t>(used); sample != member.recent.end(); ++sample) {
     means.duration += sample->seconds;
     means.outside += sample->outside;
+    means.microBatches += std::max(1, sample->microBatches);
     means.outsidePerMicroBatch += sample->outside / std::max(1, sample->microBatches);
     for (const CommunicatorTime& time : sample->communicators) means.inLibrary[time.id] += time.seconds;
   }
@@ -80,6 +73,7 @@ RankMeans JobView::means(const MemberView& member, std::size_t count) {
   means.duration /= divisor;
   means.outside /= divisor;
   means.outsidePerMicroBatch /= divisor;
+  means.microBatches /= divisor;
   for (auto& [id, seconds] : means.inLibrary) seconds /= divisor;
   return means;
 }

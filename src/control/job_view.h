@@ -20,17 +20,25 @@ struct RankMeans {
   double duration = 0;
   double outside = 0;               ///< outside of the library
   double outsidePerMicroBatch = 0;  ///< the same, divided by this rank's micro-batches where they are known
+  double microBatches = 1;
   std::map<CommunicatorId, double> inLibrary;
+};
+
+/// What per-channel timing saw of one rank, and over how many iterations; 0: nothing.
+struct TransferView {
+  std::vector<TransferSum> sums;
+  std::uint64_t iterations = 0;
 };
 
 struct MemberView {
   Introduce identity;
   std::optional<LayoutKnown> layout;
-  std::deque<Sample> recent;           ///< the newest, undisturbed, not provisional; bounded
-  std::uint64_t received = 0;          ///< such samples ever
-  std::optional<RankMeans> healthy;    ///< the baseline
-  std::vector<TransferSum> transfers;  ///< of the profiling in progress or last finished
-  std::vector<TransferSum> healthyTransfers;
+  std::map<CommunicatorId, Traffic> traffic;
+  std::deque<Sample> recent;         ///< the newest, undisturbed, not provisional; bounded
+  std::uint64_t received = 0;        ///< such samples ever
+  std::optional<RankMeans> healthy;  ///< the baseline
+  TransferView healthyTransfers;
+  TransferView transfers;  ///< of the last profiling
 };
 
 class JobView {
@@ -41,9 +49,9 @@ class JobView {
   void handle(ProcessId from, const LayoutKnown& message) { members_[from].layout = message; }
   void handle(ProcessId from, const CommunicatorFormed& message) { (void)from, communicators_[message.id] = message; }
   void handle(ProcessId from, const CommunicatorGone& message) { (void)from, communicators_.erase(message.id); }
+  void handle(ProcessId from, const Traffic& message) { members_[from].traffic[message.id] = message; }
   /// Keeps the samples that may be judged.
   void handle(ProcessId from, const Samples& message);
-  void handle(ProcessId from, const TransferProfile& message);
   void left(ProcessId process) { members_.erase(process); }
 
   const std::map<ProcessId, MemberView>& members() const { return members_; }
@@ -54,6 +62,8 @@ class JobView {
   /// The process of a job rank; nothing when nobody has that rank.
   std::optional<ProcessId> processOf(Rank jobRank) const;
   std::set<ProcessId> processesOf(const CommunicatorFormed& communicator) const;
+  /// At least one communicator is known, and who has each of their ranks.
+  bool isComplete() const;
   std::set<ProcessId> allProcesses() const;
   /// Samples every member has delivered since `mark` (a result of receivedNow()).
   std::map<ProcessId, std::uint64_t> receivedNow() const;

@@ -1,5 +1,8 @@
 #include "control/member.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/log.h"
 #include "transport/local_ports.h"
 #include "validate/wave.h"
@@ -11,6 +14,9 @@ namespace {
 constexpr Nanoseconds waveLimit = 4s;
 constexpr Nanoseconds probeLimit = 1500ms;
 constexpr Nanoseconds settleAfterOverrun = 2s;
+// A controller that hands over in order decides what it has proposed; its word comes by way of the new one.
+constexpr Nanoseconds decisionPatience = 10s;
+constexpr std::size_t knownTraffics = 1024;  // communicators; a job that makes more without end is not followed
 
 }  // namespace
 
@@ -21,10 +27,17 @@ Member::Member(MemberParts parts, Introduce identity) : parts_(parts), identity_
 void Member::newController() {
   parts_.trap.open();
   parts_.transfers.enable(false);
-  parts_.plans.fail(Error::remote("the controller of this job is gone while a plan was being agreed"));
+  if (!proposals_.empty()) undecidedUntil_ = parts_.clock.now() + decisionPatience;
   say(identity_);
   if (layout_) say(*layout_);
   for (const CommunicatorFormed& communicator : formed_) say(communicator);
+  for (const auto& [id, traffic] : traffic_) say(traffic);
+}
+
+void Member::giveUpUndecided() {
+  if (undecidedUntil_ == 0ns || parts_.clock.now() < undecidedUntil_) return;
+  undecidedUntil_ = 0ns;
+  parts_.plans.fail(Error::remote("the controller of this job is gone while a plan was being agreed"));
 }
 
 void Member::formed(const CommunicatorFormed& communicator) {
@@ -34,6 +47,7 @@ void Member::formed(const CommunicatorFormed& communicator) {
 
 void Member::gone(CommunicatorId id) {
   std::erase_if(formed_, [&](const CommunicatorFormed& each) { return each.id == id; });
+  traffic_.erase(id);
   say(CommunicatorGone{id});
 }
 
@@ -44,6 +58,7 @@ void Member::layoutKnown(const LayoutKnown& layout) {
 
 void Member::tick() {
   if (off_) return;
+  giveUpUndecided();
   readLog();
   if (trapId_ == 0) return;
   const bool held =
@@ -72,8 +87,10 @@ void Member::readLog() {
     }
     lastMicroBatches_ = current;
   }
-  for (const CallRecord& record : records_)
+  for (const CallRecord& record : records_) {
+    noteTraffic(record);
     for (const instrument::IterationSample& iteration : finder_.add(record)) report(iteration);
+  }
   if (pending_.samples.empty()) return;
   say(pending_);
   pending_.samples.clear();
@@ -87,6 +104,21 @@ void Member::overrun(std::uint64_t lost, Nanoseconds now) {
   if (overrunTold_) return;
   overrunTold_ = true;
   log::info("calls come faster than Falcon looks at them ({} missed now); iterations are not judged meanwhile", lost);
+}
+
+void Member::noteTraffic(const CallRecord& record) {
+  if (record.operation == Operation::receive) return;  // its sender says it
+  if (traffic_.size() >= knownTraffics && !traffic_.contains(record.communicator)) return;
+  Traffic& traffic = traffic_[record.communicator];
+  traffic.id = record.communicator;
+  if (record.operation != Operation::send) {
+    if (std::exchange(traffic.collectives, true)) return;
+  } else {
+    std::vector<Rank>& peers = traffic.sendsTo;
+    if (std::find(peers.begin(), peers.end(), record.peer) != peers.end()) return;
+    peers.push_back(record.peer);
+  }
+  say(traffic);
 }
 
 void Member::report(const instrument::IterationSample& iteration) {
@@ -223,8 +255,22 @@ void Member::order(const Decide& order) {
       if (known.host) known.host->decideRing(decided.from, order.commit);
     });
   }
-  if (order.commit) disturbed();
+  if (order.commit) {
+    disturbed();
+    keep(decided);
+  }
   proposals_.erase(proposal);
+  if (proposals_.empty()) undecidedUntil_ = 0ns;
+}
+
+// What a later controller must know to be in force.
+void Member::keep(const Propose& decided) {
+  if (decided.kind == AgreementKind::microBatches) {
+    if (layout_) layout_->split = decided.values;
+    return;
+  }
+  for (CommunicatorFormed& communicator : formed_)
+    if (communicator.id == decided.communicator) communicator.ring.assign(decided.values.begin(), decided.values.end());
 }
 
 void Member::order(const ShowState& order) {

@@ -66,6 +66,9 @@ class Member {
   void order(const AskCounter& order);
   void order(const Propose& order);
   void withdraw(const Propose& proposal);
+  void keep(const Propose& decided);
+  void giveUpUndecided();
+  void noteTraffic(const CallRecord& record);
   void order(const Decide& order);
   void order(const ShowState& order);
   void order(const SwitchOff& order);
@@ -74,6 +77,7 @@ class Member {
   Introduce identity_;
   std::vector<CommunicatorFormed> formed_;
   std::optional<LayoutKnown> layout_;
+  std::map<CommunicatorId, Traffic> traffic_;
   instrument::PeriodFinder finder_;
   std::uint64_t nextRecord_ = 0;
   ReadBudget budget_;
@@ -88,6 +92,7 @@ class Member {
   bool trapReported_ = false;
   double iterationSeconds_ = 1;
   std::map<std::uint64_t, Propose> proposals_;  ///< accepted here and not decided yet, by agreement
+  Nanoseconds undecidedUntil_{0};               ///< not 0: the controller that proposed is gone
   int lastMicroBatches_ = 0;
   bool off_ = false;
 };

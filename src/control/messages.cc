@@ -49,7 +49,7 @@ void visit(A& a, Introduce& m) {
 }
 template <class A>
 void visit(A& a, CommunicatorFormed& m) {
-  all(a, m.id, m.hostEngine, m.jobRanks, m.nodes, m.ring);
+  all(a, m.id, m.hostEngine, m.jobRanks, m.nodes, m.ring, m.firstRing);
 }
 template <class A>
 void visit(A& a, CommunicatorGone& m) {
@@ -58,7 +58,11 @@ void visit(A& a, CommunicatorGone& m) {
 template <class A>
 void visit(A& a, LayoutKnown& m) {
   all(a, m.dataParallelSize, m.pipelineParallelSize, m.tensorParallelSize, m.dataParallelIndex, m.pipelineParallelIndex,
-      m.tensorParallelIndex, m.microBatches);
+      m.tensorParallelIndex, m.microBatches, m.split);
+}
+template <class A>
+void visit(A& a, Traffic& m) {
+  all(a, m.id, m.collectives, m.sendsTo);
 }
 template <class A>
 void visit(A& a, CommunicatorTime& m) {

@@ -31,7 +31,8 @@ struct CommunicatorFormed {
   bool hostEngine = true;
   std::vector<Rank> jobRanks;      ///< by rank of the communicator
   std::vector<std::string> nodes;  ///< by rank
-  std::vector<Rank> ring;          ///< ranks of the communicator in ring order
+  std::vector<Rank> ring;          ///< ranks of the communicator in ring order, as it is now
+  std::vector<Rank> firstRing;     ///< as it was made
 };
 struct CommunicatorGone {
   CommunicatorId id = 0;
@@ -42,6 +43,14 @@ struct LayoutKnown {
   int dataParallelSize = 1, pipelineParallelSize = 1, tensorParallelSize = 1;
   int dataParallelIndex = 0, pipelineParallelIndex = 0, tensorParallelIndex = 0;
   int microBatches = 1;
+  std::vector<std::int32_t> split;  ///< micro-batches by replica, in force; empty: equal
+};
+
+/// What this process does with a communicator; said again when it does more.
+struct Traffic {
+  CommunicatorId id = 0;
+  bool collectives = false;
+  std::vector<Rank> sendsTo;  ///< ranks of the communicator
 };
 
 struct CommunicatorTime {
@@ -150,9 +159,10 @@ struct ShowState {
 };
 struct SwitchOff {};
 
-using Message = std::variant<Introduce, CommunicatorFormed, CommunicatorGone, LayoutKnown, Samples, TransferProfile,
-                             TrapState, ComputeResult, LinkResults, Counter, Vote, RequestOff, SetProfiling, CloseTrap,
-                             OpenTrap, RunCompute, RunWave, AskCounter, Propose, Decide, ShowState, SwitchOff>;
+using Message =
+    std::variant<Introduce, CommunicatorFormed, CommunicatorGone, LayoutKnown, Traffic, Samples, TransferProfile,
+                 TrapState, ComputeResult, LinkResults, Counter, Vote, RequestOff, SetProfiling, CloseTrap, OpenTrap,
+                 RunCompute, RunWave, AskCounter, Propose, Decide, ShowState, SwitchOff>;
 
 /// Orders go from the controller to members; everything else the other way.
 bool isOrder(const Message& message);

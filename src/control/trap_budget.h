@@ -7,30 +7,40 @@
 
 namespace falcon::control {
 
-/// NCCL_FALCON_TRAP_BUDGET percent of the run time together; the first trap of a new onset is always allowed up to 5 s;
-/// after an inconclusive one the next must wait, twice as long each time.
+/// NCCL_FALCON_TRAP_BUDGET percent of the run time together; the first trap of a new onset is allowed up to 5 s even
+/// so; after an inconclusive one the next must wait, twice as long each time.
 class TrapBudget {
  public:
+  enum class Answer { yes, usedUp, tooSoon };
+
   TrapBudget(double percent, Nanoseconds started) : percent_(percent), started_(started) {}
 
-  bool allows(Nanoseconds now, bool firstOfOnset) const {
-    if (now < notBefore_) return false;
-    if (firstOfOnset) return true;
-    return seconds(spent_) <= percent_ / 100 * seconds(now - started_);
+  Answer ask(Nanoseconds now, bool firstOfOnset) const {
+    if (now < notBefore_) return Answer::tooSoon;
+    return firstOfOnset || left(now) >= shortest ? Answer::yes : Answer::usedUp;
   }
+  bool allows(Nanoseconds now, bool firstOfOnset) const { return ask(now, firstOfOnset) == Answer::yes; }
   /// The longest the next trap may take.
   Nanoseconds limit(Nanoseconds now, bool firstOfOnset, Nanoseconds timeout) const {
-    const double left = percent_ / 100 * seconds(now - started_) - seconds(spent_);
-    const Nanoseconds budget{static_cast<std::int64_t>(std::max(0.0, left) * 1e9)};
-    return std::min(timeout, firstOfOnset ? std::max(budget, Nanoseconds(5s)) : budget);
+    return std::min(timeout, firstOfOnset ? std::max(left(now), firstTrap) : left(now));
   }
   void spent(Nanoseconds duration, bool conclusive, Nanoseconds now) {
     spent_ += duration;
     backOff_ = conclusive ? Nanoseconds(0) : std::max<Nanoseconds>(5s, 2 * backOff_);
     notBefore_ = now + backOff_;
   }
+  double percent() const { return percent_; }
 
  private:
+  static constexpr Nanoseconds firstTrap = 5s;
+  /// A compute test and the way in need this long: a shorter trap would hold the job for nothing.
+  static constexpr Nanoseconds shortest = 1s;
+
+  Nanoseconds left(Nanoseconds now) const {
+    const double seconds = percent_ / 100 * falcon::seconds(now - started_) - falcon::seconds(spent_);
+    return Nanoseconds(static_cast<std::int64_t>(std::max(0.0, seconds) * 1e9));
+  }
+
   double percent_;
   Nanoseconds started_;
   Nanoseconds spent_{0};

@@ -63,6 +63,10 @@ class LiveValidation final : public Validation {
     }
   }
 
+  void abandon() override {
+    if (!finished()) finish("the validation was given up");
+  }
+
   bool finished() const override { return step_ == Step::done; }
   const Outcome& outcome() const override { return outcome_; }
 
@@ -77,7 +81,7 @@ class LiveValidation final : public Validation {
       case Step::computing:
         outcome_.verdict = validate::judge(verdictInput(job_, input_, tests_));
         // Compute verdicts come first and explain links away.
-        if (outcome_.verdict.certain && !outcome_.verdict.culprits.empty()) return finish("");
+        if (outcome_.verdict.certain && namesSomebodyNew(outcome_.verdict)) return finish("");
         plan(validate::planLinkTests(testedGroups(job_, input_.suspects), placesOf(job_), {}, nextRun_));
         return nextWave();
       case Step::links:
@@ -85,6 +89,14 @@ class LiveValidation final : public Validation {
       case Step::done:
         return;
     }
+  }
+
+  bool namesSomebodyNew(const Verdict& verdict) const {
+    const auto isKnown = [&](const Culprit& culprit) {
+      return std::any_of(input_.known.begin(), input_.known.end(),
+                         [&](const Culprit& each) { return isSameCulprit(each, culprit); });
+    };
+    return !std::all_of(verdict.culprits.begin(), verdict.culprits.end(), isKnown);
   }
 
   void startCompute() {

@@ -30,13 +30,16 @@ class Validation {
   virtual void handle(ProcessId from, const Message& message) = 0;
   virtual void left(ProcessId process) = 0;
   virtual void tick() = 0;
+  /// Opens the trap; there will be no verdict.
+  virtual void abandon() = 0;
   virtual bool finished() const = 0;
   virtual const Outcome& outcome() const = 0;
 };
 
 struct ValidationInput {
   std::uint64_t id = 0;
-  Suspects suspects;
+  instrument::Suspicion suspects;
+  std::vector<Culprit> known;  ///< named before and not relieved: they do not end the search
   Nanoseconds limit{0};
   std::size_t window = 4;  ///< iterations since the onset that profiles are taken from
   /// Rates of links seen healthy in earlier validations, bytes per second, by job ranks.

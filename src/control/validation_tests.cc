@@ -4,12 +4,12 @@
 
 namespace falcon::control {
 
-std::vector<validate::TestedGroup> testedGroups(const JobView& job, const Suspects& suspects) {
+std::vector<validate::TestedGroup> testedGroups(const JobView& job, const instrument::Suspicion& suspects) {
   std::vector<validate::TestedGroup> groups;
-  for (const CommunicatorId id : suspects.groups) {
-    const auto found = job.communicators().find(id);
+  for (const instrument::GroupSuspect& suspect : suspects.groups) {
+    const auto found = job.communicators().find(suspect.communicator);
     if (found == job.communicators().end() || !found->second.hostEngine) continue;
-    groups.push_back({id, found->second.jobRanks, found->second.ring});
+    groups.push_back({suspect.communicator, found->second.jobRanks, found->second.ring});
   }
   return groups;
 }
@@ -27,14 +27,18 @@ std::map<Rank, validate::RankPlace> placesOf(const JobView& job) {
   return places;
 }
 
-std::set<ProcessId> computeTargets(const JobView& job, const Suspects& suspects) {
-  std::set<Rank> ranks(suspects.ranks.begin(), suspects.ranks.end());
+std::set<ProcessId> computeTargets(const JobView& job, const instrument::Suspicion& suspects) {
+  std::set<Rank> suspected;
+  for (const instrument::ComputeSuspect& each : suspects.ranks) suspected.insert(each.rank);
+  std::set<Rank> ranks = suspected;
   const std::size_t all = job.members().size();
   for (const auto& [id, communicator] : job.communicators()) {
-    const bool suspicious = std::find(suspects.groups.begin(), suspects.groups.end(), id) != suspects.groups.end();
+    const bool suspicious = std::any_of(suspects.groups.begin(), suspects.groups.end(),
+                                        [&, at = id](const auto& group) { return group.communicator == at; });
     const bool near = communicator.jobRanks.size() < all &&
-                      std::any_of(suspects.ranks.begin(), suspects.ranks.end(),
-                                  [&](Rank rank) { return communicatorRank(communicator, rank); });
+                      std::any_of(suspected.begin(), suspected.end(), [&, &group = communicator](Rank rank) {
+                        return communicatorRank(group, rank).has_value();
+                      });
     if (suspicious || near) ranks.insert(communicator.jobRanks.begin(), communicator.jobRanks.end());
   }
   std::set<ProcessId> targets;
@@ -49,7 +53,7 @@ validate::VerdictInput verdictInput(const JobView& job, const ValidationInput& i
   for (const auto& [process, member] : job.members()) {
     validate::RankFigures figures;
     figures.rank = member.identity.jobRank;
-    figures.ownTimeGrowth = ownTimeGrowth(job, process, input.window);
+    figures.ownTimeGrowth = ownTimeGrowth(member, input.window).value_or(validate::unknown);
     if (const auto score = tests.compute.find(process); score != tests.compute.end() && score->second.problem.empty()) {
       figures.score = score->second.gigaflopsPerSecond;
       if (score->second.throttledSeconds >= 0)

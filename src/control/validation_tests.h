@@ -21,10 +21,10 @@ struct ValidationTests {
 };
 
 /// The suspicious groups, as the link planner wants them.
-std::vector<validate::TestedGroup> testedGroups(const JobView& job, const Suspects& suspects);
+std::vector<validate::TestedGroup> testedGroups(const JobView& job, const instrument::Suspicion& suspects);
 std::map<Rank, validate::RankPlace> placesOf(const JobView& job);
 /// Members of the suspicious groups; for suspicious ranks, of the groups they share with others.
-std::set<ProcessId> computeTargets(const JobView& job, const Suspects& suspects);
+std::set<ProcessId> computeTargets(const JobView& job, const instrument::Suspicion& suspects);
 /// What validate::judge() decides from.
 validate::VerdictInput verdictInput(const JobView& job, const ValidationInput& input, const ValidationTests& tests);
 

@@ -19,6 +19,24 @@ double lowerMedian(std::vector<double> values) {
   return *middle;
 }
 
+std::string listOf(const std::vector<Rank>& ranks) {
+  std::string text;
+  for (const Rank rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
+  return text;
+}
+
+bool contains(const std::vector<Rank>& ranks, Rank rank) {
+  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
+
+/// Is `group` only where the members of a smaller slow group meet others? A slow connection outside of that one says
+/// no.
+bool explainedBy(const GroupSuspect& group, const std::vector<Rank>& members, const std::vector<Rank>& smaller) {
+  const auto isMember = [&](Rank rank) { return contains(members, rank); };
+  if (smaller.size() >= members.size() || !std::all_of(smaller.begin(), smaller.end(), isMember)) return false;
+  return group.slowest.from < 0 || (contains(smaller, group.slowest.from) && contains(smaller, group.slowest.to));
+}
+
 double ownGrowth(const RankComparison& rank) {
   return rank.healthy.own > 0 ? rank.now.own / rank.healthy.own : 1;
 }
@@ -91,15 +109,23 @@ class Judge {
     };
     for (const RankComparison& rank : ranks_) collect(rank, rank.healthy, true), collect(rank, rank.now, false);
 
+    // Another ring has connections that the baseline did not: they should be no slower than the group's slowest was.
+    std::map<bool, double> slowestBefore;  // seconds a byte, by direction
+    for (const auto& [connection, sums] : connections)
+      if (const Sum& before = sums.first; before.bytes > 0)
+        slowestBefore[std::get<2>(connection)] =
+            std::max(slowestBefore[std::get<2>(connection)], before.moving / before.bytes);
+
     std::optional<GroupSuspect> worst;
     bool known = false;
     for (const auto& [connection, sums] : connections) {
       const auto& [before, after] = sums;
-      if (before.bytes <= 0 || before.moving <= 0 || after.bytes <= 0) continue;
-      known = true;
       const auto [reporter, peer, sending, channel] = connection;
-      const double growth = (after.moving / after.bytes) / (before.moving / before.bytes) / std::max(usual_, 1.0);
-      const double seconds = after.moving - before.moving * after.bytes / before.bytes;
+      const double healthy = before.bytes > 0 ? before.moving / before.bytes : slowestBefore[sending];
+      if (healthy <= 0 || after.bytes <= 0) continue;
+      known = true;
+      const double growth = after.moving / after.bytes / healthy / std::max(usual_, 1.0);
+      const double seconds = after.moving - healthy * after.bytes;
       if (growth < rules_.transferGrowth * excuseOf(reporter, peer) || seconds < leastGrowth_) continue;
       if (worst && worst->growth >= growth) continue;
       worst = GroupSuspect{group.communicator, growth, sending ? Link{reporter, peer} : Link{peer, reporter}};
@@ -146,8 +172,17 @@ Suspicion suspect(std::span<const RankComparison> ranks, std::span<const Communi
   Judge judge(ranks, rules);
   Suspicion result;
   result.ranks = judge.slowRanks();
-  for (const CommunicatorMembers& group : communicators)
+  std::map<CommunicatorId, std::vector<Rank>> membersOf;
+  for (const CommunicatorMembers& group : communicators) {
+    membersOf[group.communicator] = group.members;
     if (const auto slow = judge.slowGroup(group)) result.groups.push_back(*slow);
+  }
+  const std::vector<GroupSuspect> all = result.groups;
+  std::erase_if(result.groups, [&](const GroupSuspect& group) {
+    return std::any_of(all.begin(), all.end(), [&](const GroupSuspect& other) {
+      return explainedBy(group, membersOf[group.communicator], membersOf[other.communicator]);
+    });
+  });
   const auto worstFirst = [](const auto& a, const auto& b) { return a.growth > b.growth; };
   std::stable_sort(result.ranks.begin(), result.ranks.end(), worstFirst);
   std::stable_sort(result.groups.begin(), result.groups.end(), worstFirst);
@@ -156,9 +191,10 @@ Suspicion suspect(std::span<const RankComparison> ranks, std::span<const Communi
     result.reason += fmt::format("{}rank {} computes {:.2f}x longer than usual", result.reason.empty() ? "" : ", ",
                                  each.rank, each.growth);
   for (const GroupSuspect& each : result.groups) {
-    result.reason += fmt::format("{}communicator {:x} takes {:.2f}x its healthy time",
-                                 result.reason.empty() ? "" : ", ", each.communicator, each.growth);
-    if (each.slowest.from >= 0) result.reason += fmt::format(" ({} -> {})", each.slowest.from, each.slowest.to);
+    result.reason += fmt::format("{}communication among [{}] takes {:.2f}x its healthy time",
+                                 result.reason.empty() ? "" : ", ", listOf(membersOf[each.communicator]), each.growth);
+    if (each.slowest.from >= 0)
+      result.reason += fmt::format(", worst from {} to {}", each.slowest.from, each.slowest.to);
   }
   if (result.empty())
     result.reason = fmt::format("computing grew by {:.2f}x in the middle of {} ranks, and nobody stands out",

@@ -41,7 +41,8 @@ struct SuspicionRules {
 /// nobody);
 /// - a group's communication is what its least waiting member spends in it: the last one to come waits for nobody. With
 ///   per-channel timing, seconds a byte in motion count instead, connection by connection;
-/// - what touches a suspected rank is explained by it, unless it grew clearly more than that rank did.
+/// - what touches a suspected rank is explained by it, unless it grew clearly more than that rank did;
+/// - a group that contains a smaller suspected group is explained by that one: where all meet, the delay of some shows.
 ///
 /// @param ranks  every rank whose baseline is known; ranks that never left the library between calls have own = 0
 /// Source: Falcon, arXiv 2410.12588, section 4.3; thresholds there are 1.1 (transfer) and 1.2 (compute) times the

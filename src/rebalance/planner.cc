@@ -156,9 +156,10 @@ std::vector<Plan> plansFor(const JobFacts& job, std::span<const Culprit> culprit
   const auto isLink = [](const Culprit& culprit) { return culprit.kind == CulpritKind::link; };
   // One split serves all slow ranks: it comes from the replicas' times.
   if (const auto slow = std::find_if(culprits.begin(), culprits.end(), isRank); slow != culprits.end())
-    plans.push_back(planForRank(job, slow->rank));
+    plans.push_back(planForRank(job, slow->rank)), plans.back().against = CulpritKind::rank;
   if (std::any_of(culprits.begin(), culprits.end(), isLink))
-    for (Plan& plan : plansForLinks(job, culprits)) plans.push_back(std::move(plan));
+    for (Plan& plan : plansForLinks(job, culprits))
+      plans.push_back(std::move(plan)), plans.back().against = CulpritKind::link;
   return plans;
 }
 
@@ -171,8 +172,10 @@ std::vector<Plan> undoFor(const JobFacts& job, std::span<const Culprit> culprits
     if (job.microBatchesNow != equal) {
       Plan plan;
       plan.kind = PlanKind::splitMicroBatches;
+      plan.against = CulpritKind::rank;
       plan.microBatches = equal;
-      plan.reason = fmt::format("no rank is slow any more: micro-batches split {} again", listOf(equal, "+"));
+      plan.reason =
+          fmt::format("no rank is slow any more: micro-batches split {} over the replicas again", listOf(equal, "+"));
       plans.push_back(std::move(plan));
     }
   }
@@ -186,6 +189,7 @@ std::vector<Plan> undoFor(const JobFacts& job, std::span<const Culprit> culprits
   }
   if (!rings.rings.empty()) {
     rings.kind = PlanKind::reroute;
+    rings.against = CulpritKind::link;
     rings.reason =
         fmt::format("{} ring{} in the first order again", rings.rings.size(), rings.rings.size() == 1 ? "" : "s");
     plans.push_back(std::move(rings));

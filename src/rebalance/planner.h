@@ -40,11 +40,12 @@ enum class PlanKind : std::uint8_t { none, splitMicroBatches, reroute, advise };
 
 struct Plan {
   PlanKind kind = PlanKind::none;
-  std::vector<int> microBatches;  ///< splitMicroBatches: by replica
-  std::vector<RingPlan> rings;    ///< reroute: fromCollective is not set, the agreement finds it
-  std::optional<NodeSwap> swap;   ///< advise: nodes to swap at the next chance; nothing: checkpoint and restart
-  double gain = 0;                ///< splitMicroBatches: share of the computing time that is saved, 0 to 1
-  std::string reason;             ///< one sentence
+  CulpritKind against = CulpritKind::none;  ///< the kind of culprit it helps against, or helped
+  std::vector<int> microBatches;            ///< splitMicroBatches: by replica
+  std::vector<RingPlan> rings;              ///< reroute: fromCollective is not set, the agreement finds it
+  std::optional<NodeSwap> swap;  ///< advise: nodes to swap at the next chance; nothing: checkpoint and restart
+  double gain = 0;               ///< splitMicroBatches: share of the computing time that is saved, 0 to 1
+  std::string reason;            ///< one sentence
 };
 
 /// What would help against all culprits known together. A slow rank gets fewer micro-batches; slow links are left out

@@ -9,6 +9,22 @@ const char* nameOf(Strategy strategy) {
   return names[static_cast<int>(strategy)];
 }
 
+double priceOf(Strategy strategy, double iterationSeconds) {
+  switch (strategy) {
+    case Strategy::ignore:
+      return 0;
+    case Strategy::reroute:
+      return iterationSeconds;
+    case Strategy::splitMicroBatches:
+      return 2 * iterationSeconds;
+    case Strategy::changeTopology:
+      return 60;
+    case Strategy::restart:
+      return 600;
+  }
+  return 0;
+}
+
 double accumulatedLoss(std::int64_t slowIterations, double slowSeconds, double healthySeconds) {
   return std::max(0.0, static_cast<double>(slowIterations) * (slowSeconds - healthySeconds));
 }

@@ -20,6 +20,12 @@ struct PricedStrategy {
   double priceSeconds = 0;
 };
 
+/// What every strategy costs a job whose healthy iteration takes `iterationSeconds`. A new ring and a new split take
+/// effect between two iterations: they pay at once, and their price of an iteration or two only keeps a blip from
+/// changing the job. Nodes are swapped in about a minute (Falcon, section 5.3); a restart from a checkpoint costs some
+/// ten minutes of loading, warming up and lost work.
+double priceOf(Strategy strategy, double iterationSeconds);
+
 /// Seconds lost so far to one fail-slow; never negative.
 double accumulatedLoss(std::int64_t slowIterations, double slowSeconds, double healthySeconds);
 

@@ -36,11 +36,15 @@ std::string metricsText(const JobMetrics& metrics) {
   metric("nccl_falcon_failslow_active", "gauge", "Fail-slows that are known and not relieved.");
   text += fmt::format("nccl_falcon_failslow_active{{{},kind=\"rank\"}} {}\n", labels, metrics.slowRanks);
   text += fmt::format("nccl_falcon_failslow_active{{{},kind=\"link\"}} {}\n", labels, metrics.slowLinks);
-  metric("nccl_falcon_mitigations_total", "counter", "Mitigations by result.");
-  text += fmt::format("nccl_falcon_mitigations_total{{{},action=\"any\",result=\"applied\"}} {}\n", labels,
-                      metrics.mitigationsApplied);
-  text += fmt::format("nccl_falcon_mitigations_total{{{},action=\"any\",result=\"refused\"}} {}\n", labels,
-                      metrics.mitigationsRefused);
+  metric("nccl_falcon_mitigations_total", "counter", "Mitigations by action and result.");
+  // All of them from the first scrape on: a counter that appears with its first count hides that count from rate().
+  for (const char* action : {"reroute", "split"}) {
+    for (const char* result : {"applied", "refused", "undone"}) {
+      const auto found = metrics.mitigations.find({action, result});
+      text += fmt::format("nccl_falcon_mitigations_total{{{},action=\"{}\",result=\"{}\"}} {}\n", labels, action,
+                          result, found == metrics.mitigations.end() ? 0 : found->second);
+    }
+  }
   metric("nccl_falcon_build_info", "gauge", "Always 1; the version is in the label.");
   text += fmt::format("nccl_falcon_build_info{{{},version=\"0.1.0\"}} 1\n", labels);
   return text;

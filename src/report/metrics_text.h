@@ -1,7 +1,9 @@
 // The metrics text file, as a Prometheus node exporter's textfile collector reads it: replaced by an atomic rename.
 #pragma once
 
+#include <map>
 #include <string>
+#include <utility>
 
 #include "base/result.h"
 #include "base/types.h"
@@ -15,8 +17,7 @@ struct JobMetrics {
   double iterationSeconds = 0;
   int slowRanks = 0;  ///< fail-slows active now
   int slowLinks = 0;
-  int mitigationsApplied = 0;
-  int mitigationsRefused = 0;
+  std::map<std::pair<std::string, std::string>, int> mitigations;  ///< by action and result
 };
 
 /// The exposition text: nccl_falcon_iteration_seconds, nccl_falcon_failslow_active, nccl_falcon_mitigations_total,

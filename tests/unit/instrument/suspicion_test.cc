@@ -179,6 +179,54 @@ TEST(Suspicion, OfNobodyIsEmptyAndSaysSo) {
   EXPECT_FALSE(found.reason.empty());
 }
 
+/// Three ranks in a ring, one connection each; then in the ring the other way round.
+std::vector<RankComparison> afterARerouting(double secondsOnNewLink) {
+  std::vector<RankComparison> ranks;
+  for (Rank rank = 0; rank < 3; ++rank) {
+    RankComparison each;
+    each.rank = rank;
+    each.healthy.own = each.now.own = 0.2;
+    each.healthy.inLibrary = each.now.inLibrary = 0.1;
+    each.healthy.communicators = each.now.communicators = {{7, 0.1}};
+    each.healthy.transfers = {{7, (rank + 1) % 3, 0, true, 1e6, 0.05, 0}};
+    each.now.transfers = {{7, (rank + 2) % 3, 0, true, 1e6, rank == 1 ? secondsOnNewLink : 0.05, 0}};
+    ranks.push_back(each);
+  }
+  return ranks;
+}
+
+TEST(Suspicion, SeesASlowConnectionThatTheBaselineDidNotHave) {
+  const std::vector<CommunicatorMembers> group{{7, {0, 1, 2}}};
+  EXPECT_TRUE(suspect(afterARerouting(0.052), group).empty());
+  const auto found = suspect(afterARerouting(0.3), group);
+  ASSERT_EQ(found.groups.size(), 1u);
+  EXPECT_EQ(found.groups[0].slowest, (Link{1, 0}));
+}
+
+TEST(Suspicion, OfAGroupExplainsTheOneAroundIt) {
+  std::vector<RankComparison> ranks;
+  for (Rank rank = 0; rank < 4; ++rank) {
+    RankComparison each;
+    each.rank = rank;
+    each.healthy.own = each.now.own = 0.2;
+    each.healthy.inLibrary = 0.1;
+    each.healthy.communicators = {{1, 0.01}, {2, 0.05}};
+    each.now.communicators = {{1, 0.1}, {2, rank % 2 ? 0.05 : 0.4}};
+    ranks.push_back(each);
+  }
+  const CommunicatorMembers all{1, {0, 1, 2, 3}}, even{2, {0, 2}};
+  const auto found = suspect(ranks, std::vector{all, even});
+  ASSERT_EQ(found.groups.size(), 1u) << found.reason;
+  EXPECT_EQ(found.groups[0].communicator, 2u);
+  EXPECT_NE(found.reason.find("[0, 2]"), std::string::npos) << found.reason;
+  // Without the smaller one it is not hidden.
+  EXPECT_EQ(suspect(ranks, std::vector{all}).groups.size(), 1u);
+  // A slow connection of its own is its own.
+  ranks[1].healthy.transfers = {{1, 3, 0, true, 1e6, 0.01, 0}};
+  ranks[1].now.transfers = {{1, 3, 0, true, 1e6, 0.2, 0}};
+  EXPECT_EQ(suspect(ranks, std::vector{all, even}).groups.size(), 2u);
+}
+
 TEST(Suspicion, DoesNotBlameThoseWhoStayedTheSameWhenOthersGotFaster) {
   std::vector<RankComparison> ranks;
   for (Rank rank = 0; rank < 8; ++rank) {

@@ -1,0 +1,183 @@
+// The controller's diagnosis: profiling after an onset, the suspicion, the validation and what it names.
+#include <algorithm>
+#include <cmath>
+
+#include "base/format.h"
+#include "control/controller.h"
+
+namespace falcon::control {
+namespace {
+
+constexpr Nanoseconds collectingPatience = 2s;
+constexpr int healthySamplesForRelief = 4;
+constexpr int healthyProbesForRelief = 2;
+
+}  // namespace
+
+void Controller::startProfiling() {
+  for (auto& [id, member] : job_.members()) member.transfers = {};
+  mark_ = job_.receivedNow();
+  phaseStarted_ = clock_.now();
+  ++attempts_;
+  quiet_ = false;
+  phase_ = Phase::profiling;
+  outbox_.toAll(SetProfiling{true});
+}
+
+void Controller::endProfiling() {
+  const bool enough = job_.samplesSince(mark_) >= settings_.profilingIterations;
+  const double patience = std::max(10.0, 20 * currentMilliseconds_ * 1e-3);
+  if (!enough && seconds(clock_.now() - phaseStarted_) < patience) return;
+  transfersDue_ = job_.allProcesses();
+  outbox_.toAll(SetProfiling{false});
+  phase_ = Phase::collecting;
+  phaseStarted_ = clock_.now();
+}
+
+// A member that does not answer is judged by its samples alone.
+void Controller::collect() {
+  if (!transfersDue_.empty() && clock_.now() - phaseStarted_ < collectingPatience) return;
+  phase_ = Phase::tracking;
+  phaseStarted_ = clock_.now();
+  suspect();
+}
+
+void Controller::suspect() {
+  instrument::Suspicion suspects = suspicionOf(job_, window());
+  if (quiet_) {
+    suspects = unexplained(suspects, job_, culprits());
+    if (suspects.empty()) return;
+    onsetOpen_ = true;  // something else is slow, and it was hidden behind what is known
+    attempts_ = 1;
+  }
+  if (suspects.empty()) {
+    emit({.kind = EventKind::inconclusive, .text = "slower, but no rank or group stands out: " + suspects.reason});
+    budget_.spent(0ns, false, clock_.now());
+    return;
+  }
+  emit({.kind = EventKind::suspicion, .text = suspects.reason});
+  if (settings_.validate) return validate(suspects);
+  onsetOpen_ = false;  // this is all that will be known
+}
+
+void Controller::validate(const instrument::Suspicion& suspects) {
+  const bool first = attempts_ <= 1;
+  if (const auto answer = budget_.ask(clock_.now(), first); answer != TrapBudget::Answer::yes) {
+    emit({.kind = EventKind::inconclusive,
+          .text = answer == TrapBudget::Answer::usedUp
+                      ? fmt::format("no validation: NCCL_FALCON_TRAP_BUDGET={} percent of the run time is used up",
+                                    budget_.percent())
+                      : "no validation yet: the last one found nobody, and the job is not held again so soon"});
+    // Tried again as soon as the budget allows.
+    if (answer == TrapBudget::Answer::tooSoon) --attempts_;
+    return;
+  }
+  ValidationInput input;
+  input.id = nextId_;
+  nextId_ += 1000;  // a validation numbers its waves after its own id
+  input.suspects = suspects;
+  input.limit = budget_.limit(clock_.now(), first, settings_.trapTimeout);
+  input.known = culprits();
+  input.window = window();
+  input.knownLinkRates = linkRates_;
+  emit({.kind = EventKind::trapClosed, .text = "the job is held to test this: " + suspects.reason});
+  validation_ = startValidation(input, job_, clock_, outbox_);
+  phase_ = Phase::validating;
+}
+
+void Controller::conclude() {
+  const Validation::Outcome outcome = validation_->outcome();
+  validation_.reset();
+  phase_ = Phase::tracking;
+  phaseStarted_ = clock_.now();
+  const Verdict& verdict = outcome.verdict;
+  const bool conclusive = verdict.certain && !verdict.culprits.empty();
+  budget_.spent(Nanoseconds(static_cast<std::int64_t>(outcome.trapSeconds * 1e9)), conclusive, clock_.now());
+  emit({.kind = outcome.trapTimedOut ? EventKind::trapTimedOut : EventKind::trapOpened,
+        .durationSeconds = outcome.trapSeconds,
+        .text = outcome.trapTimedOut
+                    ? fmt::format("the job was held for {:.2f} s, and not all of it came: it is let go unharmed",
+                                  outcome.trapSeconds)
+                    : fmt::format("the job was held for {:.2f} s ({:.2f} s until all were)", outcome.trapSeconds,
+                                  outcome.closingSeconds)});
+  if (!conclusive) {
+    emit({.kind = EventKind::inconclusive,
+          .confidence = verdict.confidence,
+          .text = "not certain: " + verdict.evidence});
+    return;
+  }
+  for (const auto& [link, rate] : outcome.linkRates) {
+    const Culprit tested{CulpritKind::link, -1, link, false};
+    const auto accused = [&](const Culprit& culprit) { return isSameCulprit(culprit, tested); };
+    if (std::none_of(verdict.culprits.begin(), verdict.culprits.end(), accused)) linkRates_[link] = rate;
+  }
+  onsetOpen_ = false;
+  const int before = named_;
+  for (const Culprit& culprit : verdict.culprits) name(culprit, outcome);
+  if (named_ == before)
+    emit({.kind = EventKind::inconclusive,
+          .confidence = verdict.confidence,
+          .culprit = verdict.culprits.front(),
+          .text = "nobody is slow who was not known to be: " + verdict.evidence});
+}
+
+void Controller::name(const Culprit& culprit, const Validation::Outcome& outcome) {
+  const auto known = std::find_if(failSlows_.begin(), failSlows_.end(),
+                                  [&](const FailSlow& each) { return isSameCulprit(each.culprit, culprit); });
+  const bool news = known == failSlows_.end() || culprit.bothWays > known->culprit.bothWays ||
+                    (!known->culprit.bothWays && culprit.link != known->culprit.link);
+  if (!news) {
+    // It became slower still: the plan against it may no longer fit.
+    known->slowMilliseconds = currentMilliseconds_;
+    measureFigures(*known, outcome);
+    mitigation_.changed();
+    return;
+  }
+  ++named_;
+  emit({.kind = EventKind::verdict,
+        .beforeMilliseconds = healthyMilliseconds_,
+        .afterMilliseconds = currentMilliseconds_,
+        .confidence = outcome.verdict.confidence,
+        .culprit = culprit,
+        .text = nameOf(culprit) + " is slow: " + outcome.verdict.evidence});
+  FailSlow failSlow{.id = nextId_++,
+                    .culprit = culprit,
+                    .healthyMilliseconds = healthyMilliseconds_,
+                    .slowMilliseconds = currentMilliseconds_,
+                    .lossSeconds = lossSeconds_,
+                    .masked = !slow_};
+  if (known != failSlows_.end()) {  // a link that was slow one way: now it is both
+    failSlow.culprit.bothWays = true;
+    failSlows_.erase(known);
+  }
+  measureFigures(failSlow, outcome);
+  failSlows_.push_back(std::move(failSlow));
+  mitigation_.named();
+}
+
+// What tells of this culprit's relief, healthy and now.
+void Controller::measureFigures(FailSlow& failSlow, const Validation::Outcome& outcome) const {
+  double healthy = 0, slow = 0;
+  if (failSlow.culprit.kind == CulpritKind::rank) {
+    if (const auto process = job_.processOf(failSlow.culprit.rank)) {
+      const MemberView& member = job_.members().at(*process);
+      healthy = member.healthy ? member.healthy->outsidePerMicroBatch : 0;
+      slow = JobView::means(member, window()).outsidePerMicroBatch;
+    }
+  } else if (const auto rate = outcome.linkRates.find(failSlow.culprit.link);
+             rate != outcome.linkRates.end() && rate->second > 0) {
+    // A probe runs beside the training: it never sees the full healthy rate. Twice the slow rate is relief enough.
+    slow = 1 / rate->second;
+    healthy = slow / 4;
+  }
+  const int needed = failSlow.culprit.kind == CulpritKind::rank ? healthySamplesForRelief : healthyProbesForRelief;
+  failSlow.watch.emplace(healthy, slow, needed);
+}
+
+std::vector<Culprit> Controller::culprits() const {
+  std::vector<Culprit> culprits;
+  for (const FailSlow& each : failSlows_) culprits.push_back(each.culprit);
+  return culprits;
+}
+
+}  // namespace falcon::control

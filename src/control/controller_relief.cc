@@ -1,0 +1,87 @@
+// The controller's watch for relief: slow ranks by the time of their micro-batches, slow links by probes beside the
+// running job.
+#include "base/format.h"
+#include "control/controller.h"
+#include "control/validation_tests.h"
+#include "validate/link_plan.h"
+
+namespace falcon::control {
+namespace {
+
+constexpr Nanoseconds probeInterval = 2s;
+constexpr Nanoseconds probePatience = 10s;  // then its answer is lost
+
+}  // namespace
+
+FailSlow* Controller::find(std::uint64_t id) {
+  for (FailSlow& each : failSlows_)
+    if (each.id == id) return &each;
+  return nullptr;
+}
+
+void Controller::watchRelief() {
+  if (clock_.now() - lastProbe_ > probePatience) probes_.clear();
+  FailSlow* next = nullptr;  // of the links, who was not probed for longest
+  for (FailSlow& each : failSlows_) {
+    if (each.culprit.kind == CulpritKind::rank) {
+      if (hasRecovered(each)) return relieve(each.id);
+    } else if (each.masked && (!next || each.probed < next->probed)) {
+      next = &each;
+    }
+  }
+  if (next && probes_.empty() && clock_.now() - lastProbe_ > probeInterval) probe(*next);
+}
+
+bool Controller::hasRecovered(FailSlow& failSlow) {
+  const auto process = job_.processOf(failSlow.culprit.rank);
+  if (!process) return false;
+  const MemberView& member = job_.members()[*process];
+  if (member.received == failSlow.watchedSamples || member.recent.empty()) return false;
+  failSlow.watchedSamples = member.received;
+  const Sample& newest = member.recent.back();
+  return failSlow.watch->add(newest.outside / std::max(1, newest.microBatches));
+}
+
+void Controller::probe(FailSlow& failSlow) {
+  lastProbe_ = failSlow.probed = clock_.now();
+  const Link link = failSlow.culprit.link;
+  for (const auto& [id, communicator] : job_.communicators()) {
+    const auto from = communicatorRank(communicator, link.from);
+    const auto to = communicatorRank(communicator, link.to);
+    if (!from || !to || !communicator.hostEngine) continue;
+    const std::vector<validate::WaveLink> links = {{id, link, *from, *to}};
+    for (const validate::Wave& wave : validate::planWaves(links, placesOf(job_), {}, transport::Lane::probe, nextId_)) {
+      nextId_ = wave.run + 1;
+      probes_[wave.run] = failSlow.id;
+      for (const Rank rank : {link.from, link.to})
+        if (const auto process = job_.processOf(rank))
+          outbox_.to(*process, RunWave{wave.run, true, validate::encode(wave)});
+    }
+    return;
+  }
+}
+
+void Controller::onProbe(const LinkResults& results) {
+  const auto measurements = validate::decodeMeasurements(results.measurements);
+  if (!measurements || measurements->empty()) return;  // the sending end measures nothing
+  FailSlow* failSlow = find(probes_.at(results.wave));
+  probes_.erase(results.wave);
+  const validate::LinkMeasurement& link = measurements->front();
+  if (!failSlow || link.status != validate::LinkStatus::measured || link.bytesPerSecond() <= 0) return;
+  if (failSlow->watch->add(1 / link.bytesPerSecond()) && !validation_) relieve(failSlow->id);
+}
+
+void Controller::relieve(std::uint64_t id) {
+  const FailSlow failSlow = *find(id);
+  std::erase_if(failSlows_, [&](const FailSlow& each) { return each.id == id; });
+  emit({.kind = EventKind::relief,
+        .beforeMilliseconds = failSlow.slowMilliseconds,
+        .afterMilliseconds = failSlow.healthyMilliseconds,
+        .culprit = failSlow.culprit,
+        .text = nameOf(failSlow.culprit) + " is as fast as before"});
+  mitigation_.relieved(failSlow.culprit);
+  // An onset whose only culprit has recovered is over, and has been said to be.
+  if (failSlows_.empty() && !onsetOpen_ && !failSlow.masked) slow_ = false;
+}
+
+}  // namespace falcon::control

@@ -1,0 +1,27 @@
+// A fail-slow that has been named.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/event.h"
+#include "control/relief_watch.h"
+
+namespace falcon::control {
+
+struct FailSlow {
+  std::uint64_t id = 0;  ///< never given twice: what speaks of a fail-slow later may find it gone
+  Culprit culprit;
+  double healthyMilliseconds = 0;
+  double slowMilliseconds = 0;
+  double lossSeconds = 0;  ///< what the job has lost since the onset
+  /// A plan of ours came into force since: the iteration time no longer tells of this culprit's relief, only its own
+  /// figure does.
+  bool masked = false;
+  std::optional<ReliefWatch> watch;  ///< of its own figure: seconds a micro-batch, or seconds a byte
+  std::uint64_t watchedSamples = 0;  ///< of a slow rank, already seen by the watch
+  Nanoseconds probed{0};             ///< a slow link, the last time
+};
+
+}  // namespace falcon::control

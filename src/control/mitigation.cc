@@ -1,0 +1,174 @@
+#include "control/mitigation.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+
+namespace falcon::control {
+namespace {
+
+using rebalance::PlanKind;
+
+// How far beyond the members' counters a change takes effect: they move on while the proposal travels.
+constexpr std::uint64_t iterationMargin = 1;
+constexpr std::uint64_t collectiveMargin = 8;
+constexpr Nanoseconds leastAgreementLimit = 5s;
+constexpr Nanoseconds retryPause = 1s;
+
+double lossOf(CulpritKind kind, std::span<const FailSlow> failSlows) {
+  double loss = 0;
+  for (const FailSlow& each : failSlows)
+    if (each.culprit.kind == kind) loss = std::max(loss, each.lossSeconds);
+  return loss;
+}
+
+const char* actionOf(const rebalance::Plan& plan) {
+  return plan.kind == PlanKind::reroute ? "reroute" : "split";
+}
+
+}  // namespace
+
+Mitigation::Progress Mitigation::tick(std::span<const FailSlow> failSlows, double healthySeconds,
+                                      double currentSeconds) {
+  if (agreeing()) return finish(failSlows);
+  if (settings_.mode == MitigateMode::off) return Progress::idle;
+  if (clock_.now() < notBefore_) return Progress::idle;
+  if (outdated_) plan(failSlows);
+  const auto isReady = [&](const Step& step) {
+    return step.undo || isDue(step.plan, lossOf(step.plan.against, failSlows), healthySeconds);
+  };
+  for (auto ready = std::find_if(steps_.begin(), steps_.end(), isReady); ready != steps_.end();
+       ready = std::find_if(steps_.begin(), steps_.end(), isReady)) {
+    const Step step = *ready;
+    steps_.erase(ready);
+    const bool words = step.plan.kind == PlanKind::none || step.plan.kind == PlanKind::advise;
+    if (words || settings_.mode == MitigateMode::advise) {
+      advise(step.plan, failSlows);
+      continue;
+    }
+    start(step, currentSeconds);
+    return Progress::agreeing;
+  }
+  return Progress::idle;
+}
+
+void Mitigation::plan(std::span<const FailSlow> failSlows) {
+  outdated_ = false;
+  steps_.clear();
+  std::vector<Culprit> culprits;
+  for (const FailSlow& each : failSlows) culprits.push_back(each.culprit);
+  const rebalance::JobFacts facts = jobFactsOf(job_, settings_.window, settings_.deterministic);
+  for (rebalance::Plan& undo : rebalance::undoFor(facts, culprits)) steps_.push_back({std::move(undo), true});
+  for (rebalance::Plan& plan : rebalance::plansFor(facts, culprits)) {
+    const bool words = plan.kind == PlanKind::none || plan.kind == PlanKind::advise;
+    if (!words || newcomer_) steps_.push_back({std::move(plan), false});
+  }
+  newcomer_ = false;
+}
+
+void Mitigation::advise(const rebalance::Plan& plan, std::span<const FailSlow> failSlows) {
+  const std::string text = plan.kind == PlanKind::reroute             ? "re-route " + plan.reason
+                           : plan.kind == PlanKind::splitMicroBatches ? "these would help: " + plan.reason
+                                                                      : plan.reason;
+  tell_({.kind = EventKind::mitigationAdvised, .culprit = concerned({plan, false}, failSlows), .text = text});
+}
+
+Culprit Mitigation::concerned(const Step& step, std::span<const FailSlow> failSlows) const {
+  const CulpritKind kind = step.plan.against;
+  if (step.undo) {
+    for (auto culprit = relieved_.rbegin(); culprit != relieved_.rend(); ++culprit)
+      if (culprit->kind == kind) return *culprit;
+    return {};
+  }
+  for (auto each = failSlows.rbegin(); each != failSlows.rend(); ++each)
+    if (each->culprit.kind == kind) return each->culprit;
+  return {};
+}
+
+void Mitigation::start(Step step, double currentSeconds) {
+  const Nanoseconds limit = std::max(leastAgreementLimit, Nanoseconds(static_cast<std::int64_t>(3e9 * currentSeconds)));
+  const auto agree = [&](Agreement::Subject subject, std::set<ProcessId> members, std::uint64_t margin) {
+    agreements_.push_back(
+        std::make_unique<Agreement>(nextId_(), std::move(subject), std::move(members), margin, clock_, limit, outbox_));
+  };
+  const rebalance::Plan& plan = step.plan;
+  if (plan.kind == PlanKind::splitMicroBatches)
+    agree({AgreementKind::microBatches, 0, {plan.microBatches.begin(), plan.microBatches.end()}}, job_.allProcesses(),
+          iterationMargin);
+  for (const RingPlan& ring : plan.rings)
+    if (const auto communicator = job_.communicators().find(ring.communicator);
+        communicator != job_.communicators().end())
+      agree({AgreementKind::ring, ring.communicator, {ring.order.begin(), ring.order.end()}},
+            job_.processesOf(communicator->second), collectiveMargin);
+  inHand_ = std::move(step);
+}
+
+Mitigation::Progress Mitigation::finish(std::span<const FailSlow> failSlows) {
+  bool all = true;
+  for (auto& agreement : agreements_) {
+    agreement->tick();
+    all = all && agreement->finished();
+  }
+  if (!all) return Progress::agreeing;
+  std::size_t committed = 0;
+  for (const auto& agreement : agreements_) {
+    if (agreement->state() != Agreement::State::committed) continue;
+    ++committed;
+    putInForce(*agreement);
+  }
+  const std::size_t wanted = agreements_.size();
+  agreements_.clear();
+  const bool undo = inHand_.undo, reroute = inHand_.plan.kind == PlanKind::reroute;
+  const Culprit culprit = concerned(inHand_, failSlows);
+  if (committed < wanted) {
+    ++counts_[{actionOf(inHand_.plan), "refused"}];
+    const bool again = ++tries_ < attempts;
+    std::string what = committed == 0 ? "no change" : fmt::format("{} of {} rings changed", committed, wanted);
+    tell_({.kind = EventKind::mitigationRefused,
+           .culprit = culprit,
+           .text = fmt::format("{}: not all ranks agreed in time{}: {}", what,
+                               again ? "" : fmt::format(", {} times; left as it is", attempts), inHand_.plan.reason)});
+    // What is left of it is planned anew, with new counters.
+    outdated_ = again;
+    notBefore_ = clock_.now() + retryPause * tries_;
+    if (!again) steps_.clear();
+    return committed > 0 ? Progress::changed : Progress::idle;
+  }
+  tries_ = 0;
+  ++counts_[{actionOf(inHand_.plan), undo ? "undone" : "applied"}];
+  tell_({.kind = undo ? EventKind::mitigationUndone : EventKind::mitigationApplied,
+         .culprit = culprit,
+         .text = (reroute && !undo ? "re-routed " : "") + inHand_.plan.reason});
+  if (undo) std::erase_if(relieved_, [&](const Culprit& each) { return each.kind == inHand_.plan.against; });
+  return Progress::changed;
+}
+
+void Mitigation::putInForce(const Agreement& agreement) {
+  const Agreement::Subject& subject = agreement.subject();
+  if (subject.kind == AgreementKind::ring) {
+    if (const auto found = job_.communicators().find(subject.communicator); found != job_.communicators().end())
+      found->second.ring.assign(subject.values.begin(), subject.values.end());
+    return;
+  }
+  for (auto& [process, member] : job_.members())
+    if (member.layout) member.layout->split = subject.values;
+}
+
+void Mitigation::handle(ProcessId from, const Counter& counter) {
+  for (auto& agreement : agreements_) agreement->handle(from, counter);
+}
+
+void Mitigation::handle(ProcessId from, const Vote& vote) {
+  for (auto& agreement : agreements_) agreement->handle(from, vote);
+}
+
+void Mitigation::left(ProcessId process) {
+  for (auto& agreement : agreements_) agreement->left(process);
+}
+
+void Mitigation::abandon() {
+  for (auto& agreement : agreements_) agreement->abort();
+  agreements_.clear();
+}
+
+}  // namespace falcon::control

@@ -1,0 +1,263 @@
+// The controller over whole fail-slows: what it says, in which order, and what it changes in the job.
+#include "control/controller.h"
+
+#include <gtest/gtest.h>
+
+#include "controller_fixture.h"
+
+namespace falcon::control::test {
+namespace {
+
+TEST_F(ControllerTest, SaysNothingAboutAHealthyJob) {
+  FakeJob& job = start();
+  job.run(200);
+  EXPECT_EQ(job.story(), Kinds{}) << job.text();
+  ASSERT_EQ(job.count(jobStarted), 1);
+  EXPECT_NE(job.first(jobStarted)->text.find("8 ranks and 7 communicators"), std::string::npos) << job.text();
+  EXPECT_EQ(job.count(periodKnown), 1);
+  job.controller().end();
+  EXPECT_EQ(job.count(jobEnded), 1);
+  EXPECT_NE(job.first(jobEnded)->text.find("no fail-slows were named"), std::string::npos) << job.text();
+}
+
+TEST_F(ControllerTest, SplitsForASlowRankAndBackOnItsRelief) {
+  FakeJob& job = start();
+  job.compute[3] = 2.5;
+  job.run(60);
+  EXPECT_EQ(job.story(), (Kinds{onset, suspicion, trapClosed, trapOpened, verdict, mitigationApplied})) << job.text();
+  EXPECT_EQ(job.first(verdict)->culprit, slowRank(3));
+  EXPECT_EQ(job.first(mitigationApplied)->culprit, slowRank(3));
+  const auto splits = job.splits();
+  ASSERT_EQ(splits.size(), 1u);
+  EXPECT_LE((*splits.begin())[1], 4) << job.text();
+  EXPECT_GE((*splits.begin())[0], 9) << job.text();
+  EXPECT_LE(job.first(mitigationApplied)->iteration, job.first(verdict)->iteration + 5);
+  EXPECT_EQ(job.controller().activeCount(CulpritKind::rank), 1);
+  EXPECT_EQ(job.controller().mitigations(), (Mitigation::Counts{{{"split", "applied"}, 1}}));
+
+  job.compute.clear();
+  job.run(60);
+  const Kinds after{relief, mitigationUndone};
+  EXPECT_EQ(job.storyAfter(6), after) << job.text();
+  EXPECT_EQ(job.splits(), std::set{equalSplit});
+  EXPECT_EQ(job.controller().activeCount(), 0);
+  EXPECT_EQ(job.controller().mitigations().at({"split", "undone"}), 1);
+}
+
+TEST_F(ControllerTest, RoutesAroundASlowLinkAndBackOnItsRelief) {
+  for (const bool bothWays : {false, true}) {
+    FakeJob& job = start();
+    job.links[{0, 2}] = 15;
+    if (bothWays) job.links[{2, 0}] = 15;
+    job.run(60);
+    EXPECT_EQ(job.story(), (Kinds{onset, suspicion, trapClosed, trapOpened, verdict, mitigationApplied})) << job.text();
+    EXPECT_TRUE(isSameCulprit(job.first(verdict)->culprit, slowLink(0, 2))) << job.text();
+    EXPECT_EQ(job.first(verdict)->culprit.bothWays, bothWays);
+    const auto rings = job.rings(dataId);
+    ASSERT_EQ(rings.size(), 1u);
+    EXPECT_NE(*rings.begin(), firstRing);
+    EXPECT_EQ(job.rings(dataId + 1), std::set{firstRing});
+    EXPECT_EQ(job.rings(worldId).size(), 1u);
+    EXPECT_EQ(job.splits(), std::set{equalSplit});
+
+    job.links.clear();
+    job.run(60);
+    EXPECT_EQ(job.storyAfter(6), (Kinds{relief, mitigationUndone})) << job.text();
+    EXPECT_EQ(job.rings(dataId), std::set{firstRing});
+    EXPECT_EQ(job.controller().mitigations(),
+              (Mitigation::Counts{{{"reroute", "applied"}, 1}, {{"reroute", "undone"}, 1}}));
+  }
+}
+
+TEST_F(ControllerTest, SuspectsTheSlowRankFirstAndTheWholeJobNever) {
+  for (Rank slow = 0; slow < 8; ++slow) {
+    FakeJob& job = start();
+    job.compute[slow] = 3;
+    ASSERT_TRUE(job.runUntil(suspicion, 60)) << job.text();
+    EXPECT_EQ(job.first(suspicion)->text.find(fmt::format("rank {} computes", slow)), 0u) << job.text();
+    EXPECT_EQ(job.first(suspicion)->text.find("0, 1, 2, 3"), std::string::npos) << job.text();
+    ASSERT_TRUE(job.runUntil(verdict, 20));
+    EXPECT_EQ(job.first(verdict)->culprit, slowRank(slow));
+    EXPECT_EQ(job.count(verdict), 1);
+  }
+}
+
+TEST_F(ControllerTest, NamesNobodyWhenAllAreSlowAlikeAndBacksOff) {
+  ControllerSettings settings = automatic();
+  settings.trapBudgetPercent = 100;
+  FakeJob& job = start(settings);
+  job.everyone = 1.6;
+  job.run(300);
+  EXPECT_EQ(job.count(onset), 1) << job.text();
+  EXPECT_EQ(job.count(trapClosed), 0);
+  EXPECT_EQ(job.count(verdict), 0);
+  EXPECT_GE(job.count(inconclusive), 2);
+  EXPECT_LE(job.count(inconclusive), 3);
+  std::vector<double> times;
+  for (const Event& event : job.events())
+    if (event.kind == inconclusive) times.push_back(seconds(event.time));
+  for (std::size_t i = 2; i < times.size(); ++i) EXPECT_GT(times[i] - times[i - 1], times[i - 1] - times[i - 2]);
+  job.everyone = 1;
+  job.run(60);
+  EXPECT_EQ(job.count(relief), 1) << job.text();
+}
+
+TEST_F(ControllerTest, NamesTwoSlowRanksAndSplitsForWhoIsLeft) {
+  FakeJob& job = start();
+  job.compute[0] = job.compute[5] = 3;
+  job.run(60);
+  EXPECT_EQ(job.count(verdict), 2) << job.text();
+  ASSERT_EQ(job.count(mitigationApplied), 1) << job.text();
+  const auto both = job.splits();
+  ASSERT_EQ(both.size(), 1u);
+  EXPECT_LT((*both.begin())[0], 6);
+  EXPECT_LT((*both.begin())[2], 6);
+
+  job.compute.erase(0);
+  job.run(60);
+  EXPECT_EQ(job.count(relief), 1) << job.text();
+  EXPECT_EQ(job.last(relief)->culprit, slowRank(0));
+  EXPECT_EQ(job.count(mitigationUndone), 0);
+  EXPECT_EQ(job.count(mitigationApplied), 2) << job.text();
+  const auto one = job.splits();
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_GE((*one.begin())[0], 8);
+  EXPECT_LT((*one.begin())[2], 6);
+
+  job.compute.clear();
+  job.run(60);
+  EXPECT_EQ(job.count(relief), 2) << job.text();
+  EXPECT_EQ(job.count(mitigationUndone), 1);
+  EXPECT_EQ(job.splits(), std::set{equalSplit});
+}
+
+TEST_F(ControllerTest, FindsTheLinkThatASlowRankHid) {
+  FakeJob& job = start();
+  job.compute[7] = 3;
+  job.links[{0, 2}] = 20;
+  job.run(120);
+  EXPECT_EQ(job.count(verdict), 2) << job.text();
+  EXPECT_EQ(job.first(verdict)->culprit, slowRank(7));
+  EXPECT_EQ(job.last(verdict)->culprit, slowLink(0, 2));
+  EXPECT_EQ(job.count(mitigationApplied), 2);
+  EXPECT_NE(job.rings(dataId), std::set{firstRing});
+
+  job.links.clear();  // the link first, though it came last
+  job.run(60);
+  EXPECT_EQ(job.last(relief)->culprit, slowLink(0, 2)) << job.text();
+  EXPECT_EQ(job.rings(dataId), std::set{firstRing});
+  EXPECT_NE(job.splits(), std::set{equalSplit});
+  job.compute.clear();
+  job.run(60);
+  EXPECT_EQ(job.count(mitigationUndone), 2) << job.text();
+  EXPECT_EQ(job.splits(), std::set{equalSplit});
+}
+
+TEST_F(ControllerTest, RoutesAroundTwoLinksTogether) {
+  for (const bool sameLink : {false, true}) {
+    FakeJob& job = start();
+    job.links[{0, 2}] = 15;
+    job.run(40);
+    ASSERT_EQ(job.count(mitigationApplied), 1) << job.text();
+    // The new ring is 0-4-6-2, of which another link becomes slow: the first one's way back, or one that has nothing
+    // to do with it. Neither was in the baseline.
+    ASSERT_EQ(*job.rings(dataId).begin(), (std::vector<Rank>{0, 2, 3, 1}));
+    const Link next = sameLink ? Link{2, 0} : Link{6, 2};
+    job.links[next] = 15;
+    job.run(60);
+    EXPECT_EQ(job.count(verdict), 2) << job.text();
+    EXPECT_TRUE(isSameCulprit(job.last(verdict)->culprit, slowLink(next.from, next.to))) << job.text();
+    EXPECT_EQ(job.last(verdict)->culprit.bothWays, sameLink);
+    EXPECT_EQ(job.controller().activeCount(), sameLink ? 1 : 2);
+    ASSERT_EQ(job.count(mitigationApplied), 2) << job.text();
+    const auto ring = *job.rings(dataId).begin();
+    for (std::size_t i = 0; i < 4; ++i) {
+      const Link link{2 * ring[i], 2 * ring[(i + 1) % 4]};  // a replica's first stage
+      EXPECT_FALSE(job.links.contains(link)) << link.from << " -> " << link.to;
+    }
+    job.links.clear();
+    job.run(60);
+    EXPECT_EQ(job.rings(dataId), std::set{firstRing}) << job.text();
+  }
+}
+
+TEST_F(ControllerTest, SmallJobsToo) {
+  FakeJob& job = start(automatic(), {4, 1, 1});
+  job.compute[2] = 2.5;
+  job.run(60);
+  EXPECT_EQ(job.count(verdict), 1) << job.text();
+  EXPECT_EQ(job.first(verdict)->culprit, slowRank(2));
+  EXPECT_EQ(job.count(mitigationApplied), 1);
+}
+
+TEST_F(ControllerTest, SaysTheReliefOfWhatNobodyMitigated) {
+  ControllerSettings settings = automatic();
+  settings.mitigate = MitigateMode::off;
+  for (const bool link : {false, true}) {
+    FakeJob& job = start(settings);
+    if (link)
+      job.links[{0, 2}] = 15;
+    else
+      job.compute[3] = 2.5;
+    job.run(60);
+    EXPECT_EQ(job.story(), (Kinds{onset, suspicion, trapClosed, trapOpened, verdict})) << job.text();
+    job.links.clear();
+    job.compute.clear();
+    job.run(60);
+    ASSERT_EQ(job.count(relief), 1) << job.text();
+    EXPECT_EQ(job.first(relief)->culprit, job.first(verdict)->culprit);
+    EXPECT_EQ(job.controller().activeCount(), 0);
+    EXPECT_EQ(job.sent<Propose>(), 0);
+  }
+}
+
+TEST_F(ControllerTest, OnlyAdvisesWhereItIsTold) {
+  ControllerSettings settings = automatic();
+  settings.mitigate = MitigateMode::advise;
+  FakeJob& job = start(settings);
+  job.compute[3] = 2.5;
+  job.run(120);
+  EXPECT_EQ(job.story(), (Kinds{onset, suspicion, trapClosed, trapOpened, verdict, mitigationAdvised})) << job.text();
+  EXPECT_NE(job.first(mitigationAdvised)->text.find("micro-batches split"), std::string::npos) << job.text();
+  EXPECT_EQ(job.sent<Propose>(), 0);
+  EXPECT_EQ(job.splits(), std::set{equalSplit});
+}
+
+TEST_F(ControllerTest, WhereSumsMayNotChangeARestartIsAdvisedAtItsPrice) {
+  ControllerSettings settings = automatic();
+  settings.deterministic = true;
+  FakeJob& job = start(settings);
+  job.compute[3] = 2.5;
+  job.run(300);
+  EXPECT_EQ(job.count(mitigationAdvised), 0) << job.text();  // 300 s have not cost 600
+  EXPECT_EQ(job.sent<Propose>(), 0);
+  EXPECT_TRUE(job.runUntil(mitigationAdvised, 2000)) << job.text();
+  EXPECT_NE(job.first(mitigationAdvised)->text.find("NCCL_FALCON_DETERMINISTIC"), std::string::npos);
+}
+
+TEST_F(ControllerTest, WithoutValidationItOnlySuspects) {
+  ControllerSettings settings = automatic();
+  settings.validate = false;
+  FakeJob& job = start(settings);
+  job.compute[3] = 2.5;
+  job.run(60);
+  EXPECT_EQ(job.story(), (Kinds{onset, suspicion})) << job.text();
+  EXPECT_EQ(job.sent<CloseTrap>(), 0);
+  job.compute.clear();
+  job.run(60);
+  EXPECT_EQ(job.count(relief), 1) << job.text();
+}
+
+TEST_F(ControllerTest, NeverSaysTheEndOfWhatItNeverSaid) {
+  FakeJob job(automatic());
+  job.run(1);
+  job.everyone = 2;  // slow in the baseline, then fast: that is no relief
+  ASSERT_TRUE(job.runUntil(baselineTaken, 60));
+  job.run(20);
+  job.everyone = 1;
+  job.run(100);
+  EXPECT_EQ(job.story(), Kinds{}) << job.text();
+}
+
+}  // namespace
+}  // namespace falcon::control::test

@@ -1,0 +1,139 @@
+#include "control/decisions.h"
+
+#include <gtest/gtest.h>
+
+namespace falcon::control {
+namespace {
+
+/// Two replicas of two stages, two ranks a node; all healthy at 10 ms a micro-batch, 8 of 16 each.
+JobView healthyJob() {
+  JobView job;
+  const auto formed = [](CommunicatorId id, std::vector<Rank> members) {
+    CommunicatorFormed communicator{id, true, members, {}, {}, {}};
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      communicator.nodes.push_back(members[i] < 2 ? "a" : "b");
+      communicator.ring.push_back(static_cast<Rank>(i));
+    }
+    communicator.firstRing = communicator.ring;
+    return communicator;
+  };
+  for (Rank rank = 0; rank < 4; ++rank) {
+    const ProcessId process = 10 + static_cast<ProcessId>(rank);
+    job.handle(process, Introduce{rank, "host", "", "", 1});
+    job.handle(process, LayoutKnown{2, 2, 1, rank / 2, rank % 2, 0, 16, {}});
+    for (int i = 0; i < 4; ++i)
+      job.handle(process, Samples{{{.index = i, .seconds = 0.1, .outside = 0.08, .microBatches = 8}}});
+    auto& member = job.members()[process];
+    member.healthy = JobView::means(member, 4);
+  }
+  job.handle(10, formed(1, {0, 1, 2, 3}));
+  job.handle(10, formed(2, {0, 2}));
+  job.handle(11, formed(3, {1, 3}));
+  return job;
+}
+
+TEST(Decisions, CompareRanksPerMicroBatch) {
+  JobView job = healthyJob();
+  // A split of ours gives rank 0 half the work: it is as fast as before.
+  for (int i = 0; i < 4; ++i)
+    job.handle(10, Samples{{{.index = 9 + i, .seconds = 0.1, .outside = 0.04, .microBatches = 4}}});
+  const auto comparisons = comparisonsOf(job, 4);
+  ASSERT_EQ(comparisons.size(), 4u);
+  EXPECT_NEAR(comparisons[0].now.own, comparisons[0].healthy.own, 1e-9);
+  EXPECT_NEAR(comparisons[0].healthy.own + comparisons[0].healthy.inLibrary, 0.1, 1e-9);
+  EXPECT_NEAR(*ownTimeGrowth(job.members().at(10), 4), 1, 1e-9);
+}
+
+TEST(Decisions, SayNothingOfWhoHasNoBaseline) {
+  JobView job = healthyJob();
+  job.members()[11].healthy.reset();
+  EXPECT_EQ(comparisonsOf(job, 4).size(), 3u);
+  EXPECT_FALSE(ownTimeGrowth(job.members().at(11), 4).has_value());
+}
+
+TEST(Decisions, KnowWhoSendsAndWhoGoesRound) {
+  JobView job = healthyJob();
+  for (const ProcessId process : {10, 12}) job.handle(process, Traffic{2, true, {}});
+  job.handle(11, Traffic{3, false, {1}});
+  const auto facts = jobFactsOf(job, 4, false);
+  ASSERT_EQ(facts.communicators.size(), 3u);
+  EXPECT_FALSE(facts.communicators[0].ringCollectives);  // nobody has seen a collective there
+  EXPECT_TRUE(facts.communicators[1].ringCollectives);
+  EXPECT_EQ(facts.communicators[2].pointToPoint, (std::vector<Link>{{0, 1}}));
+  EXPECT_EQ(facts.communicators[1].nodes, (std::vector<int>{0, 1}));
+  EXPECT_EQ(facts.nodeOfRank, (std::vector<int>{0, 0, 1, 1}));
+  EXPECT_EQ(facts.microBatches, 16);
+  EXPECT_NEAR(facts.secondsPerMicroBatch.at(1), 0.01, 1e-9);
+}
+
+TEST(Decisions, ChangeNothingWhereSomebodyRunsWithoutFalcon) {
+  JobView job = healthyJob();
+  for (const ProcessId process : {10, 11, 12, 13}) job.handle(process, Traffic{1, true, {}});
+  EXPECT_TRUE(job.isComplete());
+  EXPECT_TRUE(jobFactsOf(job, 4, false).communicators[0].ringCollectives);
+  job.left(13);
+  EXPECT_FALSE(job.isComplete());
+  const auto facts = jobFactsOf(job, 4, false);
+  EXPECT_FALSE(facts.communicators[0].ringCollectives);
+  EXPECT_FALSE(facts.layout.has_value());
+}
+
+TEST(Decisions, LeaveNodesOutWhereRanksAreNumberedDifferently) {
+  JobView job = healthyJob();
+  EXPECT_EQ(jobFactsOf(job, 4, false).nodeOfRank.size(), 4u);
+  job.handle(10, LayoutKnown{2, 2, 1, 1, 0, 0, 16, {}});
+  const auto facts = jobFactsOf(job, 4, false);
+  EXPECT_TRUE(facts.layout.has_value());
+  EXPECT_TRUE(facts.nodeOfRank.empty());
+}
+
+TEST(Decisions, MeasureVolumesInTheBaseline) {
+  JobView job = healthyJob();
+  job.members()[10].healthyTransfers = {{{2, 1, true, 4000, 0.1, 0}, {2, 1, false, 9000, 0.1, 0}}, 4};
+  const auto volumes = jobFactsOf(job, 4, false).volumes;
+  EXPECT_EQ(volumes.data, 1000);
+  EXPECT_EQ(volumes.pipeline, 0);
+}
+
+TEST(Decisions, ARemedyWaitsForItsPrice) {
+  const auto planOf = [](rebalance::PlanKind kind, bool swap = false) {
+    rebalance::Plan plan;
+    plan.kind = kind;
+    if (swap) plan.swap = rebalance::NodeSwap{0, 1, 2, 1};
+    return plan;
+  };
+  using rebalance::PlanKind;
+  // Iterations of 1 s. What is nearly free follows within a few iterations at 1.3 times the healthy time.
+  EXPECT_FALSE(isDue(planOf(PlanKind::reroute), 0.3, 1));
+  EXPECT_TRUE(isDue(planOf(PlanKind::reroute), 4 * 0.3, 1));
+  EXPECT_FALSE(isDue(planOf(PlanKind::splitMicroBatches), 1, 1));
+  EXPECT_TRUE(isDue(planOf(PlanKind::splitMicroBatches), 7 * 0.3, 1));
+  EXPECT_FALSE(isDue(planOf(PlanKind::advise, true), 59, 1));
+  EXPECT_TRUE(isDue(planOf(PlanKind::advise, true), 60, 1));
+  EXPECT_FALSE(isDue(planOf(PlanKind::advise), 599, 1));
+  EXPECT_TRUE(isDue(planOf(PlanKind::advise), 600, 1));
+  EXPECT_TRUE(isDue(planOf(PlanKind::none), 0, 1));
+}
+
+TEST(Decisions, OnlyWhatIsNewIsUnexplained) {
+  const JobView job = healthyJob();
+  instrument::Suspicion all;
+  all.ranks = {{1, 3}, {2, 2}};
+  all.groups = {{2, 4, {0, 2}}, {3, 4, {1, 3}}, {1, 2, {}}};
+  const std::vector<Culprit> known{{CulpritKind::rank, 1, {}, false}, {CulpritKind::link, -1, {2, 0}, false}};
+  const auto rest = unexplained(all, job, known);
+  ASSERT_EQ(rest.ranks.size(), 1u);
+  EXPECT_EQ(rest.ranks[0].rank, 2);
+  EXPECT_TRUE(rest.groups.empty());  // the known link, a link of the known rank, and the group of both
+  EXPECT_EQ(unexplained(all, job, {}).groups.size(), 3u);
+}
+
+TEST(Decisions, AreTheSameCulpritInBothDirections) {
+  const Culprit there{CulpritKind::link, -1, {0, 2}, false}, back{CulpritKind::link, -1, {2, 0}, true};
+  EXPECT_TRUE(isSameCulprit(there, back));
+  EXPECT_FALSE(isSameCulprit(there, {CulpritKind::link, -1, {0, 3}, false}));
+  EXPECT_FALSE(isSameCulprit(there, {CulpritKind::rank, 0, {}, false}));
+}
+
+}  // namespace
+}  // namespace falcon::control
