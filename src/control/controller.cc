@@ -168,9 +168,12 @@ void Controller::announce() {
   // A job that trains has started, even where ranks without Falcon keep it from being complete.
   if (clock_.now() - membersSince_ < settledJob && !watched()) return;
   announced_ = true;
+  const auto counted = [](std::size_t count, const char* what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+  };
   emit({.kind = EventKind::jobStarted,
-        .text = fmt::format("the job has {} ranks and {} communicator{}", job_.members().size(),
-                            job_.communicators().size(), job_.communicators().size() == 1 ? "" : "s")});
+        .text = fmt::format("the job has {} and {}", counted(job_.members().size(), "rank"),
+                            counted(job_.communicators().size(), "communicator"))});
 }
 
 void Controller::learn() {
@@ -202,7 +205,9 @@ void Controller::takeBaseline(ProcessId watched) {
 }
 
 void Controller::onTransfers(ProcessId from, const TransferProfile& profile) {
-  MemberView& member = job_.members()[from];
+  const auto found = job_.members().find(from);
+  if (found == job_.members().end()) return;
+  MemberView& member = found->second;
   const auto before = mark_.find(from);
   const TransferView view{profile.sums, member.received - (before == mark_.end() ? 0 : before->second)};
   transfersDue_.erase(from);
@@ -272,17 +277,17 @@ void Controller::track() {
   const double healthy = healthyMilliseconds_ * 1e-3, current = currentMilliseconds_ * 1e-3;
   if (mitigation_.tick(failSlows_, healthy, current) == Mitigation::Progress::changed) {
     rebase();
-    recheck_ = true;
   }
   if (mitigation_.agreeing()) return;
   const Nanoseconds now = clock_.now();
   if (onsetOpen_ && attempts_ < attemptsPerOnset && now - phaseStarted_ > profilingPause &&
       (!settings_.validate || budget_.allows(now, attempts_ == 0)))
     return startProfiling();
-  if (!recheck_ || detector_.healthyMilliseconds() <= 0) return;
-  recheck_ = false;
+  if (!relearning_ || detector_.healthyMilliseconds() <= 0) return;
+  relearning_ = false;
   currentMilliseconds_ = detector_.healthyMilliseconds();
-  if (currentMilliseconds_ < healthyMilliseconds_ * (1 + settings_.onsetThresholdPercent / 100)) return;
+  if (failSlows_.empty() || currentMilliseconds_ < healthyMilliseconds_ * (1 + settings_.onsetThresholdPercent / 100))
+    return;
   startProfiling();
   quiet_ = true;
 }
@@ -291,6 +296,7 @@ void Controller::track() {
 void Controller::rebase() {
   detector_.rebase();
   detectorSamples_ = 0;
+  relearning_ = true;
   slow_ = onsetOpen_ = false;
   lastProbe_ = clock_.now();
   for (FailSlow& each : failSlows_) each.masked = true;

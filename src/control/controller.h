@@ -120,9 +120,9 @@ class Controller {
   double currentMilliseconds_ = 0;    ///< level after the last change
   bool slow_ = false;                 ///< an onset was said, and no relief since
   bool onsetOpen_ = false;            ///< its cause is not known (yet)
-  bool recheck_ = false;    ///< a plan came into force: is anything slow that the known culprits do not explain?
-  bool quiet_ = false;      ///< the profiling in progress is that recheck
-  int attempts_ = 0;        ///< profilings of the open onset
+  bool relearning_ = false;           ///< a plan came into force, and the detector does not know the new level yet
+  bool quiet_ = false;  ///< the profiling in progress follows a plan: is anything slow that no known culprit explains?
+  int attempts_ = 0;    ///< profilings of the open onset
   double lossSeconds_ = 0;  ///< since the onset
   TrapBudget budget_;
   std::unique_ptr<Validation> validation_;

@@ -46,9 +46,7 @@ void Controller::suspect() {
   instrument::Suspicion suspects = suspicionOf(job_, window());
   if (quiet_) {
     suspects = unexplained(suspects, job_, culprits());
-    if (suspects.empty()) return;
-    onsetOpen_ = true;  // something else is slow, and it was hidden behind what is known
-    attempts_ = 1;
+    if (suspects.empty()) return;  // else something was hidden behind what is known
   }
   if (suspects.empty()) {
     emit({.kind = EventKind::inconclusive, .text = "slower, but no rank or group stands out: " + suspects.reason});
@@ -61,7 +59,7 @@ void Controller::suspect() {
 }
 
 void Controller::validate(const instrument::Suspicion& suspects) {
-  const bool first = attempts_ <= 1;
+  const bool first = attempts_ <= 1 || quiet_;
   if (const auto answer = budget_.ask(clock_.now(), first); answer != TrapBudget::Answer::yes) {
     emit({.kind = EventKind::inconclusive,
           .text = answer == TrapBudget::Answer::usedUp
@@ -69,7 +67,7 @@ void Controller::validate(const instrument::Suspicion& suspects) {
                                     budget_.percent())
                       : "no validation yet: the last one found nobody, and the job is not held again so soon"});
     // Tried again as soon as the budget allows.
-    if (answer == TrapBudget::Answer::tooSoon) --attempts_;
+    if (answer == TrapBudget::Answer::tooSoon && !quiet_) --attempts_;
     return;
   }
   ValidationInput input;

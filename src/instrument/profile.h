@@ -27,7 +27,7 @@ struct TransferProfile {
 
 /// Means over a few iterations of one rank.
 struct RankProfile {
-  double own = 0;        ///< seconds outside of the library, an iteration, or a micro-batch where their number is known
+  double own = 0;        ///< seconds outside of the library, an iteration, at the same work in both profiles compared
   double inLibrary = 0;  ///< seconds an iteration
   std::vector<CommunicatorTime> communicators;
   std::vector<TransferProfile> transfers;  ///< empty: per-channel timing was off

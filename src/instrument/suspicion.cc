@@ -29,12 +29,10 @@ bool contains(const std::vector<Rank>& ranks, Rank rank) {
   return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
 }
 
-/// Is `group` only where the members of a smaller slow group meet others? A slow connection outside of that one says
-/// no.
-bool explainedBy(const GroupSuspect& group, const std::vector<Rank>& members, const std::vector<Rank>& smaller) {
+/// Is a group only where the members of a smaller slow group meet others?
+bool explainedBy(const std::vector<Rank>& members, const std::vector<Rank>& smaller) {
   const auto isMember = [&](Rank rank) { return contains(members, rank); };
-  if (smaller.size() >= members.size() || !std::all_of(smaller.begin(), smaller.end(), isMember)) return false;
-  return group.slowest.from < 0 || (contains(smaller, group.slowest.from) && contains(smaller, group.slowest.to));
+  return smaller.size() < members.size() && std::all_of(smaller.begin(), smaller.end(), isMember);
 }
 
 double ownGrowth(const RankComparison& rank) {
@@ -44,13 +42,15 @@ double ownGrowth(const RankComparison& rank) {
 class Judge {
  public:
   Judge(std::span<const RankComparison> ranks, const SuspicionRules& rules) : ranks_(ranks), rules_(rules) {
-    std::vector<double> growths, iterations;
+    std::vector<double> growths, iterations, lengthenings;
     for (const RankComparison& rank : ranks_) {
+      const double healthy = rank.healthy.own + rank.healthy.inLibrary;
       growths.push_back(ownGrowth(rank));
-      iterations.push_back(rank.healthy.own + rank.healthy.inLibrary);
+      iterations.push_back(healthy);
+      lengthenings.push_back(rank.now.own + rank.now.inLibrary - healthy);
     }
     usual_ = lowerMedian(growths);
-    leastGrowth_ = rules.leastShare * lowerMedian(iterations);
+    leastGrowth_ = std::max(rules.leastShare * lowerMedian(iterations), rules.leastPart * lowerMedian(lengthenings));
   }
 
   double usual() const { return usual_; }
@@ -60,7 +60,7 @@ class Judge {
     for (const RankComparison& rank : ranks_) {
       // Against the usual growth, but slower than its own baseline too: when all others got faster, nobody is slow.
       const double growth = ownGrowth(rank) / std::max(usual_, 1.0);
-      if (growth < rules_.computeGrowth || rank.now.own - rank.healthy.own < leastOwnGrowth(rank)) continue;
+      if (growth < rules_.computeGrowth || rank.now.own - rank.healthy.own < leastGrowth_) continue;
       suspects.push_back({rank.rank, growth});
       excuse_[rank.rank] = growth;
     }
@@ -68,14 +68,16 @@ class Judge {
   }
 
   std::optional<GroupSuspect> slowGroup(const CommunicatorMembers& group) const {
-    if (auto byLink = slowestLink(group); byLink) return *byLink;
-    return leastWaiting(group);
+    auto slow = leastWaiting(group);
+    if (!slow) return std::nullopt;
+    const auto byLink = slowestLink(group);
+    if (!byLink) return slow;           // no timing
+    if (!*byLink) return std::nullopt;  // its bytes move as fast as ever
+    slow->slowest = (*byLink)->slowest;
+    return slow;
   }
 
  private:
-  // Own time may be given per micro-batch: its growth is compared with itself.
-  double leastOwnGrowth(const RankComparison& rank) const { return rules_.leastShare * rank.healthy.own; }
-
   const RankComparison* find(Rank rank) const {
     for (const RankComparison& each : ranks_)
       if (each.rank == rank) return &each;
@@ -180,7 +182,7 @@ Suspicion suspect(std::span<const RankComparison> ranks, std::span<const Communi
   const std::vector<GroupSuspect> all = result.groups;
   std::erase_if(result.groups, [&](const GroupSuspect& group) {
     return std::any_of(all.begin(), all.end(), [&](const GroupSuspect& other) {
-      return explainedBy(group, membersOf[group.communicator], membersOf[other.communicator]);
+      return explainedBy(membersOf[group.communicator], membersOf[other.communicator]);
     });
   });
   const auto worstFirst = [](const auto& a, const auto& b) { return a.growth > b.growth; };

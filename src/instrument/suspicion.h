@@ -34,13 +34,15 @@ struct SuspicionRules {
   double computeGrowth = 1.2;   ///< own time against the median growth of all ranks
   double transferGrowth = 1.2;  ///< seconds a byte, or a group's communication, against its baseline
   double leastShare = 0.05;     ///< of a healthy iteration: less growth than that cannot be the cause
+  double leastPart = 0.1;       ///< of what iterations became longer by: likewise
 };
 
 /// All ranks of a synchronous job are equally slow; what differs is who waits. So:
 /// - a rank's own time is compared with its own baseline and with what all ranks' did (a busy neighbour of all is
 /// nobody);
 /// - a group's communication is what its least waiting member spends in it: the last one to come waits for nobody. With
-///   per-channel timing, seconds a byte in motion count instead, connection by connection;
+///   per-channel timing, seconds a byte in motion must have grown too, on some connection. That alone accuses nobody:
+///   on shared cores, bytes also count as in motion while their receiver is not there;
 /// - what touches a suspected rank is explained by it, unless it grew clearly more than that rank did;
 /// - a group that contains a smaller suspected group is explained by that one: where all meet, the delay of some shows.
 ///

@@ -29,6 +29,21 @@ TEST(Messages, ComeBackAsTheyWentOut) {
   EXPECT_EQ(std::get<Propose>(*proposed).from, 123u);
 }
 
+TEST(Messages, TellALaterControllerWhatIsInForce) {
+  const CommunicatorFormed formed{3, true, {4, 5, 6}, {"a", "b", "c"}, {0, 2, 1}, {0, 1, 2}};
+  const auto ring = decode(encode(formed));
+  ASSERT_TRUE(ring.has_value());
+  EXPECT_EQ(std::get<CommunicatorFormed>(*ring).ring, formed.ring);
+  EXPECT_EQ(std::get<CommunicatorFormed>(*ring).firstRing, formed.firstRing);
+  const auto split = decode(encode(LayoutKnown{2, 1, 1, 1, 0, 0, 8, {5, 3}}));
+  ASSERT_TRUE(split.has_value());
+  EXPECT_EQ(std::get<LayoutKnown>(*split).split, (std::vector<std::int32_t>{5, 3}));
+  const auto traffic = decode(encode(Traffic{9, true, {1, 2}}));
+  ASSERT_TRUE(traffic.has_value());
+  EXPECT_TRUE(std::get<Traffic>(*traffic).collectives);
+  EXPECT_EQ(std::get<Traffic>(*traffic).sendsTo, (std::vector<Rank>{1, 2}));
+}
+
 TEST(Messages, EveryCutIsRefused) {
   CommunicatorFormed formed;
   formed.id = 1;
