@@ -11,6 +11,8 @@ namespace {
 constexpr int attemptsPerOnset = 3;
 constexpr Nanoseconds profilingPause = 3s;  // between attempts
 constexpr Nanoseconds settledJob = 1s;      // nobody joined for so long
+// A job whose controller has just left is about to end itself, as a rule.
+constexpr Nanoseconds successorPatience = 3s;
 
 // Ids rise over the whole job, also from one controller to the next: every one begins where the wall clock is. A
 // validation takes 1000.
@@ -32,7 +34,9 @@ Controller::Controller(const ControllerSettings& settings, const Clock& clock, s
           {settings.mitigate, settings.deterministic, window()}, job_, clock, outbox, [this] { return nextId_++; },
           [this](Event event) { emit(std::move(event)); }),
       detector_(instrument::ChangePointOptions{.threshold = settings.onsetThresholdPercent / 100}),
-      budget_(settings.trapBudgetPercent, clock.now()) {}
+      budget_(settings.trapBudgetPercent, clock.now()) {
+  phaseStarted_ = clock.now();
+}
 
 Controller::~Controller() = default;
 
@@ -160,7 +164,7 @@ void Controller::tick() {
 }
 
 void Controller::announce() {
-  if (announced_) return;
+  if (announced_ || settings_.successor) return;
   if (job_.members().size() != membersSeen_ || !job_.isComplete()) {
     membersSeen_ = job_.members().size();
     membersSince_ = clock_.now();
@@ -178,7 +182,7 @@ void Controller::announce() {
 
 void Controller::learn() {
   const auto process = watched();
-  if (!process) return;
+  if (!process || (settings_.successor && clock_.now() - phaseStarted_ < successorPatience)) return;
   if (!periodKnown_) {
     periodKnown_ = true;
     mark_ = job_.receivedNow();

@@ -29,6 +29,8 @@ struct ControllerSettings {
   Nanoseconds trapTimeout = 10s;
   double onsetThresholdPercent = 10;
   bool deterministic = false;
+  /// Another process was the controller before: the job's start has been said, and often this is its end.
+  bool successor = false;
   int baselineIterations = 12;
   int profilingIterations = 4;
 };

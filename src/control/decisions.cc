@@ -157,16 +157,9 @@ instrument::Suspicion unexplained(const instrument::Suspicion& suspicion, const 
     return std::any_of(known.begin(), known.end(),
                        [&](const Culprit& each) { return each.kind == CulpritKind::rank && each.rank == rank; });
   };
-  const auto isKnownLink = [&](const Link& link) {
-    return std::any_of(known.begin(), known.end(), [&](const Culprit& each) {
-      return isSameCulprit(each, {CulpritKind::link, -1, link, false});
-    });
-  };
   instrument::Suspicion rest = suspicion;
   std::erase_if(rest.ranks, [&](const auto& each) { return isKnown(each.rank); });
   std::erase_if(rest.groups, [&](const instrument::GroupSuspect& each) {
-    if (each.slowest.from >= 0)
-      return isKnownLink(each.slowest) || isKnown(each.slowest.from) || isKnown(each.slowest.to);
     const auto communicator = job.communicators().find(each.communicator);
     if (communicator == job.communicators().end()) return true;
     const auto& members = communicator->second.jobRanks;

@@ -19,8 +19,8 @@ std::vector<instrument::RankComparison> comparisonsOf(const JobView& job, std::s
 std::vector<instrument::CommunicatorMembers> communicatorMembers(const JobView& job);
 /// Who may be to blame, before any test.
 instrument::Suspicion suspicionOf(const JobView& job, std::size_t window);
-/// What of a suspicion is new: without the known slow ranks and all that touches one, and without the groups whose slow
-/// link is known.
+/// What of a suspicion is new: without the known slow ranks, their groups, and the groups of known slow links. Timing
+/// does not tell links apart here: on shared cores a slow link stalls its whole ring.
 instrument::Suspicion unexplained(const instrument::Suspicion& suspicion, const JobView& job,
                                   std::span<const Culprit> known);
 

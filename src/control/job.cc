@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "base/job_rank.h"
 #include "base/log.h"
@@ -265,7 +266,9 @@ class LiveJob final : public Job, private CallRecorder {
         const std::string path = !chosen.empty() ? chosen : folder_.empty() ? "" : folder_ + "/events.jsonl";
         events_ = std::make_unique<EventFile>(path.empty() ? "/dev/null" : path);
       }
-      controller_ = std::make_unique<Controller>(settingsFromParameters(), clock_, wallTime, *outbox_, *events_);
+      ControllerSettings settings = settingsFromParameters();
+      settings.successor = std::exchange(served_, true);
+      controller_ = std::make_unique<Controller>(settings, clock_, wallTime, *outbox_, *events_);
     } else if (!bus_->isController()) {
       if (controller_) controller_->handOver();
       controller_.reset();
@@ -350,6 +353,7 @@ class LiveJob final : public Job, private CallRecorder {
   std::unique_ptr<Controller> controller_;
   Nanoseconds shown_{0};
   bool asked_ = false;
+  bool served_ = false;  ///< this process has been the controller before
   bool metricsFailed_ = false;
 
   std::mutex postedMutex_;

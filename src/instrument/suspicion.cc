@@ -195,8 +195,6 @@ Suspicion suspect(std::span<const RankComparison> ranks, std::span<const Communi
   for (const GroupSuspect& each : result.groups) {
     result.reason += fmt::format("{}communication among [{}] takes {:.2f}x its healthy time",
                                  result.reason.empty() ? "" : ", ", listOf(membersOf[each.communicator]), each.growth);
-    if (each.slowest.from >= 0)
-      result.reason += fmt::format(", worst from {} to {}", each.slowest.from, each.slowest.to);
   }
   if (result.empty())
     result.reason = fmt::format("computing grew by {:.2f}x in the middle of {} ranks, and nobody stands out",

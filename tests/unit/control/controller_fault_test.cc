@@ -211,6 +211,16 @@ TEST_F(ControllerFaultTest, AHandOverLeavesNothingBehindAndKnowsWhatIsInForce) {
   EXPECT_NE(job.rings(dataId), std::set{firstRing});
 }
 
+TEST_F(ControllerFaultTest, WhoTakesOverAtTheEndSaysNothing) {
+  FakeJob& job = start();
+  job.controller().end();
+  const auto said = job.events().size();
+  job.changeController();
+  job.run(2);
+  job.controller().end();
+  EXPECT_EQ(job.events().size(), said) << job.text();
+}
+
 TEST_F(ControllerFaultTest, AHandOverInAValidationLetsTheJobGo) {
   FakeJob& job = slowJob();
   job.deaf = [](Rank, const Message& message) { return is<RunCompute>(message); };

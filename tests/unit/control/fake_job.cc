@@ -75,6 +75,7 @@ void FakeJob::introduceAll() {
 
 void FakeJob::changeController() {
   controller_->handOver();
+  settings_.successor = true;
   makeController();
   introduceAll();
 }

@@ -112,7 +112,7 @@ class FakeJob final : public Outbox, public EventSink {
     return found == factors.end() ? 1 : found->second;
   }
 
-  const ControllerSettings settings_;
+  ControllerSettings settings_;
   const topology::Layout layout_;
   std::mt19937 random_{1};
   std::vector<Group> groups_;
