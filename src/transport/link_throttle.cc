@@ -3,11 +3,13 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <sstream>
 
+#include "base/format.h"
 #include "base/parameters.h"
 #include "base/per_process.h"
 
@@ -42,12 +44,17 @@ std::optional<double> throttledRate(std::string_view text, const Link& link) {
   return rate;
 }
 
+std::string linkCountsFile(const std::string& throttleFile, const Link& link) {
+  return fmt::format("{}.{}-{}", throttleFile, link.from, link.to);
+}
+
 LinkThrottle::LinkThrottle(std::string file, Link link, const Clock& clock)
     : file_(std::move(file)), link_(link), clock_(clock) {}
 
 void LinkThrottle::readFileAgain(Nanoseconds now) {
   if (looked_ && now - *looked_ < lookAgain) return;
   looked_ = now;
+  writeCounts();
   struct stat status {};
   if (stat(file_.c_str(), &status) != 0) {
     rate_.reset();
@@ -66,21 +73,36 @@ void LinkThrottle::readFileAgain(Nanoseconds now) {
   refilled_ = now;
 }
 
+// In one step: readers see all of it or the old one.
+void LinkThrottle::writeCounts() const {
+  const std::string path = linkCountsFile(file_, link_);
+  std::ofstream(path + ".new") << counts_.bytes << ' ' << counts_.held << '\n';
+  std::rename((path + ".new").c_str(), path.c_str());
+}
+
 std::size_t LinkThrottle::take(std::size_t wanted) {
   const std::lock_guard lock(mutex_);
   const auto now = clock_.now();
   readFileAgain(now);
-  if (!rate_) return wanted;
+  if (!rate_) {
+    counts_.bytes += wanted;
+    return wanted;
+  }
   tokens_ = std::min(tokens_ + *rate_ * seconds(now - refilled_), std::max(leastBurst, *rate_ * burstSeconds));
   refilled_ = now;
-  if (tokens_ < static_cast<double>(std::min(wanted, leastSend))) return 0;
+  if (tokens_ < static_cast<double>(std::min(wanted, leastSend))) {
+    ++counts_.held;
+    return 0;
+  }
   const auto granted = std::min(wanted, static_cast<std::size_t>(tokens_));
   tokens_ -= static_cast<double>(granted);
+  counts_.bytes += granted;
   return granted;
 }
 
 void LinkThrottle::giveBack(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
+  counts_.bytes -= bytes;
   if (rate_) tokens_ += static_cast<double>(bytes);
 }
 

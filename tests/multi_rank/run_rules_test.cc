@@ -210,6 +210,14 @@ TEST(Effective, NeedsTheCountersToSaySo) {
   link.back = {};
   link.bothWays = true;
   EXPECT_FALSE(effective(link));
+
+  // The job's own transport counts bytes and waits only.
+  link.insideTransport = true;
+  EXPECT_FALSE(effective(link));
+  link.there = {.bytes = 70'000, .packets = 0, .held = 0};
+  EXPECT_FALSE(effective(link));
+  link.there.held = 4;
+  EXPECT_TRUE(effective(link));
 }
 
 }  // namespace

@@ -27,7 +27,10 @@ class ThrottleFile {
     EXPECT_GE(file, 0);
     ::close(file);
   }
-  ~ThrottleFile() { std::filesystem::remove(path_); }
+  ~ThrottleFile() {
+    std::filesystem::remove(path_);
+    for (const Link& link : {Link{0, 1}, Link{1, 0}, Link{3, 4}}) std::filesystem::remove(linkCountsFile(path_, link));
+  }
   void write(const std::string& text) { std::ofstream(path_) << text; }
   const char* path() const { return path_; }
 
@@ -79,6 +82,31 @@ TEST(LinkThrottle, FollowsTheFile) {
   std::filesystem::remove(file.path());
   clock.advance(100ms);
   EXPECT_EQ(throttle.take(1 << 30), 1u << 30) << "relieved";
+}
+
+TEST(LinkThrottle, TellsWhatWentOverTheLink) {
+  ThrottleFile file;
+  ManualClock clock;
+  LinkThrottle throttle(file.path(), {3, 4}, clock);
+  const std::string counts = linkCountsFile(file.path(), {3, 4});
+  const auto told = [&] {
+    clock.advance(100ms);
+    throttle.take(0);
+    LinkCounts read;
+    std::ifstream(counts) >> read.bytes >> read.held;
+    return std::pair(read.bytes, read.held);
+  };
+  EXPECT_EQ(throttle.take(5000), 5000u);
+  throttle.giveBack(2000);
+  EXPECT_EQ(told(), std::pair(std::uint64_t{3000}, std::uint64_t{0}));
+  file.write("3 4 1000000\n");
+  clock.advance(100ms);
+  EXPECT_EQ(throttle.take(5000), 0u);
+  clock.advance(1ms);
+  EXPECT_EQ(throttle.take(5000), 0u);
+  clock.advance(5ms);
+  EXPECT_EQ(throttle.take(5000), 5000u);
+  EXPECT_EQ(told(), std::pair(std::uint64_t{8000}, std::uint64_t{2}));
 }
 
 TEST(LinkThrottle, SlowsThatLinkOfTheSocketPortsOnly) {

@@ -29,6 +29,8 @@ struct DemoOptions {
   double seconds = 128;
   std::string report = "falcon-report.html";
   bool keep = false;
+  bool noNamespaces = false;
+  bool noCgroups = false;
 };
 
 /// A folder for the logs of the runs, removed at the end.
@@ -108,8 +110,8 @@ int runDemo(const DemoOptions& options) {
       .shape = shape, .programs = programs, .terminal = isatty(STDERR_FILENO) == 1, .say = [](const std::string& line) {
         fmt::print(stderr, "{}\n", line);
       }};
-  input.namespaces = works(programs, folder.sub("trial"), "--nodes", "2");
-  input.cgroups = works(programs, folder.sub("trial"), "--cgroups", "");
+  input.namespaces = !options.noNamespaces && works(programs, folder.sub("trial"), "--nodes", "2");
+  input.cgroups = !options.noCgroups && works(programs, folder.sub("trial"), "--cgroups", "");
   if (!input.namespaces)
     input.say("network namespaces are not permitted here: links are throttled inside the socket transport instead");
   if (!input.cgroups)
@@ -165,6 +167,8 @@ void addDemoCommand(CLI::App& app, int& exitCode) {
       ->capture_default_str();
   demo->add_option("--report", options->report, "Where the chart goes")->capture_default_str();
   demo->add_flag("--keep-logs", options->keep, "Keep the runs' logs and say where they are");
+  demo->add_flag("--no-namespaces", options->noNamespaces, "Do as where network namespaces are not permitted");
+  demo->add_flag("--no-cgroups", options->noCgroups, "Do as where cpu cgroups are not permitted");
   demo->callback([options, &exitCode] { exitCode = runDemo(*options); });
 }
 

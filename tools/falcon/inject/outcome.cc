@@ -23,6 +23,7 @@ const char* nameOf(InjectionKind kind) {
 
 // Acknowledgements of the opposite direction pass the class as well: they are below 100 bytes a packet. A direction
 // that the job uses carries segments of more than a thousand.
+// The job's own transport counts data only.
 bool carriedData(const LinkTraffic& traffic) {
   return traffic.held > 0 && traffic.bytes > 200 * traffic.packets;
 }
@@ -48,7 +49,7 @@ bool effective(const Outcome& outcome) {
       return outcome.throttledPeriods + outcome.stops > 0 && outcome.coresDuring < clearlyLess * outcome.coresBefore;
     case InjectionKind::slowLink:
       // A ring uses one direction: the other may carry acknowledgements only, and is slow all the same.
-      return outcome.insideTransport || carriedData(outcome.there) || (outcome.bothWays && carriedData(outcome.back));
+      return carriedData(outcome.there) || (outcome.bothWays && carriedData(outcome.back));
     case InjectionKind::memoryHog:
       break;
   }
@@ -65,14 +66,11 @@ std::string explain(const Outcome& outcome) {
           outcome.rank, verdict, outcome.coresBefore, outcome.coresDuring, outcome.quota, outcome.throttledPeriods,
           outcome.stops);
     case InjectionKind::slowLink: {
-      if (outcome.insideTransport)
-        return fmt::format(
-            "link {} {} {} was held to {:.0f} bit/s by the job's own transport, which counts nothing for us",
-            outcome.link.from, outcome.bothWays ? "<->" : "->", outcome.link.to, outcome.bitsPerSecond);
       const Link opposite{outcome.link.to, outcome.link.from};
-      std::string text =
-          fmt::format("link {} {} {} was {} to {:.0f} bit/s; {}", outcome.link.from, outcome.bothWays ? "<->" : "->",
-                      outcome.link.to, verdict, outcome.bitsPerSecond, describe("", outcome.link, outcome.there));
+      std::string text = fmt::format("link {} {} {} was {} to {:.0f} bit/s{}; {}", outcome.link.from,
+                                     outcome.bothWays ? "<->" : "->", outcome.link.to, verdict, outcome.bitsPerSecond,
+                                     outcome.insideTransport ? " by the job's own transport" : "",
+                                     describe("", outcome.link, outcome.there));
       if (outcome.bothWays) text += "; " + describe("", opposite, outcome.back);
       if (!effective(outcome)) text += "; does the job send data over this link?";
       return text;

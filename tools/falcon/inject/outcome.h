@@ -38,7 +38,7 @@ struct Outcome {
   std::uint64_t throttledPeriods = 0;  ///< slowRank by quota
   std::uint64_t stops = 0;             ///< slowRank without a cgroup
   double bitsPerSecond = 0;            ///< slowLink: the limit
-  bool insideTransport = false;        ///< slowLink: the job's own socket transport holds back; nothing is counted
+  bool insideTransport = false;        ///< slowLink: the job's own socket transport holds back and counts; no packets
   LinkTraffic there;                   ///< slowLink: from -> to
   LinkTraffic back;                    ///< slowLink both ways: to -> from
   std::uint64_t hogBytes = 0;          ///< memoryHog

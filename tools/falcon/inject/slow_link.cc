@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/format.h"
 #include "inject/injection.h"
 #include "inject/traffic_limit.h"
 
@@ -15,7 +16,6 @@ namespace {
 
 constexpr double leastBitsPerSecond = 8000;  // tc counts in bytes a second
 constexpr double unlimited = 100e9;
-constexpr double guessedTraffic = 20e6;  // bit/s between two replicas of the demo's job on two cores
 constexpr auto watched = std::chrono::seconds(5);
 
 class LinkInjection final : public Injection {
@@ -37,37 +37,70 @@ class LinkInjection final : public Injection {
 
 namespace {
 
-// Watches the pair for a while under a limit that limits nothing, and draws the rate from what it carries.
+Status mayBeFactor(double iterations) {
+  if (iterations > 1) return {};
+  return Error::invalidArgument("--slowdown {}: give how many times as long iterations shall take, more than 1",
+                                iterations);
+}
+
+// What the pair carried while it was watched must take (iterations - 1) times as long.
+Result<double> rateFrom(std::uint64_t bytes, Link link, double iterations) {
+  const double seconds = std::chrono::duration<double>(watched).count();
+  if (bytes == 0)
+    return Error::invalidArgument(
+        "the job sent nothing from rank {} to rank {} within {} s: choose a link that it uses", link.from, link.to,
+        seconds);
+  return std::max(leastBitsPerSecond, 8 * static_cast<double>(bytes) / seconds / (iterations - 1));
+}
+
+// Watches the pair for a while under a limit that limits nothing.
 Result<double> rateFor(const RankDescription& from, const RankDescription& to, double iterations) {
-  if (!(iterations > 1))
-    return Error::invalidArgument("--slowdown {}: give how many times as long iterations shall take, more than 1",
-                                  iterations);
+  if (auto fits = mayBeFactor(iterations); !fits) return fits.error();
   const TrafficLimit watch(from, to, unlimited);
   if (auto applied = watch.apply(); !applied) return applied.error();
   std::this_thread::sleep_for(watched);
   const auto traffic = watch.traffic();
   watch.remove();
   if (!traffic) return traffic.error();
-  const double seconds = std::chrono::duration<double>(watched).count();
-  if (traffic->bytes == 0)
-    return Error::invalidArgument(
-        "the job sent nothing from rank {} to rank {} within {} s: choose a link that it uses", from.rank, to.rank,
-        seconds);
-  return std::max(leastBitsPerSecond, 8 * static_cast<double>(traffic->bytes) / seconds / (iterations - 1));
+  return rateFrom(traffic->bytes, {from.rank, to.rank}, iterations);
 }
 
 }  // namespace
 
 namespace {
 
+// What the job's socket transport says that one direction carried; nothing where it never sent there.
+LinkTraffic throttleTraffic(const std::string& throttleFile, Link link) {
+  LinkTraffic traffic;
+  std::ifstream file(throttleFile + fmt::format(".{}-{}", link.from, link.to));
+  file >> traffic.bytes >> traffic.held;
+  return traffic;
+}
+
+LinkTraffic since(const LinkTraffic& before, const LinkTraffic& now) {
+  return {.bytes = now.bytes - before.bytes, .packets = 0, .held = now.held - before.held};
+}
+
 // Without network namespaces: lines `from to bytes_per_second` in the file that the job's socket transport reads.
 class ThrottleInjection final : public Injection {
  public:
-  ThrottleInjection(Outcome outcome, Guardian guardian) : Injection(std::move(outcome), std::move(guardian)) {}
+  ThrottleInjection(Outcome outcome, Guardian guardian, std::string file)
+      : Injection(outcome, std::move(guardian)),
+        file_(std::move(file)),
+        link_(outcome.link),
+        opposite_{link_.to, link_.from},
+        thereBefore_(throttleTraffic(file_, link_)),
+        backBefore_(throttleTraffic(file_, opposite_)) {}
 
  private:
-  // The transport keeps no counters that an outsider could read: what was asked is all that is known.
-  void read(Outcome& outcome) override { outcome.insideTransport = true; }
+  void read(Outcome& outcome) override {
+    outcome.there = since(thereBefore_, throttleTraffic(file_, link_));
+    if (outcome.bothWays) outcome.back = since(backBefore_, throttleTraffic(file_, opposite_));
+  }
+
+  const std::string file_;
+  const Link link_, opposite_;
+  const LinkTraffic thereBefore_, backBefore_;
 };
 
 Status writeThrottle(const std::string& path, const std::string& lines) {
@@ -77,11 +110,20 @@ Status writeThrottle(const std::string& path, const std::string& lines) {
   return {};
 }
 
-// A pipeline of gradients at half the speed for twice the time: without counters the rate is a guess from the job's own
-// size.
+Result<double> throttleRateFor(const std::string& throttleFile, Link link, double iterations) {
+  if (auto fits = mayBeFactor(iterations); !fits) return fits.error();
+  const auto before = throttleTraffic(throttleFile, link);
+  std::this_thread::sleep_for(watched);
+  return rateFrom(since(before, throttleTraffic(throttleFile, link)).bytes, link, iterations);
+}
+
 Result<std::unique_ptr<Injection>> throttleLink(Link link, bool bothWays, const LinkSlowdown& slowdown) {
-  const double bitsPerSecond =
-      slowdown.bitsPerSecond > 0 ? slowdown.bitsPerSecond : guessedTraffic / (slowdown.iterations - 1);
+  double bitsPerSecond = slowdown.bitsPerSecond;
+  if (slowdown.iterations != 0) {
+    const auto rate = throttleRateFor(slowdown.throttleFile, link, slowdown.iterations);
+    if (!rate) return rate.error();
+    bitsPerSecond = *rate;
+  }
   const auto bytes = static_cast<long long>(bitsPerSecond / 8);
   std::string lines = fmt::format("{} {} {}\n", link.from, link.to, bytes);
   if (bothWays) lines += fmt::format("{} {} {}\n", link.to, link.from, bytes);
@@ -92,9 +134,11 @@ Result<std::unique_ptr<Injection>> throttleLink(Link link, bool bothWays, const 
   outcome.link = link;
   outcome.bothWays = bothWays;
   outcome.bitsPerSecond = bitsPerSecond;
+  outcome.insideTransport = true;
   outcome.started = momentNow();
+  std::unique_ptr<Injection> injection(new ThrottleInjection(outcome, std::move(*guardian), slowdown.throttleFile));
   if (auto written = writeThrottle(slowdown.throttleFile, lines); !written) return written.error();
-  return std::unique_ptr<Injection>(new ThrottleInjection(outcome, std::move(*guardian)));
+  return injection;
 }
 
 }  // namespace
