@@ -9,7 +9,8 @@ namespace falcon::control {
 namespace {
 
 constexpr Nanoseconds collectingPatience = 2s;
-constexpr int healthySamplesForRelief = 4;
+// A slow rank that was relieved of work runs in short bursts, and a quota lets some of them pass as healthy.
+constexpr int healthySamplesForRelief = 6;
 constexpr int healthyProbesForRelief = 2;
 
 }  // namespace
@@ -158,9 +159,10 @@ void Controller::measureFigures(FailSlow& failSlow, const Validation::Outcome& o
   double healthy = 0, slow = 0;
   if (failSlow.culprit.kind == CulpritKind::rank) {
     if (const auto process = job_.processOf(failSlow.culprit.rank)) {
-      const MemberView& member = job_.members().at(*process);
-      healthy = member.healthy ? member.healthy->outsidePerMicroBatch : 0;
-      slow = JobView::means(member, window()).outsidePerMicroBatch;
+      // Against its peers: a machine that gets busier or calmer meanwhile is nobody's relief.
+      const auto growth = ownTimeGrowth(job_.members().at(*process), window());
+      healthy = 1;
+      slow = growth.value_or(0) / usualGrowth(job_, window());
     }
   } else if (const auto rate = outcome.linkRates.find(failSlow.culprit.link);
              rate != outcome.linkRates.end() && rate->second > 0) {

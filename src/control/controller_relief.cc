@@ -38,8 +38,8 @@ bool Controller::hasRecovered(FailSlow& failSlow) {
   const MemberView& member = job_.members()[*process];
   if (member.received == failSlow.watchedSamples || member.recent.empty()) return false;
   failSlow.watchedSamples = member.received;
-  const Sample& newest = member.recent.back();
-  return failSlow.watch->add(newest.outside / std::max(1, newest.microBatches));
+  const auto growth = ownTimeGrowth(member, 1);
+  return growth && failSlow.watch->add(*growth / usualGrowth(job_, window()));
 }
 
 void Controller::probe(FailSlow& failSlow) {

@@ -179,6 +179,16 @@ std::optional<double> ownTimeGrowth(const MemberView& member, std::size_t window
   return now.outsidePerMicroBatch / member.healthy->outsidePerMicroBatch;
 }
 
+double usualGrowth(const JobView& job, std::size_t window) {
+  std::vector<double> growths;
+  for (const auto& [process, member] : job.members())
+    if (const auto growth = ownTimeGrowth(member, window)) growths.push_back(*growth);
+  if (growths.empty()) return 1;
+  const auto middle = growths.begin() + static_cast<std::ptrdiff_t>(growths.size() / 2);
+  std::nth_element(growths.begin(), middle, growths.end());
+  return *middle > 0 ? *middle : 1;
+}
+
 rebalance::JobFacts jobFactsOf(const JobView& job, std::size_t window, bool deterministic) {
   rebalance::JobFacts facts;
   facts.deterministic = deterministic;

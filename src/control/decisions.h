@@ -26,6 +26,8 @@ instrument::Suspicion unexplained(const instrument::Suspicion& suspicion, const 
 
 /// How much more slowly than in its baseline a rank computes (per micro-batch); nothing where one of both is unknown.
 std::optional<double> ownTimeGrowth(const MemberView& member, std::size_t window);
+/// The same of the member in the middle of the job: what a busy machine does to all alike; 1 where nothing is known.
+double usualGrowth(const JobView& job, std::size_t window);
 
 /// What the planner decides from. Rings and splits can be changed only where everybody concerned runs Falcon.
 rebalance::JobFacts jobFactsOf(const JobView& job, std::size_t window, bool deterministic);

@@ -19,7 +19,7 @@ struct FailSlow {
   /// A plan of ours came into force since: the iteration time no longer tells of this culprit's relief, only its own
   /// figure does.
   bool masked = false;
-  std::optional<ReliefWatch> watch;  ///< of its own figure: seconds a micro-batch, or seconds a byte
+  std::optional<ReliefWatch> watch;  ///< of its own figure: growth against its peers', or seconds a byte
   std::uint64_t watchedSamples = 0;  ///< of a slow rank, already seen by the watch
   Nanoseconds probed{0};             ///< a slow link, the last time
 };

@@ -6,7 +6,8 @@
 
 namespace falcon::control {
 
-/// Pure. The figure is "lower is better": seconds of computing a micro-batch, seconds to move a byte.
+/// Pure. The figure is "lower is better": computing time a micro-batch against the baseline and the peers, or
+/// seconds to move a byte.
 /// A value counts as healthy when it lies nearer to the healthy level than to the slow one, on a logarithmic scale.
 class ReliefWatch {
  public:

@@ -44,6 +44,21 @@ TEST_F(ControllerTest, SplitsForASlowRankAndBackOnItsRelief) {
   EXPECT_EQ(job.controller().mitigations().at({"split", "undone"}), 1);
 }
 
+TEST_F(ControllerTest, SeesTheReliefOfARankOnAMachineThatBecameBusyOrCalm) {
+  for (const double everyone : {0.5, 2.0}) {
+    FakeJob& job = start();
+    job.compute[3] = 2.5;
+    job.run(60);
+    ASSERT_EQ(job.count(mitigationApplied), 1) << job.text();
+    job.everyone = everyone;
+    job.run(30);
+    EXPECT_EQ(job.splits().count(equalSplit), 0u) << "no relief yet\n" << job.text();
+    job.compute.clear();
+    job.run(60);
+    EXPECT_EQ(job.splits(), std::set{equalSplit}) << job.text();
+  }
+}
+
 TEST_F(ControllerTest, RoutesAroundASlowLinkAndBackOnItsRelief) {
   for (const bool bothWays : {false, true}) {
     FakeJob& job = start();
