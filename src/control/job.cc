@@ -2,16 +2,13 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <filesystem>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -23,6 +20,7 @@
 #include "bootstrap/bus.h"
 #include "control/communicator_table.h"
 #include "control/controller.h"
+#include "control/job_folder.h"
 #include "control/member.h"
 #include "control/plan_book.h"
 #include "control/transfer_sums.h"
@@ -35,7 +33,6 @@ namespace {
 
 constexpr std::uint32_t callLogCapacity = 1 << 15;
 constexpr Nanoseconds tickInterval = 100ms;
-constexpr auto keepLogs = std::chrono::hours(24);
 
 std::string hostName() {
   char name[HOST_NAME_MAX + 1] = "unknown";
@@ -56,27 +53,6 @@ ControllerSettings settingsFromParameters() {
   settings.onsetThresholdPercent = parameters::onsetThreshold.value();
   settings.deterministic = parameters::deterministic.value();
   return settings;
-}
-
-// Old jobs' folders go after a day, so that a crash can be looked at but nothing piles up.
-void removeOldJobs() {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  for (const auto& folder : fs::directory_iterator(instrument::jobsFolder(), ignored)) {
-    const auto age = fs::file_time_type::clock::now() - fs::last_write_time(folder.path(), ignored);
-    if (!ignored && age > keepLogs) fs::remove_all(folder.path(), ignored);
-  }
-}
-
-/// Created with rights for this user only; an error says why not.
-Status makeJobFolder(const std::string& folder) {
-  for (const std::string& path : {instrument::jobsFolder(), folder})
-    if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-      return Error::system("{} cannot be made: {}", path, std::strerror(errno));
-  struct stat facts {};
-  if (lstat(folder.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode) || facts.st_uid != getuid())
-    return Error::system("{} does not belong to this user", folder);
-  return {};
 }
 
 /// What the monitor's thread sends on behalf of the controller.

@@ -1,0 +1,74 @@
+#include "control/job_folder.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "instrument/call_log.h"
+
+namespace falcon::control {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr auto keptLongest = std::chrono::hours(24);
+constexpr auto surelyKept = std::chrono::minutes(10);
+constexpr std::size_t keptJobs = 4;
+
+bool isAlive(const fs::path& folder) {
+  std::error_code ignored;
+  for (const auto& file : fs::directory_iterator(folder, ignored)) {
+    if (file.path().extension() != ".calls") continue;
+    const auto log = instrument::readCallLog(file.path(), 1);
+    if (log && (kill(static_cast<pid_t>(log->pid), 0) == 0 || errno == EPERM)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Status makeJobFolder(const std::string& folder) {
+  for (const std::string& path : {instrument::jobsFolder(), folder})
+    if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+      return Error::system("{} cannot be made: {}", path, std::strerror(errno));
+  struct stat facts {};
+  if (lstat(folder.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode) || facts.st_uid != getuid())
+    return Error::system("{} does not belong to this user", folder);
+  return {};
+}
+
+void removeOldJobs() {
+  struct Known {
+    fs::file_time_type::duration age;
+    fs::path folder;
+  };
+  std::vector<Known> old;
+  std::size_t kept = 0;
+  std::error_code problem;
+  for (const auto& entry : fs::directory_iterator(instrument::jobsFolder(), problem)) {
+    auto changed = fs::last_write_time(entry.path(), problem);
+    if (problem) continue;  // removed meanwhile
+    for (const auto& file : fs::directory_iterator(entry.path(), problem))
+      changed = std::max(changed, fs::last_write_time(file.path(), problem));
+    const auto age = fs::file_time_type::clock::now() - changed;
+    if (age > surelyKept) old.push_back({age, entry.path()});
+    if (age <= surelyKept) ++kept;
+  }
+  std::sort(old.begin(), old.end(), [](const Known& a, const Known& b) { return a.age < b.age; });
+  for (const Known& job : old) {
+    if ((job.age <= keptLongest && kept < keptJobs) || isAlive(job.folder)) {
+      ++kept;
+      continue;
+    }
+    fs::remove_all(job.folder, problem);
+  }
+}
+
+}  // namespace falcon::control

@@ -1,0 +1,18 @@
+// The folders that jobs leave in shared memory: made here, and removed once nobody needs them.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace falcon::control {
+
+/// Created with rights for this user only; an error says why not.
+Status makeJobFolder(const std::string& folder);
+
+/// Ended jobs' folders are kept so that a crash can be looked at, but not for ever: those older than a day go, and all
+/// but the newest four, since /dev/shm is small (64 MiB in many containers). What lives stays, and so does what was
+/// written to within ten minutes: its processes may be invisible from here.
+void removeOldJobs();
+
+}  // namespace falcon::control

@@ -1,0 +1,53 @@
+#include "control/job_folder.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+
+#include "instrument/call_log.h"
+
+namespace falcon::control {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+/// A job of this process, or of nobody, that was written to so long ago.
+fs::path job(const std::string& name, std::chrono::minutes age, bool alive) {
+  const fs::path folder = instrument::jobFolder(name);
+  EXPECT_TRUE(makeJobFolder(folder));
+  {
+    const auto log = instrument::CallLog::create(folder / "rank-0.calls", {name, "host", 0, 1}, 64);
+    EXPECT_TRUE(log);
+  }
+  if (!alive) fs::resize_file(folder / "rank-0.calls", 0);
+  const auto then = fs::file_time_type::clock::now() - age;
+  fs::last_write_time(folder / "rank-0.calls", then);
+  fs::last_write_time(folder, then);
+  return folder;
+}
+
+TEST(JobFolder, OldJobsGoButNotWhatLivesAndNotTheNewestFour) {
+  const std::string mine = "job-folder-test-" + std::to_string(getpid()) + "-";
+  const fs::path living = job(mine + "living", 48h, true);
+  const fs::path ancient = job(mine + "ancient", 48h, false);
+  std::vector<fs::path> ended;
+  for (int i = 0; i < 6; ++i) ended.push_back(job(mine + std::to_string(i), 11min + std::chrono::minutes(i), false));
+  const fs::path fresh = job(mine + "fresh", 1min, false);
+  removeOldJobs();
+  EXPECT_TRUE(fs::exists(living));
+  EXPECT_TRUE(fs::exists(fresh));
+  EXPECT_FALSE(fs::exists(ancient));
+  // Other jobs of this user may take the four places; the oldest two have none in any case.
+  EXPECT_FALSE(fs::exists(ended[4]));
+  EXPECT_FALSE(fs::exists(ended[5]));
+  std::error_code ignored;
+  fs::remove_all(living, ignored);
+  fs::remove_all(fresh, ignored);
+  for (const fs::path& each : ended) fs::remove_all(each, ignored);
+}
+
+}  // namespace
+}  // namespace falcon::control
