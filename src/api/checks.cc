@@ -53,22 +53,27 @@ Result<Call> checkCall(const char* function, const ncclComm& communicator, const
   // As unsigned, so that one comparison covers both ends.
   if (static_cast<unsigned>(a.type) >= dataTypeCount) [[unlikely]]
     return log::decided(Error::invalidArgument("{}: {} is no data type", function, static_cast<int>(a.type)));
-  if (static_cast<unsigned>(a.reduction) >= reduceOpCount) [[unlikely]]
-    return log::decided(Error::invalidArgument("{}: {} is no reduction", function, static_cast<int>(a.reduction)));
+  const auto type = static_cast<DataType>(a.type);
+  ReduceOp reduction = static_cast<ReduceOp>(a.reduction);
+  PreMultiplier multiplier;
+  if (static_cast<unsigned>(a.reduction) >= reduceOpCount) [[unlikely]] {
+    const auto op = communicator.userOps.find(function, a.reduction, type);
+    if (!op) return op.error();
+    reduction = ReduceOp::preMulSum;
+    multiplier = op->multiplier;
+  }
   if (hasPeer(a.operation) && (a.peer < 0 || a.peer >= engine.size())) [[unlikely]]
     return log::decided(Error::invalidArgument("{}: {} is {}, not 0 to {}", function,
                                                isPointToPoint(a.operation) ? "peer" : "root", a.peer,
                                                engine.size() - 1));
-  const size_t most = PTRDIFF_MAX / sizeOf(static_cast<DataType>(a.type)) / engine.size();
+  const size_t most = PTRDIFF_MAX / sizeOf(type) / engine.size();
   if (a.count > most) [[unlikely]]
     return log::decided(Error::invalidArgument("{}: {} elements do not fit into memory", function, a.count));
   const Touched touched = touchedBy(a.operation, a.peer == engine.rank());
   if (a.count > 0 && ((touched.send && !a.send) || (touched.receive && !a.receive))) [[unlikely]]
     return log::decided(
         Error::invalidArgument("{}: {} is NULL", function, touched.send && !a.send ? "sendbuff" : "recvbuff"));
-  return Call{
-      a.operation, static_cast<DataType>(a.type), static_cast<ReduceOp>(a.reduction), a.send, a.receive, a.count,
-      a.peer};
+  return Call{a.operation, type, reduction, a.send, a.receive, a.count, a.peer, multiplier};
 }
 
 }  // namespace falcon::api

@@ -10,6 +10,7 @@
 
 #include "api/exports.h"
 #include "api/settings.h"
+#include "api/user_ops.h"
 #include "base/engine.h"
 #include "control/job.h"
 #include "vendor/cuda_driver.h"
@@ -43,6 +44,7 @@ struct ncclComm {
   std::unique_ptr<falcon::Engine> engine;
   std::optional<falcon::control::Layout> layout;
   std::vector<std::uint64_t> sent, received;  ///< messages so far, by peer
+  falcon::api::UserOps userOps;
   std::uint64_t tailMagic;
 };
 

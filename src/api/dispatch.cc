@@ -9,13 +9,14 @@ namespace falcon::api {
 namespace {
 
 Status refuseDevicePointers(const PendingCall& pending) {
-  for (const void* pointer : {pending.call.send, static_cast<const void*>(pending.call.receive)})
+  const Call& call = pending.call;
+  for (const void* pointer : {call.send, static_cast<const void*>(call.receive), call.multiplier.address})
     if (pointer && pending.communicator->driver->memoryOf(pointer) == vendor::MemoryKind::device)
       return log::decided(
           Error::invalidArgument("nccl{}: {} is device memory, but this communicator moves host memory "
                                  "(NCCL_FALCON_ENGINE=vendor moves device "
                                  "memory)",
-                                 nameOf(pending.call.operation), pointer));
+                                 nameOf(call.operation), pointer));
   return {};
 }
 
@@ -35,7 +36,8 @@ Status runMixed(std::span<const PendingCall> calls) {
         continue;
       }
       submission.engine = &communicator.host();
-    } else if (pending.communicator->driver) {
+    }
+    if (pending.communicator->driver) {
       if (const Status allowed = refuseDevicePointers(pending); !allowed) return allowed;
     }
     onHost.push_back(submission);

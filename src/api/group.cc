@@ -18,6 +18,12 @@ Status Group::noted(Status status) {
   return status;
 }
 
+Status Group::afterwards(std::function<Status()> work) {
+  if (!open()) return work();
+  afterwards_.push_back(std::move(work));
+  return {};
+}
+
 Status Group::agreeOnBlocking(const char* function, bool blocking) {
   if (!blocking_) blocking_ = blocking;
   if (*blocking_ == blocking) return {};
@@ -55,7 +61,10 @@ Status Group::end() {
   if (--depth_ > 0) return {};
   // The group is empty again whatever happens, exceptions included.
   Group ended = std::exchange(*this, Group());
-  return ended.run();
+  Status done = ended.run();
+  for (const auto& work : ended.afterwards_)
+    if (const Status worked = work(); done && !worked) done = worked;
+  return done;
 }
 
 Status Group::run() {

@@ -32,6 +32,8 @@ class Group {
 
   Status submit(const char* function, CommunicatorUse communicator, const Call& call, void* stream);
   Status setUp(const char* function, SetupJob job);
+  /// Runs `work` once the calls collected so far have been handed to their engines: now, where no group is open.
+  Status afterwards(std::function<Status()> work);
   /// A call of an open group failed before it was collected: the group will not run.
   Status noted(Status status);
 
@@ -46,6 +48,7 @@ class Group {
   std::vector<SetupJob> jobs_;
   std::vector<CommunicatorUse> inUse_;
   std::vector<PendingCall> calls_;
+  std::vector<std::function<Status()>> afterwards_;
 };
 
 }  // namespace falcon::api

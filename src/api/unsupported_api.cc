@@ -53,13 +53,6 @@ ncclResult_t pncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t) {
   return refuseFor("ncclCommWindowDeregister", comm);
 }
 
-ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t*, void*, ncclDataType_t, ncclScalarResidence_t, ncclComm_t comm) {
-  return refuseFor("ncclRedOpCreatePreMulSum", comm);
-}
-ncclResult_t pncclRedOpDestroy(ncclRedOp_t, ncclComm_t comm) {
-  return refuseFor("ncclRedOpDestroy", comm);
-}
-
 ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t*) {
   return refuse("ncclGroupSimulateEnd");
 }
@@ -74,6 +67,4 @@ FALCON_WEAK_TWIN(ncclCommRegister);
 FALCON_WEAK_TWIN(ncclCommDeregister);
 FALCON_WEAK_TWIN(ncclCommWindowRegister);
 FALCON_WEAK_TWIN(ncclCommWindowDeregister);
-FALCON_WEAK_TWIN(ncclRedOpCreatePreMulSum);
-FALCON_WEAK_TWIN(ncclRedOpDestroy);
 FALCON_WEAK_TWIN(ncclGroupSimulateEnd);

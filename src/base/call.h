@@ -1,6 +1,7 @@
 // What an application asked for: one call of the API, as it is executed, logged and matched.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -30,6 +31,13 @@ constexpr bool isPointToPoint(Operation operation) {
   return operation == Operation::send || operation == Operation::receive;
 }
 
+/// What a rank multiplies its input by before a preMulSum; every rank may have another one. Of the call's type.
+struct PreMultiplier {
+  std::array<std::byte, 8> value{};
+  const void* address = nullptr;  ///< not null: `value` is read from there when the operation runs
+  int vendorOp = -1;              ///< the vendor's number of the op, where the vendor's engine may run the call
+};
+
 /// One operation with its buffers. `count` is what the API function takes: per-rank elements for AllGather (sent) and
 /// ReduceScatter (received), all elements otherwise.
 struct Call {
@@ -41,6 +49,7 @@ struct Call {
   std::size_t count = 0;
   /// Root of Broadcast, Reduce, Gather, Scatter; peer of Send, Recv; -1 otherwise. A rank of the communicator.
   Rank peer = -1;
+  PreMultiplier multiplier;  ///< of preMulSum
 };
 
 /// One finished call as the call log keeps it: what was asked without the buffers' addresses, and when.

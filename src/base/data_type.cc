@@ -9,7 +9,7 @@ const char* nameOf(DataType type) {
 }
 
 const char* nameOf(ReduceOp op) {
-  constexpr const char* names[reduceOpCount] = {"sum", "prod", "max", "min", "avg"};
+  constexpr const char* names[reduceOpCount + 1] = {"sum", "prod", "max", "min", "avg", "premulsum"};
   return names[static_cast<int>(op)];
 }
 

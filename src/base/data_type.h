@@ -10,8 +10,9 @@ namespace falcon {
 enum class DataType : std::uint8_t { i8, u8, i32, u32, i64, u64, f16, f32, f64, bf16, f8e4m3, f8e5m2 };
 inline constexpr int dataTypeCount = 12;
 
-/// Values of ncclRedOp_t; user ops follow.
-enum class ReduceOp : std::uint8_t { sum, prod, max, min, avg };
+/// Values of ncclRedOp_t. preMulSum stands for every user op: what it multiplies by is in the Call.
+enum class ReduceOp : std::uint8_t { sum, prod, max, min, avg, preMulSum };
+/// The built-in ones; the numbers of user ops follow.
 inline constexpr int reduceOpCount = 5;
 
 /// Bytes of one element.
@@ -22,7 +23,7 @@ constexpr std::size_t sizeOf(DataType type) {
 
 /// nccl-tests' name of the type: "int8", "float", "half", "bfloat16" ...
 const char* nameOf(DataType type);
-/// "sum", "prod", "max", "min", "avg".
+/// "sum", "prod", "max", "min", "avg", "premulsum".
 const char* nameOf(ReduceOp op);
 
 }  // namespace falcon

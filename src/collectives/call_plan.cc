@@ -1,5 +1,6 @@
 #include "collectives/call_plan.h"
 
+#include <cstring>
 #include <limits>
 
 #include "base/log.h"
@@ -77,6 +78,11 @@ Operands operandsOf(const MemberShape& shape, const Call& call) {
   operands.members = shape.size;
   if (reduces(call.operation)) operands.combine = combineKernel(call.type, call.reduction);
   if (reduces(call.operation) && call.reduction == ReduceOp::avg) operands.divide = divideKernel(call.type);
+  if (reduces(call.operation) && call.reduction == ReduceOp::preMulSum) {
+    operands.scale = scaleKernel(call.type);
+    operands.scalar = call.multiplier.value;
+    if (call.multiplier.address) std::memcpy(operands.scalar.data(), call.multiplier.address, operands.elementBytes);
+  }
   return operands;
 }
 
@@ -142,9 +148,6 @@ std::vector<TaskPlan> planExchange(const MemberShape& shape, const Call& call) {
 
 Status checkCall(const MemberShape& shape, const Call& call) {
   const char* name = nameOf(call.operation);
-  if (reduces(call.operation) && !combineKernel(call.type, call.reduction))
-    return log::decided(Error::invalidUsage("nccl{}: reductions of {} are not supported; use half or bfloat16", name,
-                                            nameOf(call.type)));
   if (hasPeer(call.operation) && (call.peer < 0 || call.peer >= shape.size))
     return log::decided(Error::invalidArgument("nccl{}: {} {} is not in the communicator of {} ranks", name,
                                                isPointToPoint(call.operation) ? "peer" : "root", call.peer,

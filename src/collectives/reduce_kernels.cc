@@ -7,6 +7,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "collectives/float8.h"
 #include "collectives/half_float.h"
 
 #if defined(__x86_64__)
@@ -40,6 +41,18 @@ struct Brain {
   using Value = float;
   FALCON_INLINE static Value load(Stored stored) { return floatFromBrain(stored); }
   FALCON_INLINE static Stored store(Value value) { return brainFromFloat(value); }
+};
+struct E4m3 {
+  using Stored = std::uint8_t;
+  using Value = float;
+  FALCON_INLINE static Value load(Stored stored) { return floatFromE4m3(stored); }
+  FALCON_INLINE static Stored store(Value value) { return e4m3FromFloat(value); }
+};
+struct E5m2 {
+  using Stored = std::uint8_t;
+  using Value = float;
+  FALCON_INLINE static Value load(Stored stored) { return floatFromE5m2(stored); }
+  FALCON_INLINE static Stored store(Value value) { return e5m2FromFloat(value); }
 };
 
 struct Sum {
@@ -95,6 +108,22 @@ FALCON_INLINE void combineLoop(std::byte* result, const std::byte* one, const st
 }
 
 template <class Type>
+FALCON_INLINE void scaleLoop(std::byte* result, const std::byte* values, const std::byte* scalar, std::size_t begin,
+                             std::size_t end) {
+  using Stored = typename Type::Stored;
+  Stored stored;
+  std::memcpy(&stored, scalar, sizeof stored);
+  const auto factor = Type::load(stored);
+#pragma GCC ivdep
+  for (std::size_t i = begin; i < end; ++i) {
+    Stored value;
+    std::memcpy(&value, values + i * sizeof(Stored), sizeof value);
+    value = Type::store(Prod::of(Type::load(value), factor));
+    std::memcpy(result + i * sizeof(Stored), &value, sizeof value);
+  }
+}
+
+template <class Type>
 FALCON_INLINE void divideLoop(std::byte* values, std::size_t begin, std::size_t end, int divisor) {
   using Stored = typename Type::Stored;
   using Value = typename Type::Value;
@@ -122,6 +151,10 @@ struct Portable {
   template <class Type>
   static void divide(std::byte* values, std::size_t count, int divisor) {
     divideLoop<Type>(values, 0, count, divisor);
+  }
+  template <class Type>
+  static void scale(std::byte* result, const std::byte* values, const std::byte* scalar, std::size_t count) {
+    scaleLoop<Type>(result, values, scalar, 0, count);
   }
 };
 
@@ -164,6 +197,11 @@ struct Avx2 {
     }
     divideLoop<Type>(values, done, count, divisor);
   }
+  template <class Type>
+  FALCON_AVX2 static void scale(std::byte* result, const std::byte* values, const std::byte* scalar,
+                                std::size_t count) {
+    scaleLoop<Type>(result, values, scalar, 0, count);
+  }
 };
 
 #else
@@ -175,6 +213,7 @@ CombineKernel combineOf(ReduceOp op) {
   switch (op) {
     case ReduceOp::sum:
     case ReduceOp::avg:
+    case ReduceOp::preMulSum:
       return Set::template combine<Type, Sum>;
     case ReduceOp::prod:
       return Set::template combine<Type, Prod>;
@@ -186,7 +225,7 @@ CombineKernel combineOf(ReduceOp op) {
   return nullptr;
 }
 
-/// Calls `visit` with the Type that belongs to `type`; null for types without arithmetic.
+/// Calls `visit` with the Type that belongs to `type`.
 template <class Visit>
 auto visitType(DataType type, Visit visit) -> decltype(visit(Half())) {
   switch (type) {
@@ -211,8 +250,9 @@ auto visitType(DataType type, Visit visit) -> decltype(visit(Half())) {
     case DataType::bf16:
       return visit(Brain());
     case DataType::f8e4m3:
+      return visit(E4m3());
     case DataType::f8e5m2:
-      return nullptr;
+      return visit(E5m2());
   }
   return nullptr;
 }
@@ -254,6 +294,13 @@ DivideKernel divideKernel(DataType type, KernelSet set) {
   return visitType(type, [&](auto kind) -> DivideKernel {
     using Type = decltype(kind);
     return set == KernelSet::avx2 ? DivideKernel(Avx2::divide<Type>) : DivideKernel(Portable::divide<Type>);
+  });
+}
+
+ScaleKernel scaleKernel(DataType type, KernelSet set) {
+  return visitType(type, [&](auto kind) -> ScaleKernel {
+    using Type = decltype(kind);
+    return set == KernelSet::avx2 ? ScaleKernel(Avx2::scale<Type>) : ScaleKernel(Portable::scale<Type>);
   });
 }
 

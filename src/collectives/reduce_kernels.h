@@ -9,6 +9,8 @@ namespace falcon::collectives {
 
 /// result[i] = one[i] op two[i]. `result` may be `one` or `two`, but not overlap them otherwise. Any alignment.
 using CombineKernel = void (*)(std::byte* result, const std::byte* one, const std::byte* two, std::size_t count);
+/// result[i] = values[i] * scalar. `result` may be `values`, but not overlap it otherwise. Any alignment.
+using ScaleKernel = void (*)(std::byte* result, const std::byte* values, const std::byte* scalar, std::size_t count);
 /// values[i] /= divisor, in place. Any alignment. Integers drop the fraction.
 using DivideKernel = void (*)(std::byte* values, std::size_t count, int divisor);
 
@@ -16,10 +18,12 @@ using DivideKernel = void (*)(std::byte* values, std::size_t count, int divisor)
 enum class KernelSet { portable, avx2 };
 KernelSet bestKernelSet();
 
-/// Integers wrap. f16 and bf16 go through f32 and are rounded after each step. max and min of floats ignore a NaN
-/// beside a number, as fmax does. avg combines like sum. Null for the f8 types, which are not supported.
+/// Integers wrap. 16-bit and 8-bit floats go through f32 and are rounded after each step; 8-bit ones stop at their
+/// largest number (see float8.h). max and min of floats ignore a NaN beside a number, as fmax does. avg and preMulSum
+/// combine like sum.
 CombineKernel combineKernel(DataType type, ReduceOp op, KernelSet set = bestKernelSet());
-/// Null for the f8 types.
 DivideKernel divideKernel(DataType type, KernelSet set = bestKernelSet());
+/// What preMulSum does to each input before the sums.
+ScaleKernel scaleKernel(DataType type, KernelSet set = bestKernelSet());
 
 }  // namespace falcon::collectives

@@ -15,6 +15,7 @@ enum class Where : std::uint8_t { none, input, output };
 
 /// One chunk's worth of work, at most one receive and at most one send, in this order:
 ///   value = received chunk (receiveFrom >= 0), else the chunk at `source`;
+///   (what comes from the input is multiplied first where the reduction is preMulSum)
 ///   if received and source != none: value = reduce(received, chunk at source);
 ///   if destination != none: value is written there;
 ///   if sendTo >= 0: value is sent on.

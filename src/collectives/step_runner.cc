@@ -134,6 +134,11 @@ void StepRunner::compute(const Step& step, const std::byte* received, std::byte*
       step.destination == Where::output ? operands_.output + step.destinationOffset * operands_.elementBytes : nullptr;
   std::byte* target = destination ? destination : outgoing;
   if (!target) return;
+  if (operands_.scale && step.source == Where::input) {
+    // Every algorithm looks at an element of its input once, so it is multiplied once.
+    operands_.scale(target, source, operands_.scalar.data(), step.count);
+    source = target;
+  }
   if (received && source)
     operands_.combine(target, received, source, step.count);
   else

@@ -1,6 +1,7 @@
 // Runs one rank's steps on one channel over ports, without ever blocking.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct Operands {
   CombineKernel combine = nullptr;  ///< null where nothing is reduced
   DivideKernel divide = nullptr;    ///< avg only
   int members = 1;                  ///< what avg divides by
+  ScaleKernel scale = nullptr;      ///< preMulSum only
+  std::array<std::byte, 8> scalar{};
 };
 
 /// Used by one thread at a time. The ports it uses are its own until it has finished.

@@ -101,6 +101,24 @@ Status VendorCommunicator::asyncError() const {
   return host_->asyncError();
 }
 
+Result<int> VendorCommunicator::createPreMulSum(void* scalar, DataType type, ncclScalarResidence_t residence) {
+  const ncclComm_t communicator = communicator_.load();
+  if (!communicator) return log::decided(Error::invalidUsage("ncclRedOpCreatePreMulSum: the communicator was aborted"));
+  ncclRedOp_t op = ncclSum;
+  const ncclResult_t result =
+      library_->functions.redOpCreatePreMulSum(&op, scalar, static_cast<ncclDataType_t>(type), residence, communicator);
+  if (result != ncclSuccess) return log::decided(library_->error(result, "ncclRedOpCreatePreMulSum", communicator));
+  return static_cast<int>(op);
+}
+
+Status VendorCommunicator::destroyOp(int op) {
+  const ncclComm_t communicator = communicator_.load();
+  if (!communicator) return {};  // gone with its communicator
+  const ncclResult_t result = library_->functions.redOpDestroy(static_cast<ncclRedOp_t>(op), communicator);
+  if (result != ncclSuccess) return log::decided(library_->error(result, "ncclRedOpDestroy", communicator));
+  return {};
+}
+
 bool VendorCommunicator::isForHost(const Call& call, const void* stream) const {
   if (!driver_ || stream || call.count == 0) return false;
   // All members must decide alike: the receive buffer is there on more ranks than the send buffer (Broadcast), except
@@ -116,7 +134,8 @@ Status VendorCommunicator::submit(const Call& call, cudaStream_t stream) {
   if (!comm) return log::decided(Error::invalidUsage("nccl{}: the communicator was aborted", nameOf(call.operation)));
   const auto& f = library_->functions;
   const auto type = static_cast<ncclDataType_t>(call.type);
-  const auto op = static_cast<ncclRedOp_t>(call.reduction);
+  const auto op = static_cast<ncclRedOp_t>(call.reduction == ReduceOp::preMulSum ? call.multiplier.vendorOp
+                                                                                 : static_cast<int>(call.reduction));
   ncclResult_t result = ncclInternalError;
   switch (call.operation) {
     case Operation::allReduce:

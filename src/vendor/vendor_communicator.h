@@ -43,6 +43,10 @@ class VendorCommunicator final : public Engine {
   Status asyncError() const override;
   std::uint64_t nextCollective() const override { return collectives_ + host_->nextCollective(); }
 
+  /// A PreMulSum op of the vendor's: its number, for PreMultiplier::vendorOp. `scalar` as nccl.h has it.
+  Result<int> createPreMulSum(void* scalar, DataType type, ncclScalarResidence_t residence);
+  Status destroyOp(int op);
+
   collectives::HostCommunicator& host() { return *host_; }
   /// Ordinary host memory with stream NULL is the host engine's; everything else the vendor's.
   bool isForHost(const Call& call, const void* stream) const;

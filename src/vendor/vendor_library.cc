@@ -90,6 +90,8 @@ const char* fill(VendorFunctions& table, void* library) {
   FALCON_FIND(reduceScatter, "pncclReduceScatter");
   FALCON_FIND(send, "pncclSend");
   FALCON_FIND(receive, "pncclRecv");
+  FALCON_FIND(redOpCreatePreMulSum, "pncclRedOpCreatePreMulSum");
+  FALCON_FIND(redOpDestroy, "pncclRedOpDestroy");
   FALCON_FIND(groupStart, "pncclGroupStart");
   FALCON_FIND(groupEnd, "pncclGroupEnd");
 #undef FALCON_FIND

@@ -29,6 +29,8 @@ struct VendorFunctions {
   decltype(&::ncclReduceScatter) reduceScatter = nullptr;
   decltype(&::ncclSend) send = nullptr;
   decltype(&::ncclRecv) receive = nullptr;
+  decltype(&::ncclRedOpCreatePreMulSum) redOpCreatePreMulSum = nullptr;
+  decltype(&::ncclRedOpDestroy) redOpDestroy = nullptr;
   decltype(&::ncclGroupStart) groupStart = nullptr;
   decltype(&::ncclGroupEnd) groupEnd = nullptr;
 };

@@ -48,6 +48,7 @@ struct OnCommunicator {
 std::vector<OnCommunicator> allOnCommunicator() {
   static int number;
   static ncclResult_t state;
+  static ncclRedOp_t op;
   static ncclComm_t child;
   static void* handle;
   static ncclFalconLayout_t layout{sizeof layout, 1, 1, 1, 0, 0, 0, 1};
@@ -62,6 +63,9 @@ std::vector<OnCommunicator> allOnCommunicator() {
       {"ncclCommShrink", [](ncclComm_t c) { return ncclCommShrink(c, nullptr, 0, &child, nullptr, 0); }},
       {"ncclCommRegister", [](ncclComm_t c) { return ncclCommRegister(c, in, sizeof in, &handle); }},
       {"ncclCommDeregister", [](ncclComm_t c) { return ncclCommDeregister(c, nullptr); }},
+      {"ncclRedOpCreatePreMulSum",
+       [](ncclComm_t c) { return ncclRedOpCreatePreMulSum(&op, in, ncclFloat, ncclScalarHostImmediate, c); }},
+      {"ncclRedOpDestroy", [](ncclComm_t c) { return ncclRedOpDestroy(op, c); }},
       {"ncclAllReduce", [](ncclComm_t c) { return ncclAllReduce(in, out, 8, ncclFloat, ncclSum, c, noStream); }},
       {"ncclBroadcast", [](ncclComm_t c) { return ncclBroadcast(in, out, 8, ncclFloat, 0, c, noStream); }},
       {"ncclBcast", [](ncclComm_t c) { return ncclBcast(out, 8, ncclFloat, 0, c, noStream); }},
@@ -214,7 +218,6 @@ TEST(Unsupported, NeverSaysSuccessAndSaysWhy) {
   ncclComm_t child = nullptr;
   void* pointer = nullptr;
   ncclWindow_t window = nullptr;
-  ncclRedOp_t op = ncclSum;
   ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
   const std::pair<const char*, ncclResult_t> results[] = {
       {"CommRevoke", ncclCommRevoke(comm.handle, NCCL_REVOKE_DEFAULT)},
@@ -225,8 +228,6 @@ TEST(Unsupported, NeverSaysSuccessAndSaysWhy) {
       {"CommDeregister", ncclCommDeregister(comm.handle, in)},
       {"CommWindowRegister", ncclCommWindowRegister(comm.handle, in, sizeof in, &window, 0)},
       {"CommWindowDeregister", ncclCommWindowDeregister(comm.handle, window)},
-      {"RedOpCreatePreMulSum", ncclRedOpCreatePreMulSum(&op, in, ncclFloat, ncclScalarHostImmediate, comm.handle)},
-      {"RedOpDestroy", ncclRedOpDestroy(op, comm.handle)},
       {"GroupSimulateEnd", ncclGroupSimulateEnd(&info)},
       {"DevCommCreate", ncclDevCommCreate(comm.handle, nullptr, nullptr)},
       {"DevCommDestroy", ncclDevCommDestroy(comm.handle, nullptr)},

@@ -53,6 +53,28 @@ TEST(VendorEngine, EveryBasicOperationArrivesWithTheSameArguments) {
   }
 }
 
+TEST(VendorEngine, UserOpsAreTheVendorsAndOutliveTheGroupThatUsesThem) {
+  inFreshChild(onVendor, [] {
+    const Communicator comm{alone()};
+    harness::FakeVendor vendor(FALCON_FAKE_VENDOR);
+    vendor.takeLog();
+    void* const scalar = reinterpret_cast<void*>(0x3000);
+    ncclRedOp_t op;
+    NCCL_OK(ncclRedOpCreatePreMulSum(&op, scalar, ncclFloat, ncclScalarDevice, comm.handle));
+    EXPECT_THAT(vendor.takeLog(), ElementsAre("RedOpCreatePreMulSum 0x3000 7 0"));
+    NCCL_OK(ncclGroupStart());
+    NCCL_OK(ncclAllReduce(in, out, 4, ncclFloat, op, comm.handle, stream));
+    NCCL_OK(ncclRedOpDestroy(op, comm.handle));
+    EXPECT_THAT(vendor.takeLog(), IsEmpty());
+    NCCL_OK(ncclGroupEnd());
+    EXPECT_THAT(vendor.takeLog(), ElementsAre("AllReduce 0x1000 0x2000 4 7 77 0x5", "RedOpDestroy 77"));
+    EXPECT_EQ(ncclAllReduce(in, out, 4, ncclFloat, op, comm.handle, stream), ncclInvalidArgument);
+    vendor.fail(ncclUnhandledCudaError);
+    EXPECT_EQ(ncclRedOpCreatePreMulSum(&op, scalar, ncclFloat, ncclScalarDevice, comm.handle), ncclUnhandledCudaError);
+    vendor.fail(0);
+  });
+}
+
 TEST(VendorEngine, LifeAndErrorsAreTheVendors) {
   inFreshChild(onVendor, [] {
     harness::FakeVendor vendor(FALCON_FAKE_VENDOR);

@@ -112,6 +112,14 @@ FAKE ncclResult_t pncclReduceScatter(const void* send, void* receive, size_t cou
                                      ncclComm_t, cudaStream_t stream) {
   return note("ReduceScatter %p %p %zu %d %d %p", send, receive, count, type, op, static_cast<void*>(stream));
 }
+FAKE ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t type,
+                                            ncclScalarResidence_t residence, ncclComm_t) {
+  *op = static_cast<ncclRedOp_t>(77);
+  return note("RedOpCreatePreMulSum %p %d %d", scalar, type, residence);
+}
+FAKE ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t) {
+  return note("RedOpDestroy %d", op);
+}
 FAKE ncclResult_t pncclSend(const void* send, size_t count, ncclDataType_t type, int peer, ncclComm_t,
                             cudaStream_t stream) {
   return note("Send %p %zu %d peer=%d %p", send, count, type, peer, static_cast<void*>(stream));

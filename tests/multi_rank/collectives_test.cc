@@ -74,6 +74,26 @@ TEST_P(BetweenProcesses, EveryCollectiveIsRight) {
   }));
 }
 
+TEST_P(BetweenProcesses, EveryTypeIsReducedRightByEveryOp) {
+  EXPECT_TRUE(everyRank([](Rank, HostCommunicator& communicator) -> std::string {
+    for (int type = 0; type < dataTypeCount; ++type)
+      for (int op = 0; op <= reduceOpCount; ++op)
+        for (const Operation operation : {Operation::allReduce, Operation::reduce, Operation::reduceScatter})
+          for (const bool inPlace : {false, true}) {
+            const Call call{operation,
+                            static_cast<DataType>(type),
+                            static_cast<ReduceOp>(op),
+                            nullptr,
+                            nullptr,
+                            std::size_t{77},
+                            operation == Operation::reduce ? 0 : -1};
+            const std::string wrong = check(communicator, call, inPlace);
+            if (!wrong.empty()) return wrong;
+          }
+    return "";
+  }));
+}
+
 TEST_P(BetweenProcesses, MembersKnowEachOther) {
   EXPECT_TRUE(everyRank([](Rank rank, HostCommunicator& communicator) -> std::string {
     for (Rank other = 0; other < communicator.size(); ++other)

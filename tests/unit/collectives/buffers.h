@@ -14,7 +14,11 @@ inline bool canBeInPlace(Operation operation) {
 class RankBuffers {
  public:
   RankBuffers(const Call& call, Rank rank, int ranks, bool inPlace)
-      : call_(call), rank_(rank), ranks_(ranks), input_(encode(inputOf(call, rank, ranks), call.type)) {
+      : call_(call),
+        rank_(rank),
+        ranks_(ranks),
+        input_(encode(inputOf(call, rank, ranks), call.type)),
+        scalar_(encode({scalarOf(rank, call.type)}, call.type)) {
     const BufferSizes sizes = bufferSizes(call, ranks);
     const std::size_t element = sizeOf(call.type);
     const std::size_t send = sizes.send * element, receive = sizes.receive * element;
@@ -33,6 +37,9 @@ class RankBuffers {
     Call call = call_;
     call.send = memory_.data() + sendAt_;
     call.receive = memory_.data() + receiveAt_;
+    // Both residences: some ranks bring their scalar, the others say where it will be.
+    if (rank_ % 2 == 0) std::copy(scalar_.begin(), scalar_.end(), call.multiplier.value.begin());
+    if (rank_ % 2 == 1) call.multiplier.address = scalar_.data();
     return call;
   }
   /// The result is right, and no byte outside of it has changed.
@@ -56,7 +63,7 @@ class RankBuffers {
   Call call_;
   Rank rank_;
   int ranks_;
-  std::vector<std::byte> input_;
+  std::vector<std::byte> input_, scalar_;
   std::vector<std::byte> memory_, before_;
   std::size_t sendAt_ = 0, receiveAt_ = 0;
 };

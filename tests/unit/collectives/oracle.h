@@ -20,6 +20,18 @@ inline bool isFloat(DataType type) {
   return type == DataType::f16 || type == DataType::f32 || type == DataType::f64 || type == DataType::bf16;
 }
 
+inline bool isFloat8(DataType type) {
+  return type == DataType::f8e4m3 || type == DataType::f8e5m2;
+}
+
+/// What rank `rank` multiplies by in a preMulSum. Rank 0's is positive: so a sum of zeros has no sign.
+inline std::int64_t scalarOf(Rank rank, DataType type) {
+  if (isFloat8(type)) return rank % 2 == 0 ? 1 : -1;
+  if (isUnsigned(type)) return 1 + rank % 3;
+  constexpr std::int64_t scalars[] = {1, -1, 2};
+  return scalars[rank % 3];
+}
+
 /// Element `index` of what rank `rank` brings. Small enough that sums and products of 8 ranks are exact in every type
 /// (bfloat16 has 8 bits of mantissa, int8 goes to 127).
 inline std::int64_t inputValue(Rank rank, std::size_t index, DataType type, ReduceOp op) {
@@ -30,11 +42,13 @@ inline std::int64_t inputValue(Rank rank, std::size_t index, DataType type, Redu
     const bool negative = !isUnsigned(type) && mixed % 5 == 0;
     return (two ? 2 : 1) * (negative ? -1 : 1);
   }
+  // E5M2 has 3 bits of mantissa: whole numbers up to 8.
+  if (isFloat8(type)) return static_cast<std::int64_t>(mixed % 3) - 1;
   const std::int64_t value = static_cast<std::int64_t>(mixed % 12);
   return isUnsigned(type) ? value : value - 5;
 }
 
-/// Elements of 16-bit floats that are whole numbers or their quotients: the encoding of the nearest value, ties to
+/// Elements of short floats that are whole numbers or their quotients: the encoding of the nearest value, ties to
 /// even.
 inline std::uint16_t encodeSmallFloat(double value, int mantissaBits, int exponentBits) {
   if (value == 0) return 0;
@@ -44,7 +58,7 @@ inline std::uint16_t encodeSmallFloat(double value, int mantissaBits, int expone
   if (mantissa == std::int64_t{1} << (mantissaBits + 1)) mantissa /= 2, ++exponent;
   const int bias = (1 << (exponentBits - 1)) - 1;
   const auto bits = ((exponent - 1 + bias) << mantissaBits) | (mantissa & ((1 << mantissaBits) - 1));
-  return static_cast<std::uint16_t>(bits | (value < 0 ? 0x8000 : 0));
+  return static_cast<std::uint16_t>(bits | (value < 0 ? 1 << (mantissaBits + exponentBits) : 0));
 }
 
 template <class T>
@@ -55,7 +69,7 @@ void storeAs(std::byte* to, T value) {
 /// Writes `numerator / divisor` as the type has it; integers drop the fraction.
 inline void storeValue(std::byte* to, DataType type, std::int64_t numerator, int divisor = 1) {
   const std::int64_t whole = numerator / divisor;
-  // f16 and bf16 are computed in f32 and rounded once more.
+  // Short floats are computed in f32 and rounded once more.
   const float single = static_cast<float>(numerator) / static_cast<float>(divisor);
   switch (type) {
     case DataType::i8:
@@ -78,8 +92,10 @@ inline void storeValue(std::byte* to, DataType type, std::int64_t numerator, int
       return storeAs(to, single);
     case DataType::f64:
       return storeAs(to, static_cast<double>(numerator) / divisor);
-    default:
-      return storeAs(to, static_cast<std::uint8_t>(whole));  // only moved, never reduced
+    case DataType::f8e4m3:
+      return storeAs(to, static_cast<std::uint8_t>(encodeSmallFloat(single, 3, 4)));
+    case DataType::f8e5m2:
+      return storeAs(to, static_cast<std::uint8_t>(encodeSmallFloat(single, 2, 5)));
   }
 }
 
@@ -131,9 +147,15 @@ inline Values inputOf(const Call& call, Rank rank, int ranks) {
 /// What rank `rank` must find in its receive buffer; empty where the buffer must not be touched.
 inline std::vector<std::byte> expected(const Call& call, Rank rank, int ranks) {
   const auto reduced = [&](std::size_t from, std::size_t count) {
-    Values sums = inputOf(call, 0, ranks);
+    const auto inputs = [&](Rank other) {
+      Values values = inputOf(call, other, ranks);
+      if (call.reduction == ReduceOp::preMulSum)
+        for (std::int64_t& value : values) value *= scalarOf(other, call.type);
+      return values;
+    };
+    Values sums = inputs(0);
     for (Rank other = 1; other < ranks; ++other) {
-      const Values more = inputOf(call, other, ranks);
+      const Values more = inputs(other);
       for (size_t i = 0; i < sums.size(); ++i) sums[i] = combine(sums[i], more[i], call.reduction);
     }
     const auto begin = sums.begin() + static_cast<std::ptrdiff_t>(from);

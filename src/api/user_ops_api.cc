@@ -1,0 +1,78 @@
+// nccl.h: reductions made at run time.
+#include "api/exports.h"
+
+#include <cstring>
+
+#include "api/communicator.h"
+#include "api/group.h"
+#include "api/guard.h"
+#include "base/log.h"
+#include "vendor/vendor_communicator.h"
+
+using namespace falcon;
+using namespace falcon::api;
+
+namespace {
+
+/// Null where the vendor's engine has no part in the communicator.
+vendor::VendorCommunicator* vendorOf(ncclComm& communicator) {
+  if (communicator.engine->kind() != EngineKind::vendor) return nullptr;
+  return static_cast<vendor::VendorCommunicator*>(communicator.engine.get());
+}
+
+Status createPreMulSum(ncclRedOp_t* output, void* scalar, ncclDataType_t type, ncclScalarResidence_t residence,
+                       ncclComm_t comm) {
+  constexpr const char* function = "ncclRedOpCreatePreMulSum";
+  auto use = requireReady(function, comm);
+  if (!use) return use.error();
+  if (const Status given = requireOutput(function, "op", output); !given) return given;
+  if (const Status given = requireOutput(function, "scalar", scalar); !given) return given;
+  if (static_cast<unsigned>(type) >= dataTypeCount)
+    return log::decided(Error::invalidArgument("{}: {} is no data type", function, static_cast<int>(type)));
+  if (residence != ncclScalarDevice && residence != ncclScalarHostImmediate)
+    return log::decided(Error::invalidArgument("{}: {} is no residence", function, static_cast<int>(residence)));
+
+  UserOp op{static_cast<DataType>(type), {}};
+  if (residence == ncclScalarHostImmediate)
+    std::memcpy(op.multiplier.value.data(), scalar, sizeOf(op.type));
+  else
+    op.multiplier.address = scalar;
+  if (auto* vendor = vendorOf(**use)) {
+    const auto made = vendor->createPreMulSum(scalar, op.type, residence);
+    if (!made) return made.error();
+    op.multiplier.vendorOp = *made;
+  }
+  *output = (*use)->userOps.add(op);
+  return {};
+}
+
+Status destroy(ncclRedOp_t number, ncclComm_t comm) {
+  constexpr const char* function = "ncclRedOpDestroy";
+  auto use = requireReady(function, comm);
+  if (!use) return use.error();
+  const auto op = (*use)->userOps.remove(function, number);
+  if (!op) return op.error();
+  if (!vendorOf(**use)) return {};
+  // Calls of an open group still need it: the vendor sees them only at the group's end.
+  auto held = std::make_shared<CommunicatorUse>(std::move(*use));
+  return Group::ofThisThread().afterwards(
+      [held, vendorOp = op->multiplier.vendorOp] { return vendorOf(**held)->destroyOp(vendorOp); });
+}
+
+}  // namespace
+
+extern "C" {
+
+ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t datatype,
+                                       ncclScalarResidence_t residence, ncclComm_t comm) {
+  return guarded("ncclRedOpCreatePreMulSum", [&] { return createPreMulSum(op, scalar, datatype, residence, comm); });
+}
+
+ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) {
+  return guarded("ncclRedOpDestroy", [&] { return destroy(op, comm); });
+}
+
+}  // extern "C"
+
+FALCON_WEAK_TWIN(ncclRedOpCreatePreMulSum);
+FALCON_WEAK_TWIN(ncclRedOpDestroy);
