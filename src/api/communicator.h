@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/exports.h"
+#include "api/registrations.h"
 #include "api/settings.h"
 #include "api/user_ops.h"
 #include "base/engine.h"
@@ -45,6 +46,7 @@ struct ncclComm {
   std::optional<falcon::control::Layout> layout;
   std::vector<std::uint64_t> sent, received;  ///< messages so far, by peer
   falcon::api::UserOps userOps;
+  falcon::api::Registrations buffers, windows;
   std::uint64_t tailMagic;
 };
 

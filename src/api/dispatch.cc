@@ -1,8 +1,11 @@
 #include "api/dispatch.h"
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "collectives/host_communicator.h"
+#include "collectives/time_estimate.h"
 #include "vendor/vendor_communicator.h"
 
 namespace falcon::api {
@@ -24,26 +27,36 @@ Submission toSubmission(const PendingCall& pending) {
   return {pending.communicator->engine.get(), pending.call, pending.stream};
 }
 
-/// The vendor's first: it only enqueues, while the host engine works until all is done.
-Status runMixed(std::span<const PendingCall> calls) {
+struct Shares {
   std::vector<Submission> onVendor, onHost;
+};
+/// Who moves what.
+Result<Shares> divide(std::span<const PendingCall> calls) {
+  Shares shares;
   for (const PendingCall& pending : calls) {
     Submission submission = toSubmission(pending);
     if (submission.engine->kind() == EngineKind::vendor) {
       auto& communicator = static_cast<vendor::VendorCommunicator&>(*submission.engine);
       if (!communicator.isForHost(pending.call, pending.stream)) {
-        onVendor.push_back(submission);
+        shares.onVendor.push_back(submission);
         continue;
       }
       submission.engine = &communicator.host();
     }
     if (pending.communicator->driver) {
-      if (const Status allowed = refuseDevicePointers(pending); !allowed) return allowed;
+      if (const Status allowed = refuseDevicePointers(pending); !allowed) return allowed.error();
     }
-    onHost.push_back(submission);
+    shares.onHost.push_back(submission);
   }
-  if (const Status done = vendor::runVendorGroup(onVendor); !done) return done;
-  return onHost.empty() ? Status() : collectives::runGroup(onHost);
+  return shares;
+}
+
+/// The vendor's first: it only enqueues, while the host engine works until all is done.
+Status runMixed(std::span<const PendingCall> calls) {
+  const auto shares = divide(calls);
+  if (!shares) return shares.error();
+  if (const Status done = vendor::runVendorGroup(shares->onVendor); !done) return done;
+  return shares->onHost.empty() ? Status() : collectives::runGroup(shares->onHost);
 }
 
 Status execute(std::span<const PendingCall> calls) {
@@ -136,6 +149,28 @@ Status runCalls(std::span<const PendingCall> calls) {
   if (watched) [[unlikely]]
     return runWatched(calls);
   return execute(calls);
+}
+
+Result<float> estimateCalls(std::span<const PendingCall> calls) {
+  const auto shares = divide(calls);
+  if (!shares) return shares.error();
+  const auto onVendor = vendor::simulateVendorGroup(shares->onVendor);
+  if (!onVendor) return onVendor.error();
+  // Communicators work side by side; the calls of one follow each other.
+  std::vector<std::pair<const Engine*, double>> sums;
+  double longest = *onVendor;
+  for (const Submission& submission : shares->onHost) {
+    auto sum =
+        std::find_if(sums.begin(), sums.end(), [&](const auto& known) { return known.first == submission.engine; });
+    if (sum == sums.end()) sum = sums.insert(sums.end(), {submission.engine, 0});
+    auto& communicator = static_cast<collectives::HostCommunicator&>(*submission.engine);
+    bool throughMemory = true;
+    for (Rank other = 0; other < communicator.size(); ++other)
+      throughMemory = throughMemory && communicator.ports().mediumTo(other) != transport::Medium::socket;
+    sum->second += collectives::estimatedMicroseconds({communicator.size(), throughMemory}, submission.call);
+    longest = std::max(longest, sum->second);
+  }
+  return static_cast<float>(longest);
 }
 
 }  // namespace falcon::api

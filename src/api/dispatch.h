@@ -18,4 +18,7 @@ struct PendingCall {
 /// Runs one call, or all calls of an outermost group. The communicators are in use and ready. Gives the first error.
 Status runCalls(std::span<const PendingCall> calls);
 
+/// Microseconds that the calls would take; nothing runs. The host engine's by collectives::estimatedMicroseconds().
+Result<float> estimateCalls(std::span<const PendingCall> calls);
+
 }  // namespace falcon::api

@@ -67,6 +67,22 @@ Status Group::end() {
   return done;
 }
 
+Result<std::optional<float>> Group::simulateEnd() {
+  if (!open()) return log::decided(Error::invalidUsage("ncclGroupSimulateEnd without ncclGroupStart"));
+  if (--depth_ > 0) return std::optional<float>();
+  Group ended = std::exchange(*this, Group());
+  for (const SetupJob& job : ended.jobs_) CommunicatorUse::release(*job.communicator);
+  for (const auto& work : ended.afterwards_)
+    if (const Status worked = work(); !worked && !ended.firstError_) ended.firstError_ = worked.error();
+  if (ended.firstError_) return *ended.firstError_;
+  if (!ended.jobs_.empty())
+    return log::decided(Error::invalidUsage(
+        "ncclGroupSimulateEnd: the group makes communicators, which cannot be simulated; end it with ncclGroupEnd"));
+  const auto time = estimateCalls(ended.calls_);
+  if (!time) return time.error();
+  return std::optional<float>(*time);
+}
+
 Status Group::run() {
   if (firstError_) {
     for (const SetupJob& job : jobs_) CommunicatorUse::release(*job.communicator);

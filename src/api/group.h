@@ -29,6 +29,9 @@ class Group {
   void start() { ++depth_; }
   /// An inner end only counts down. Errors (invalidUsage): no group is open. Else the first error of the group.
   Status end();
+  /// The same, but nothing runs: the group is forgotten, and the microseconds that it would have taken are told (by an
+  /// inner end nothing is). Errors also (invalidUsage): the group makes communicators, which has to happen.
+  Result<std::optional<float>> simulateEnd();
 
   Status submit(const char* function, CommunicatorUse communicator, const Call& call, void* stream);
   Status setUp(const char* function, SetupJob job);

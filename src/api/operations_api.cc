@@ -23,6 +23,19 @@ ncclResult_t submit(const char* function, const Arguments& arguments, ncclComm_t
   });
 }
 
+Status simulateEnd(ncclSimInfo_t* info) {
+  constexpr const char* function = "ncclGroupSimulateEnd";
+  constexpr ncclSimInfo_t fresh = NCCL_SIM_INFO_INITIALIZER;
+  if (const Status given = requireOutput(function, "simInfo", info); !given) return given;
+  if (info->magic != fresh.magic || info->size < sizeof(ncclSimInfo_t))
+    return log::decided(
+        Error::invalidArgument("{}: simInfo was not initialized: start from NCCL_SIM_INFO_INITIALIZER", function));
+  const auto time = Group::ofThisThread().simulateEnd();
+  if (!time) return time.error();
+  if (*time) info->estimatedTime = **time;
+  return {};
+}
+
 }  // namespace
 
 extern "C" {
@@ -96,6 +109,10 @@ ncclResult_t pncclGroupEnd(void) {
   return guarded("ncclGroupEnd", [] { return Group::ofThisThread().end(); });
 }
 
+ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t* simInfo) {
+  return guarded("ncclGroupSimulateEnd", [&] { return simulateEnd(simInfo); });
+}
+
 }  // extern "C"
 
 FALCON_WEAK_TWIN(ncclAllReduce);
@@ -111,3 +128,4 @@ FALCON_WEAK_TWIN(ncclSend);
 FALCON_WEAK_TWIN(ncclRecv);
 FALCON_WEAK_TWIN(ncclGroupStart);
 FALCON_WEAK_TWIN(ncclGroupEnd);
+FALCON_WEAK_TWIN(ncclGroupSimulateEnd);

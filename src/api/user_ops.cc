@@ -8,8 +8,9 @@ namespace falcon::api {
 namespace {
 
 Error unknown(const char* function, ncclRedOp_t number) {
-  return log::decided(Error::invalidArgument(
-      "{}: {} is no reduction of this communicator (destroyed, or another one's?)", function, static_cast<int>(number)));
+  return log::decided(
+      Error::invalidArgument("{}: {} is no reduction of this communicator (destroyed, or another one's?)", function,
+                             static_cast<int>(number)));
 }
 
 }  // namespace

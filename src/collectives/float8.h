@@ -26,12 +26,12 @@ constexpr float floatFromE5m2(std::uint8_t stored) {
 
 /// How an 8-bit float differs from a float.
 struct Float8Format {
-  int dropped;                 ///< bits of mantissa that a float has more
-  std::uint32_t biasOffset;    ///< difference of the exponents' biases
-  std::uint32_t least;         ///< the smallest normal number, as a float's bits
-  std::uint32_t most;          ///< the largest number, the same
-  float subnormalAnchor;       ///< a float whose last bit is worth the smallest subnormal
-  std::uint8_t greatest;       ///< its encoding, without the sign
+  int dropped;               ///< bits of mantissa that a float has more
+  std::uint32_t biasOffset;  ///< difference of the exponents' biases
+  std::uint32_t least;       ///< the smallest normal number, as a float's bits
+  std::uint32_t most;        ///< the largest number, the same
+  float subnormalAnchor;     ///< a float whose last bit is worth the smallest subnormal
+  std::uint8_t greatest;     ///< its encoding, without the sign
 };
 inline constexpr Float8Format e4m3Format{20, 120, 0x3c800000, 0x43e00000, 0x1p14f, 0x7e};
 inline constexpr Float8Format e5m2Format{21, 112, 0x38800000, 0x47600000, 0x1p7f, 0x7b};
@@ -45,8 +45,8 @@ constexpr std::uint8_t float8FromFloat(float value, const Float8Format& format) 
   if (magnitude < format.least) {
     // The addition rounds, and leaves the subnormal in the low bits.
     const float shifted = std::bit_cast<float>(magnitude) + format.subnormalAnchor;
-    return static_cast<std::uint8_t>(sign | (std::bit_cast<std::uint32_t>(shifted) -
-                                             std::bit_cast<std::uint32_t>(format.subnormalAnchor)));
+    return static_cast<std::uint8_t>(
+        sign | (std::bit_cast<std::uint32_t>(shifted) - std::bit_cast<std::uint32_t>(format.subnormalAnchor)));
   }
   const std::uint32_t half = (1u << (format.dropped - 1)) - 1;
   const std::uint32_t rounded = magnitude + half + ((magnitude >> format.dropped) & 1);

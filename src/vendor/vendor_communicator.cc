@@ -101,24 +101,6 @@ Status VendorCommunicator::asyncError() const {
   return host_->asyncError();
 }
 
-Result<int> VendorCommunicator::createPreMulSum(void* scalar, DataType type, ncclScalarResidence_t residence) {
-  const ncclComm_t communicator = communicator_.load();
-  if (!communicator) return log::decided(Error::invalidUsage("ncclRedOpCreatePreMulSum: the communicator was aborted"));
-  ncclRedOp_t op = ncclSum;
-  const ncclResult_t result =
-      library_->functions.redOpCreatePreMulSum(&op, scalar, static_cast<ncclDataType_t>(type), residence, communicator);
-  if (result != ncclSuccess) return log::decided(library_->error(result, "ncclRedOpCreatePreMulSum", communicator));
-  return static_cast<int>(op);
-}
-
-Status VendorCommunicator::destroyOp(int op) {
-  const ncclComm_t communicator = communicator_.load();
-  if (!communicator) return {};  // gone with its communicator
-  const ncclResult_t result = library_->functions.redOpDestroy(static_cast<ncclRedOp_t>(op), communicator);
-  if (result != ncclSuccess) return log::decided(library_->error(result, "ncclRedOpDestroy", communicator));
-  return {};
-}
-
 bool VendorCommunicator::isForHost(const Call& call, const void* stream) const {
   if (!driver_ || stream || call.count == 0) return false;
   // All members must decide alike: the receive buffer is there on more ranks than the send buffer (Broadcast), except
@@ -160,15 +142,43 @@ Status VendorCommunicator::submit(const Call& call, cudaStream_t stream) {
       result = f.receive(call.receive, call.count, type, call.peer, comm, stream);
       break;
     case Operation::allToAll:
+      if (!f.allToAll) return log::decided(library_->missing("ncclAlltoAll"));
+      result = f.allToAll(call.send, call.receive, call.count, type, comm, stream);
+      break;
     case Operation::gather:
+      if (!f.gather) return log::decided(library_->missing("ncclGather"));
+      result = f.gather(call.send, call.receive, call.count, type, call.peer, comm, stream);
+      break;
     case Operation::scatter:
-      return log::decided(Error::invalidUsage(
-          "nccl{} is not forwarded to the vendor's NCCL by this version of NCCL Falcon", nameOf(call.operation)));
+      if (!f.scatter) return log::decided(library_->missing("ncclScatter"));
+      result = f.scatter(call.send, call.receive, call.count, type, call.peer, comm, stream);
+      break;
   }
   if (result != ncclSuccess)
     return log::decided(library_->error(result, fmt::format("nccl{}", nameOf(call.operation)).c_str(), comm));
   if (!isPointToPoint(call.operation)) ++collectives_;
   return {};
+}
+
+Result<float> simulateVendorGroup(std::span<const Submission> submissions) {
+  if (submissions.empty()) return 0.0f;
+  const auto communicatorOf = [](const Submission& one) { return static_cast<VendorCommunicator*>(one.engine); };
+  const VendorLibrary& library = *communicatorOf(submissions[0])->library_;
+  if (!library.functions.groupSimulateEnd) return log::decided(library.missing("ncclGroupSimulateEnd"));
+  const Status begun = library.status(library.functions.groupStart(), "ncclGroupStart", nullptr);
+  if (!begun) return log::decided(begun.error());
+  Status first;
+  for (const Submission& one : submissions) {
+    const std::uint64_t before = communicatorOf(one)->collectives_;
+    first = communicatorOf(one)->submit(one.call, static_cast<cudaStream_t>(one.stream));
+    communicatorOf(one)->collectives_ = before;  // nothing runs
+    if (!first) break;
+  }
+  ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+  const Status ended = library.status(library.functions.groupSimulateEnd(&info), "ncclGroupSimulateEnd", nullptr);
+  if (!first) return first.error();
+  if (!ended) return log::decided(ended.error());
+  return info.estimatedTime;
 }
 
 Status runVendorGroup(std::span<const Submission> submissions) {

@@ -47,16 +47,26 @@ class VendorCommunicator final : public Engine {
   Result<int> createPreMulSum(void* scalar, DataType type, ncclScalarResidence_t residence);
   Status destroyOp(int op);
 
+  /// Registrations with the vendor; the results are its handles.
+  Result<void*> registerBuffer(void* buffer, size_t size);
+  Status deregisterBuffer(void* handle);
+  Result<ncclWindow_t> registerWindow(void* buffer, size_t size, int flags);
+  Status deregisterWindow(ncclWindow_t window);
+
   collectives::HostCommunicator& host() { return *host_; }
   /// Ordinary host memory with stream NULL is the host engine's; everything else the vendor's.
   bool isForHost(const Call& call, const void* stream) const;
 
  private:
   friend Status runVendorGroup(std::span<const Submission> submissions);
+  friend Result<float> simulateVendorGroup(std::span<const Submission> submissions);
 
   VendorCommunicator(std::shared_ptr<const VendorLibrary> library, std::shared_ptr<const CudaDriver> driver,
                      std::unique_ptr<collectives::HostCommunicator> host, VendorConfig config, ncclComm_t communicator);
   Status submit(const Call& call, cudaStream_t stream);
+  /// The vendor's communicator. Errors (invalidUsage): it was aborted, or the library lacks the function.
+  Result<ncclComm_t> forCall(const char* function, bool exists) const;
+  Status told(ncclResult_t result, const char* function, ncclComm_t communicator) const;
 
   std::shared_ptr<const VendorLibrary> library_;
   std::shared_ptr<const CudaDriver> driver_;
@@ -70,5 +80,7 @@ class VendorCommunicator final : public Engine {
 /// Hands calls to the vendor, as one vendor group where there are several; all engines are VendorCommunicators of one
 /// library. Returns when the vendor does: the work goes on on its streams.
 Status runVendorGroup(std::span<const Submission> submissions);
+/// The vendor's estimate of the time that the group would take, in its unit. Nothing runs.
+Result<float> simulateVendorGroup(std::span<const Submission> submissions);
 
 }  // namespace falcon::vendor

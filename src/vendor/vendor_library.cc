@@ -95,6 +95,19 @@ const char* fill(VendorFunctions& table, void* library) {
   FALCON_FIND(groupStart, "pncclGroupStart");
   FALCON_FIND(groupEnd, "pncclGroupEnd");
 #undef FALCON_FIND
+  // Later than the oldest version.
+  find(library, "pncclMemAlloc", table.memAlloc);
+  find(library, "pncclMemFree", table.memFree);
+  find(library, "pncclCommRegister", table.commRegister);
+  find(library, "pncclCommDeregister", table.commDeregister);
+  find(library, "pncclCommWindowRegister", table.commWindowRegister);
+  find(library, "pncclCommWindowDeregister", table.commWindowDeregister);
+  find(library, "pncclGroupSimulateEnd", table.groupSimulateEnd);
+  find(library, "pncclCommShrink", table.commShrink);
+  find(library, "pncclCommRevoke", table.commRevoke);
+  find(library, "pncclAlltoAll", table.allToAll);
+  find(library, "pncclGather", table.gather);
+  find(library, "pncclScatter", table.scatter);
   return nullptr;
 }
 
@@ -125,6 +138,10 @@ Error VendorLibrary::error(ncclResult_t result, const char* function, ncclComm_t
   const char* detail = functions.getLastError(communicator);
   return Error(static_cast<ErrorCode>(result), fmt::format("{} of {} failed: {}{}{}", function, path, name ? name : "?",
                                                            detail && *detail ? ": " : "", detail ? detail : ""));
+}
+
+Error VendorLibrary::missing(const char* function) const {
+  return Error::invalidUsage("{} is not in {}, which is version {}", function, path, version);
 }
 
 Result<std::shared_ptr<const VendorLibrary>> loadVendorLibrary(const std::string& path) {

@@ -9,7 +9,8 @@
 
 namespace falcon::vendor {
 
-/// What the GPU engine calls. All are there: a library that lacks one is refused.
+/// What the GPU engine calls. A library that lacks one of the first part is refused; those of the second part, which
+/// came later, may be null.
 struct VendorFunctions {
   decltype(&::ncclGetVersion) getVersion = nullptr;
   decltype(&::ncclGetErrorString) getErrorString = nullptr;
@@ -33,6 +34,19 @@ struct VendorFunctions {
   decltype(&::ncclRedOpDestroy) redOpDestroy = nullptr;
   decltype(&::ncclGroupStart) groupStart = nullptr;
   decltype(&::ncclGroupEnd) groupEnd = nullptr;
+
+  decltype(&::ncclMemAlloc) memAlloc = nullptr;
+  decltype(&::ncclMemFree) memFree = nullptr;
+  decltype(&::ncclCommRegister) commRegister = nullptr;
+  decltype(&::ncclCommDeregister) commDeregister = nullptr;
+  decltype(&::ncclCommWindowRegister) commWindowRegister = nullptr;
+  decltype(&::ncclCommWindowDeregister) commWindowDeregister = nullptr;
+  decltype(&::ncclGroupSimulateEnd) groupSimulateEnd = nullptr;
+  decltype(&::ncclCommShrink) commShrink = nullptr;
+  decltype(&::ncclCommRevoke) commRevoke = nullptr;
+  decltype(&::ncclAlltoAll) allToAll = nullptr;
+  decltype(&::ncclGather) gather = nullptr;
+  decltype(&::ncclScatter) scatter = nullptr;
 };
 
 /// The vendor's library in this process. Shared by all communicators, used from any thread.
@@ -43,6 +57,8 @@ struct VendorLibrary {
 
   /// The error for a failed call, in the vendor's words. `communicator` may be null.
   Error error(ncclResult_t result, const char* function, ncclComm_t communicator) const;
+  /// The error for a function that this library is too old for (invalidUsage).
+  Error missing(const char* function) const;
   /// The same as a status; success stays success.
   Status status(ncclResult_t result, const char* function, ncclComm_t communicator) const {
     if (result == ncclSuccess) [[likely]]

@@ -75,6 +75,27 @@ TEST(VendorEngine, UserOpsAreTheVendorsAndOutliveTheGroupThatUsesThem) {
   });
 }
 
+TEST(VendorEngine, MemoryAndRegistrationsAreTheVendors) {
+  inFreshChild(onVendor, [] {
+    const Communicator comm{alone()};
+    harness::FakeVendor vendor(FALCON_FAKE_VENDOR);
+    vendor.takeLog();
+    void* memory = nullptr;
+    NCCL_OK(ncclMemAlloc(&memory, 100));
+    void* handle = nullptr;
+    NCCL_OK(ncclCommRegister(comm.handle, memory, 100, &handle));
+    ncclWindow_t window = nullptr;
+    NCCL_OK(ncclCommWindowRegister(comm.handle, memory, 100, &window, NCCL_WIN_COLL_SYMMETRIC));
+    NCCL_OK(ncclCommWindowDeregister(comm.handle, window));
+    NCCL_OK(ncclCommDeregister(comm.handle, handle));
+    EXPECT_EQ(ncclCommDeregister(comm.handle, handle), ncclInvalidUsage);
+    NCCL_OK(ncclMemFree(memory));
+    EXPECT_THAT(vendor.takeLog(),
+                ElementsAre("MemAlloc 100", "CommRegister 0x7000 100", "CommWindowRegister 0x7000 100 1",
+                            "CommWindowDeregister 0x9000", "CommDeregister 0x8000", "MemFree 0x7000"));
+  });
+}
+
 TEST(VendorEngine, LifeAndErrorsAreTheVendors) {
   inFreshChild(onVendor, [] {
     harness::FakeVendor vendor(FALCON_FAKE_VENDOR);

@@ -73,6 +73,14 @@ FAKE ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t
   *child = color < 0 ? nullptr : new ncclComm{comm->rank, comm->size};
   return note("CommSplit color=%d key=%d", color, key);
 }
+FAKE ncclResult_t pncclCommShrink(ncclComm_t comm, int* excluded, int count, ncclComm_t* child, ncclConfig_t*,
+                                  int flags) {
+  *child = new ncclComm{comm->rank, comm->size - count};
+  return note("CommShrink first=%d count=%d flags=%d", excluded[0], count, flags);
+}
+FAKE ncclResult_t pncclCommRevoke(ncclComm_t, int flags) {
+  return note("CommRevoke %d", flags);
+}
 FAKE ncclResult_t pncclCommFinalize(ncclComm_t) {
   return note("CommFinalize");
 }
@@ -119,6 +127,43 @@ FAKE ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclD
 }
 FAKE ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t) {
   return note("RedOpDestroy %d", op);
+}
+FAKE ncclResult_t pncclMemAlloc(void** address, size_t size) {
+  *address = reinterpret_cast<void*>(0x7000);
+  return note("MemAlloc %zu", size);
+}
+FAKE ncclResult_t pncclMemFree(void* address) {
+  return note("MemFree %p", address);
+}
+FAKE ncclResult_t pncclCommRegister(const ncclComm_t, void* buffer, size_t size, void** handle) {
+  *handle = reinterpret_cast<void*>(0x8000);
+  return note("CommRegister %p %zu", buffer, size);
+}
+FAKE ncclResult_t pncclCommDeregister(const ncclComm_t, void* handle) {
+  return note("CommDeregister %p", handle);
+}
+FAKE ncclResult_t pncclCommWindowRegister(ncclComm_t, void* buffer, size_t size, ncclWindow_t* window, int flags) {
+  *window = reinterpret_cast<ncclWindow_t>(0x9000);
+  return note("CommWindowRegister %p %zu %d", buffer, size, flags);
+}
+FAKE ncclResult_t pncclCommWindowDeregister(ncclComm_t, ncclWindow_t window) {
+  return note("CommWindowDeregister %p", static_cast<void*>(window));
+}
+FAKE ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t* info) {
+  info->estimatedTime = 42;
+  return note("GroupSimulateEnd");
+}
+FAKE ncclResult_t pncclAlltoAll(const void* send, void* receive, size_t count, ncclDataType_t type, ncclComm_t,
+                                cudaStream_t stream) {
+  return note("AlltoAll %p %p %zu %d %p", send, receive, count, type, static_cast<void*>(stream));
+}
+FAKE ncclResult_t pncclGather(const void* send, void* receive, size_t count, ncclDataType_t type, int root, ncclComm_t,
+                              cudaStream_t stream) {
+  return note("Gather %p %p %zu %d root=%d %p", send, receive, count, type, root, static_cast<void*>(stream));
+}
+FAKE ncclResult_t pncclScatter(const void* send, void* receive, size_t count, ncclDataType_t type, int root, ncclComm_t,
+                               cudaStream_t stream) {
+  return note("Scatter %p %p %zu %d root=%d %p", send, receive, count, type, root, static_cast<void*>(stream));
 }
 FAKE ncclResult_t pncclSend(const void* send, size_t count, ncclDataType_t type, int peer, ncclComm_t,
                             cudaStream_t stream) {

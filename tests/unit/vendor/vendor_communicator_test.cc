@@ -168,10 +168,23 @@ INSTANTIATE_TEST_SUITE_P(
                               "ReduceScatter 0x1000 0x2000 15 6 3 0x5"},
                     Forwarded{{Operation::send, DataType::u64, ReduceOp::sum, in, nullptr, 16, 1},
                               "Send 0x1000 16 5 peer=1 0x5"},
+                    Forwarded{{Operation::allToAll, DataType::f32, ReduceOp::sum, in, out, 18, -1},
+                              "AlltoAll 0x1000 0x2000 18 7 0x5"},
+                    Forwarded{{Operation::gather, DataType::f32, ReduceOp::sum, in, out, 19, 1},
+                              "Gather 0x1000 0x2000 19 7 root=1 0x5"},
+                    Forwarded{{Operation::scatter, DataType::f32, ReduceOp::sum, in, out, 20, 1},
+                              "Scatter 0x1000 0x2000 20 7 root=1 0x5"},
                     Forwarded{{Operation::receive, DataType::i32, ReduceOp::sum, nullptr, out, 17, 1},
                               "Recv 0x2000 17 2 peer=1 0x5"}));
 
-TEST_F(VendorCommunicatorTest, WhatIsNotForwardedIsRefused) {
+TEST_F(VendorCommunicatorTest, WhatAnOlderLibraryLacksIsRefused) {
+  auto older = std::make_shared<VendorLibrary>(*library_);
+  older->functions.allToAll = nullptr;
+  older->functions.gather = nullptr;
+  older->functions.scatter = nullptr;
+  older->functions.commRegister = nullptr;
+  older->functions.groupSimulateEnd = nullptr;
+  library_ = older;
   auto communicator = make();
   fake_.takeLog();
   for (const auto operation : {Operation::allToAll, Operation::gather, Operation::scatter}) {
@@ -179,8 +192,23 @@ TEST_F(VendorCommunicatorTest, WhatIsNotForwardedIsRefused) {
     const Status done = runVendorGroup({&submission, 1});
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().code(), ErrorCode::invalidUsage);
+    EXPECT_THAT(done.error().message(), HasSubstr("which is version"));
+    EXPECT_FALSE(simulateVendorGroup({&submission, 1}));
   }
+  EXPECT_EQ(communicator->registerBuffer(out, 1).error().code(), ErrorCode::invalidUsage);
   EXPECT_THAT(fake_.takeLog(), IsEmpty());
+}
+
+TEST_F(VendorCommunicatorTest, ASimulatedGroupRunsNothing) {
+  auto communicator = make();
+  fake_.takeLog();
+  const Submission submission{
+      communicator.get(), {Operation::allReduce, DataType::f32, ReduceOp::sum, in, out, 1, -1}, stream};
+  const auto time = simulateVendorGroup({&submission, 1});
+  ASSERT_TRUE(time);
+  EXPECT_EQ(*time, 42);
+  EXPECT_THAT(fake_.takeLog(), ElementsAre("GroupStart", "AllReduce 0x1000 0x2000 1 7 0 0x5", "GroupSimulateEnd"));
+  EXPECT_EQ(communicator->nextCollective(), 0u);
 }
 
 TEST_F(VendorCommunicatorTest, AGroupIsOneGroupOverAllCommunicators) {

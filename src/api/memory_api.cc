@@ -1,0 +1,167 @@
+// nccl.h: memory and its registration.
+#include "api/exports.h"
+
+#include "api/communicator.h"
+#include "api/group.h"
+#include "api/guard.h"
+#include "api/host_memory.h"
+#include "api/process.h"
+#include "base/log.h"
+#include "vendor/vendor_communicator.h"
+
+using namespace falcon;
+using namespace falcon::api;
+
+namespace {
+
+/// The vendor's library where this process works on devices: then its memory is what an application wants.
+std::shared_ptr<const vendor::VendorLibrary> deviceLibrary() {
+  if (!Process::instance().offer().vendorWorks) return nullptr;
+  return Process::instance().vendorLibrary();
+}
+
+Status allocate(void** output, size_t size) {
+  constexpr const char* function = "ncclMemAlloc";
+  if (const Status given = requireOutput(function, "ptr", output); !given) return given;
+  *output = nullptr;
+  if (size == 0) return {};
+  if (const auto library = deviceLibrary()) {
+    if (!library->functions.memAlloc) return log::decided(library->missing(function));
+    const Status done = library->status(library->functions.memAlloc(output, size), function, nullptr);
+    return done ? done : log::decided(done.error());
+  }
+  const auto memory = allocateHostMemory(size);
+  if (!memory) return memory.error();
+  *output = *memory;
+  return {};
+}
+
+Status release(void* address) {
+  constexpr const char* function = "ncclMemFree";
+  if (!address || freeHostMemory(address)) return {};
+  if (const auto library = deviceLibrary()) {
+    if (!library->functions.memFree) return log::decided(library->missing(function));
+    const Status done = library->status(library->functions.memFree(address), function, nullptr);
+    return done ? done : log::decided(done.error());
+  }
+  return log::decided(
+      Error::invalidArgument("{}: {} did not come from ncclMemAlloc, or was freed before", function, address));
+}
+
+/// The vendor's part of a communicator, where it is the one that moves what is at `address`.
+vendor::VendorCommunicator* moverOf(ncclComm& communicator, const void* address) {
+  if (communicator.engine->kind() != EngineKind::vendor) return nullptr;
+  if (communicator.driver && communicator.driver->memoryOf(address) == vendor::MemoryKind::pageable) return nullptr;
+  return static_cast<vendor::VendorCommunicator*>(communicator.engine.get());
+}
+
+Status checkBuffer(const char* function, const void* buffer, size_t size) {
+  if (const Status given = requireOutput(function, "buff", buffer); !given) return given;
+  if (size == 0) return log::decided(Error::invalidArgument("{}: size is 0", function));
+  if (size > UINTPTR_MAX - reinterpret_cast<std::uintptr_t>(buffer))
+    return log::decided(Error::invalidArgument("{}: {} bytes do not fit into memory", function, size));
+  return {};
+}
+
+Status registerBuffer(ncclComm_t comm, void* buffer, size_t size, void** handle) {
+  constexpr const char* function = "ncclCommRegister";
+  auto use = requireReady(function, comm);
+  if (!use) return use.error();
+  if (const Status given = requireOutput(function, "handle", handle); !given) return given;
+  if (const Status sound = checkBuffer(function, buffer, size); !sound) return sound;
+  if (auto* vendor = moverOf(**use, buffer)) {
+    const auto made = vendor->registerBuffer(buffer, size);
+    if (!made) return made.error();
+    *handle = *made;
+    // The vendor gives none where it does not register.
+    if (*made) (*use)->buffers.add({buffer, size, true}, *made);
+    return {};
+  }
+  *handle = (*use)->buffers.add({buffer, size, false});
+  return {};
+}
+
+Status deregisterBuffer(ncclComm_t comm, void* handle) {
+  constexpr const char* function = "ncclCommDeregister";
+  auto use = requireReady(function, comm);
+  if (!use) return use.error();
+  if (!handle) return {};
+  const auto known = (*use)->buffers.remove(function, "registered buffer", handle);
+  if (!known) return known.error();
+  if (!known->atVendor) return {};
+  return static_cast<vendor::VendorCommunicator&>(*(*use)->engine).deregisterBuffer(handle);
+}
+
+Status registerWindow(ncclComm_t comm, void* buffer, size_t size, ncclWindow_t* window, int flags) {
+  constexpr const char* function = "ncclCommWindowRegister";
+  auto use = requireReady(function, comm);
+  if (!use) return use.error();
+  if (const Status given = requireOutput(function, "win", window); !given) return given;
+  if (const Status sound = checkBuffer(function, buffer, size); !sound) return sound;
+  if (auto* vendor = moverOf(**use, buffer)) {
+    // Collective: the vendor would wait here for ranks that this thread has yet to ask for.
+    if (Group::ofThisThread().open())
+      return log::decided(Error::invalidUsage("{}: windows of device memory cannot be registered in a group", function));
+    const auto made = vendor->registerWindow(buffer, size, flags);
+    if (!made) return made.error();
+    *window = *made;
+    if (*made) (*use)->windows.add({buffer, size, true}, *made);
+    return {};
+  }
+  if (flags != NCCL_WIN_DEFAULT && flags != NCCL_WIN_COLL_SYMMETRIC)
+    return log::decided(Error::invalidArgument("{}: winFlags is {:#x}, which means nothing", function, flags));
+  if (reinterpret_cast<std::uintptr_t>(buffer) % NCCL_WIN_REQUIRED_ALIGNMENT != 0)
+    return log::decided(Error::invalidArgument("{}: buff is {}; a window begins at a multiple of {} bytes", function,
+                                               buffer, NCCL_WIN_REQUIRED_ALIGNMENT));
+  *window = static_cast<ncclWindow_t>((*use)->windows.add({buffer, size, false}));
+  return {};
+}
+
+Status deregisterWindow(ncclComm_t comm, ncclWindow_t window) {
+  constexpr const char* function = "ncclCommWindowDeregister";
+  auto use = requireReady(function, comm);
+  if (!use) return use.error();
+  if (!window) return {};
+  const auto known = (*use)->windows.remove(function, "window", window);
+  if (!known) return known.error();
+  if (!known->atVendor) return {};
+  return static_cast<vendor::VendorCommunicator&>(*(*use)->engine)
+      .deregisterWindow(window);
+}
+
+}  // namespace
+
+extern "C" {
+
+ncclResult_t pncclMemAlloc(void** ptr, size_t size) {
+  return guarded("ncclMemAlloc", [&] { return allocate(ptr, size); });
+}
+
+ncclResult_t pncclMemFree(void* ptr) {
+  return guarded("ncclMemFree", [&] { return release(ptr); });
+}
+
+ncclResult_t pncclCommRegister(const ncclComm_t comm, void* buff, size_t size, void** handle) {
+  return guarded("ncclCommRegister", [&] { return registerBuffer(comm, buff, size, handle); });
+}
+
+ncclResult_t pncclCommDeregister(const ncclComm_t comm, void* handle) {
+  return guarded("ncclCommDeregister", [&] { return deregisterBuffer(comm, handle); });
+}
+
+ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, ncclWindow_t* win, int winFlags) {
+  return guarded("ncclCommWindowRegister", [&] { return registerWindow(comm, buff, size, win, winFlags); });
+}
+
+ncclResult_t pncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win) {
+  return guarded("ncclCommWindowDeregister", [&] { return deregisterWindow(comm, win); });
+}
+
+}  // extern "C"
+
+FALCON_WEAK_TWIN(ncclMemAlloc);
+FALCON_WEAK_TWIN(ncclMemFree);
+FALCON_WEAK_TWIN(ncclCommRegister);
+FALCON_WEAK_TWIN(ncclCommDeregister);
+FALCON_WEAK_TWIN(ncclCommWindowRegister);
+FALCON_WEAK_TWIN(ncclCommWindowDeregister);

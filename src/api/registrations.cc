@@ -1,0 +1,31 @@
+#include "api/registrations.h"
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/log.h"
+
+namespace falcon::api {
+
+void* Registrations::add(const Registration& registration, void* vendorHandle) {
+  // Numbers, not addresses: an address would come back after it was freed.
+  static std::atomic<std::uintptr_t> next{1};
+  void* const handle =
+      vendorHandle ? vendorHandle : reinterpret_cast<void*>(next.fetch_add(2, std::memory_order_relaxed));
+  const std::lock_guard lock(mutex_);
+  known_.emplace(handle, registration);
+  return handle;
+}
+
+Result<Registration> Registrations::remove(const char* function, const char* what, const void* handle) {
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(handle);
+  if (found == known_.end())
+    return log::decided(Error::invalidUsage("{}: {} is no {} of this communicator (given back before, or another one's?)",
+                                            function, handle, what));
+  const Registration registration = found->second;
+  known_.erase(found);
+  return registration;
+}
+
+}  // namespace falcon::api
