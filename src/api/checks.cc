@@ -48,8 +48,10 @@ Touched touchedBy(Operation operation, bool isRoot) {
 Result<Call> checkCall(const char* function, const ncclComm& communicator, const Arguments& arguments) {
   const auto& a = arguments;
   const Engine& engine = *communicator.engine;
-  if (communicator.finalized) [[unlikely]]
-    return log::decided(Error::invalidUsage("{}: comm was finalized", function));
+  if (const auto closed = communicator.closed.load(std::memory_order_relaxed); closed != ncclComm::Closed::no)
+      [[unlikely]]
+    return log::decided(Error::invalidUsage("{}: comm was {}", function,
+                                            closed == ncclComm::Closed::revoked ? "revoked" : "finalized"));
   // As unsigned, so that one comparison covers both ends.
   if (static_cast<unsigned>(a.type) >= dataTypeCount) [[unlikely]]
     return log::decided(Error::invalidArgument("{}: {} is no data type", function, static_cast<int>(a.type)));

@@ -54,11 +54,31 @@ Status requireOurs(const char* function, const ncclComm* communicator) {
   return {};
 }
 
+void BackgroundOutcome::set(const Status& status) {
+  const std::lock_guard lock(mutex_);
+  status_ = status;
+}
+
+Status BackgroundOutcome::get() const {
+  const std::lock_guard lock(mutex_);
+  return status_;
+}
+
 Result<CommunicatorUse> requireReady(const char* function, ncclComm* communicator) {
   if (const Status ours = requireOurs(function, communicator); !ours) return ours.error();
   const auto state = communicator->state.load(std::memory_order_acquire);
   if (state == ncclComm::State::ready) [[likely]]
     return CommunicatorUse(*communicator);
+  if (state == ncclComm::State::working)
+    return log::decided(Error::invalidArgument(
+        "{}: the last call of comm is still in progress; poll ncclCommGetAsyncError until ncclSuccess", function));
+  return requireMade(function, communicator);
+}
+
+Result<CommunicatorUse> requireMade(const char* function, ncclComm* communicator) {
+  if (const Status ours = requireOurs(function, communicator); !ours) return ours.error();
+  const auto state = communicator->state.load(std::memory_order_acquire);
+  if (state == ncclComm::State::ready || state == ncclComm::State::working) return CommunicatorUse(*communicator);
   if (state == ncclComm::State::starting)
     return log::decided(Error::invalidArgument(
         "{}: comm is still being set up; poll ncclCommGetAsyncError until ncclSuccess", function));

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -16,10 +17,28 @@
 #include "control/job.h"
 #include "vendor/cuda_driver.h"
 
+namespace falcon::api {
+
+/// How the last call in the background ended. Thread-safe.
+class BackgroundOutcome {
+ public:
+  void set(const Status& status);
+  Status get() const;
+
+ private:
+  mutable std::mutex mutex_;
+  Status status_;
+};
+
+}  // namespace falcon::api
+
 /// Counted by its users: the application holds one reference, every call inside the library another. So an abort from
 /// another thread returns at once, and the last one out frees the memory.
 struct ncclComm {
-  enum class State : std::uint8_t { starting, ready, failed };
+  /// working: a call of a nonblocking communicator is under way in the background.
+  enum class State : std::uint8_t { starting, ready, working, failed };
+  /// What ended its work.
+  enum class Closed : std::uint8_t { no, finalized, revoked };
 
   explicit ncclComm(falcon::api::Settings configured);
   ~ncclComm();
@@ -33,9 +52,10 @@ struct ncclComm {
   const int generation;  ///< Process::generation() at birth
   std::atomic<int> references{1};
   std::atomic<State> state{State::starting};
-  bool finalized = false;
+  std::atomic<Closed> closed{Closed::no};
   falcon::api::Settings settings;
   std::optional<falcon::Error> startError;  ///< in state failed
+  falcon::api::BackgroundOutcome background;
 
   // In state ready:
   std::shared_ptr<falcon::control::Job> job;  ///< null: Falcon is off. Owns the hooks.
@@ -79,8 +99,10 @@ class CommunicatorUse {
 
 /// Errors (invalidArgument): null, or not a communicator of this library. invalidUsage: inherited across fork().
 Status requireOurs(const char* function, const ncclComm* communicator);
-/// The same, and its set-up is complete.
+/// The same, its set-up is complete, and no call of it is under way in the background.
 Result<CommunicatorUse> requireReady(const char* function, ncclComm* communicator);
+/// Its set-up is complete.
+Result<CommunicatorUse> requireMade(const char* function, ncclComm* communicator);
 /// For Destroy and Abort: no later call finds it.
 void takeFromApplication(ncclComm& communicator);
 

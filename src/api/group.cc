@@ -1,8 +1,9 @@
 #include "api/group.h"
 
-#include <system_error>
-#include <thread>
+#include <algorithm>
+#include <memory>
 
+#include "api/background.h"
 #include "api/setup_jobs.h"
 #include "base/log.h"
 
@@ -33,8 +34,13 @@ Status Group::agreeOnBlocking(const char* function, bool blocking) {
 
 Status Group::submit(const char* function, CommunicatorUse communicator, const Call& call, void* stream) {
   const PendingCall pending{communicator.get(), call, stream};
-  if (!open()) [[likely]]
-    return runCalls({&pending, 1});
+  if (!open()) [[likely]] {
+    if (communicator->settings.blocking) [[likely]]
+      return runCalls({&pending, 1});
+    start();
+    (void)noted(submit(function, std::move(communicator), call, stream));
+    return end();
+  }
   if (const Status agreed = agreeOnBlocking(function, communicator->settings.blocking); !agreed) return agreed;
   calls_.push_back(pending);
   inUse_.push_back(std::move(communicator));
@@ -83,6 +89,16 @@ Result<std::optional<float>> Group::simulateEnd() {
   return std::optional<float>(*time);
 }
 
+Status Group::runCollected() {
+  const auto isHosts = [](const PendingCall& pending) {
+    return pending.communicator->engine->kind() == EngineKind::host;
+  };
+  // The vendor's engine only enqueues: that needs no background.
+  if (blocking_.value_or(true) || std::none_of(calls_.begin(), calls_.end(), isHosts)) return runCalls(calls_);
+  const auto calls = std::make_shared<const std::vector<PendingCall>>(std::move(calls_));
+  return runInBackground(std::move(inUse_), [calls] { return runCalls(*calls); });
+}
+
 Status Group::run() {
   if (firstError_) {
     for (const SetupJob& job : jobs_) CommunicatorUse::release(*job.communicator);
@@ -90,7 +106,7 @@ Status Group::run() {
   }
   const Status made = jobs_.empty() ? Status() : runSetupJobs(std::move(jobs_), blocking_.value_or(true));
   if (!made && made.error().code() != ErrorCode::inProgress) return made;
-  if (const Status done = runCalls(calls_); !done) return done;
+  if (const Status done = runCollected(); !done) return done;
   return made;
 }
 

@@ -44,6 +44,7 @@ class Group {
   /// All members of a group wait for their work, or none does.
   Status agreeOnBlocking(const char* function, bool blocking);
   Status run();
+  Status runCollected();
 
   int depth_ = 0;
   std::optional<bool> blocking_;

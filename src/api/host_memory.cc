@@ -44,8 +44,8 @@ Result<void*> allocateHostMemory(std::size_t bytes) {
   if (whole == MAP_FAILED)
     return log::decided(Error::system("ncclMemAlloc: {} bytes cannot be had: {}", bytes, strerror(errno)));
   auto* const begin = static_cast<char*>(whole);
-  auto* const address = begin + (roundedUp(reinterpret_cast<std::uintptr_t>(begin), unit) -
-                                 reinterpret_cast<std::uintptr_t>(begin));
+  auto* const address =
+      begin + (roundedUp(reinterpret_cast<std::uintptr_t>(begin), unit) - reinterpret_cast<std::uintptr_t>(begin));
   if (address > begin) munmap(begin, static_cast<std::size_t>(address - begin));
   if (address + size < begin + mapped)
     munmap(address + size, static_cast<std::size_t>(begin + mapped - (address + size)));

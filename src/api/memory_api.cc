@@ -101,7 +101,8 @@ Status registerWindow(ncclComm_t comm, void* buffer, size_t size, ncclWindow_t* 
   if (auto* vendor = moverOf(**use, buffer)) {
     // Collective: the vendor would wait here for ranks that this thread has yet to ask for.
     if (Group::ofThisThread().open())
-      return log::decided(Error::invalidUsage("{}: windows of device memory cannot be registered in a group", function));
+      return log::decided(
+          Error::invalidUsage("{}: windows of device memory cannot be registered in a group", function));
     const auto made = vendor->registerWindow(buffer, size, flags);
     if (!made) return made.error();
     *window = *made;
@@ -125,8 +126,7 @@ Status deregisterWindow(ncclComm_t comm, ncclWindow_t window) {
   const auto known = (*use)->windows.remove(function, "window", window);
   if (!known) return known.error();
   if (!known->atVendor) return {};
-  return static_cast<vendor::VendorCommunicator&>(*(*use)->engine)
-      .deregisterWindow(window);
+  return static_cast<vendor::VendorCommunicator&>(*(*use)->engine).deregisterWindow(window);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// nccl.h: versions, errors, and the life of communicators.
+// nccl.h: versions, errors, and the making of communicators.
 #include "api/exports.h"
 
 #include <cstring>
@@ -56,61 +56,6 @@ Status initAll(ncclComm_t* outputs, int count, const int* devices) {
   for (int i = 0; i < count; ++i)
     (void)group.noted(initRank(function, &outputs[i], count, id, i, devices ? devices[i] : i, nullptr));
   return group.end();
-}
-
-Status split(ncclComm_t parent, int color, int key, ncclComm_t* output, const ncclConfig_t* config) {
-  constexpr const char* function = "ncclCommSplit";
-  auto use = requireReady(function, parent);
-  if (!use) return use.error();
-  if (const Status given = requireOutput(function, "newcomm", output); !given) return given;
-  if (color < NCCL_SPLIT_NOCOLOR)
-    return log::decided(
-        Error::invalidArgument("{}: color is {}; use 0 and up, or NCCL_SPLIT_NOCOLOR", function, color));
-  auto settings = config ? readSettings(function, config) : Result<Settings>((*use)->settings);
-  if (!settings) return settings.error();
-
-  auto* child = new ncclComm(std::move(*settings));
-  auto held = std::make_shared<CommunicatorUse>(std::move(*use));
-  return Group::ofThisThread().setUp(
-      function,
-      {child, output, [held, child, color, key] { return establishSplit(**held, *child, color, key); }, color >= 0});
-}
-
-Status finalize(ncclComm_t communicator) {
-  auto use = requireReady("ncclCommFinalize", communicator);
-  if (!use) return use.error();
-  if ((*use)->finalized) return log::decided(Error::invalidArgument("ncclCommFinalize: comm was finalized before"));
-  (*use)->finalized = true;
-  return (*use)->engine->finalize();
-}
-
-/// For Destroy and Abort. Communicators inherited across fork() are the parent's: the child lets them be.
-Status giveUp(const char* function, ncclComm_t communicator, bool abort) {
-  if (!communicator) return {};
-  if (const Status ours = requireOurs(function, communicator); !ours)
-    return ours.error().code() == ErrorCode::invalidUsage ? Status() : ours;
-  const CommunicatorUse use(*communicator);
-  const bool ready = communicator->state.load(std::memory_order_acquire) == ncclComm::State::ready;
-  takeFromApplication(*communicator);
-  if (abort && ready) communicator->engine->abort();
-  return {};
-}
-
-Status asyncError(ncclComm_t communicator, ncclResult_t* output) {
-  constexpr const char* function = "ncclCommGetAsyncError";
-  if (const Status ours = requireOurs(function, communicator); !ours) return ours;
-  if (const Status given = requireOutput(function, "asyncError", output); !given) return given;
-  switch (communicator->state.load(std::memory_order_acquire)) {
-    case ncclComm::State::starting:
-      *output = ncclInProgress;
-      break;
-    case ncclComm::State::failed:
-      *output = static_cast<ncclResult_t>(communicator->startError->code());
-      break;
-    case ncclComm::State::ready:
-      *output = finish(communicator->engine->asyncError());
-  }
-  return {};
 }
 
 /// One number of a communicator.
@@ -179,27 +124,6 @@ ncclResult_t pncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist) {
   return guarded("ncclCommInitAll", [&] { return Group::ofThisThread().noted(initAll(comm, ndev, devlist)); });
 }
 
-ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config) {
-  return guarded("ncclCommSplit",
-                 [&] { return Group::ofThisThread().noted(split(comm, color, key, newcomm, config)); });
-}
-
-ncclResult_t pncclCommFinalize(ncclComm_t comm) {
-  return guarded("ncclCommFinalize", [&] { return comm ? finalize(comm) : Status(); });
-}
-
-ncclResult_t pncclCommDestroy(ncclComm_t comm) {
-  return guarded("ncclCommDestroy", [&] { return giveUp("ncclCommDestroy", comm, false); });
-}
-
-ncclResult_t pncclCommAbort(ncclComm_t comm) {
-  return guarded("ncclCommAbort", [&] { return giveUp("ncclCommAbort", comm, true); });
-}
-
-ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncErrorOutput) {
-  return guarded("ncclCommGetAsyncError", [&] { return asyncError(comm, asyncErrorOutput); });
-}
-
 ncclResult_t pncclCommCount(const ncclComm_t comm, int* count) {
   return ask("ncclCommCount", comm, count, [](const Engine& engine) { return engine.size(); });
 }
@@ -251,11 +175,6 @@ FALCON_WEAK_TWIN(ncclCommInitRank);
 FALCON_WEAK_TWIN(ncclCommInitRankConfig);
 FALCON_WEAK_TWIN(ncclCommInitRankScalable);
 FALCON_WEAK_TWIN(ncclCommInitAll);
-FALCON_WEAK_TWIN(ncclCommSplit);
-FALCON_WEAK_TWIN(ncclCommFinalize);
-FALCON_WEAK_TWIN(ncclCommDestroy);
-FALCON_WEAK_TWIN(ncclCommAbort);
-FALCON_WEAK_TWIN(ncclCommGetAsyncError);
 FALCON_WEAK_TWIN(ncclCommCount);
 FALCON_WEAK_TWIN(ncclCommCuDevice);
 FALCON_WEAK_TWIN(ncclCommUserRank);

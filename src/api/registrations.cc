@@ -21,8 +21,8 @@ Result<Registration> Registrations::remove(const char* function, const char* wha
   const std::lock_guard lock(mutex_);
   const auto found = known_.find(handle);
   if (found == known_.end())
-    return log::decided(Error::invalidUsage("{}: {} is no {} of this communicator (given back before, or another one's?)",
-                                            function, handle, what));
+    return log::decided(Error::invalidUsage(
+        "{}: {} is no {} of this communicator (given back before, or another one's?)", function, handle, what));
   const Registration registration = found->second;
   known_.erase(found);
   return registration;

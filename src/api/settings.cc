@@ -50,6 +50,11 @@ const char* badField(const ncclConfig_t& config) {
   if (!isFlag(config.splitShare)) return "splitShare";
   if (!isFlag(config.shrinkShare)) return "shrinkShare";
   if (!isFlag(config.collnetEnable)) return "collnetEnable";
+  if (!isUnsetOr(config.CTAPolicy, NCCL_CTA_POLICY_DEFAULT, NCCL_CTA_POLICY_EFFICIENCY | NCCL_CTA_POLICY_ZERO))
+    return "CTAPolicy";
+  if (!isUnsetOr(config.nvlsCTAs, 1, INT_MAX)) return "nvlsCTAs";
+  if (!isUnsetOr(config.nChannelsPerNetPeer, 1, INT_MAX)) return "nChannelsPerNetPeer";
+  if (!isFlag(config.nvlinkCentricSched)) return "nvlinkCentricSched";
   return nullptr;
 }
 

@@ -60,6 +60,11 @@ void* currentDeviceContext() {
   return driver ? driver->currentContext() : nullptr;
 }
 
+void makeContextCurrent(void* context) {
+  if (!context) return;
+  if (const auto driver = Process::instance().driver()) driver->makeCurrent(context);
+}
+
 Status establish(ncclComm& communicator, const JoinRequest& request) {
   const Nanoseconds limit = parameters::initTimeout.value();
   useDeviceOf(request);
@@ -97,6 +102,13 @@ Status establishSplit(ncclComm& parent, ncclComm& child, int color, int key) {
   auto engine = parent.engine->split(color, key);
   if (!engine) return engine.error();
   if (*engine) startWith(child, std::move(*engine), parent.job);
+  return {};
+}
+
+Status establishShrunk(ncclComm& parent, ncclComm& child, std::span<const Rank> excluded, bool despiteFailure) {
+  auto engine = parent.engine->shrink(excluded, despiteFailure);
+  if (!engine) return engine.error();
+  startWith(child, std::move(*engine), parent.job);
   return {};
 }
 

@@ -1,6 +1,8 @@
 // Makes communicators: rendezvous, agreement on the engine, the engines, and their place in the job.
 #pragma once
 
+#include <span>
+
 #include "api/communicator.h"
 #include "bootstrap/unique_id.h"
 
@@ -23,5 +25,9 @@ Status establishSplit(ncclComm& parent, ncclComm& child, int color, int key);
 
 /// The calling thread's device context, to be carried to the thread that sets a communicator up; null without a driver.
 void* currentDeviceContext();
+void makeContextCurrent(void* context);
+
+/// Blocking; every rank of `parent` but the excluded ones calls. Ends with start() on `child`.
+Status establishShrunk(ncclComm& parent, ncclComm& child, std::span<const Rank> excluded, bool despiteFailure);
 
 }  // namespace falcon::api

@@ -35,6 +35,13 @@ class Engine {
 
   /// Null colour group: a result holding a null pointer (NCCL_SPLIT_NOCOLOR). Collective over the parent.
   virtual Result<std::unique_ptr<Engine>> split(int color, int key) = 0;
+  /// Without the ranks of `excluded` (valid, in rising order, not this one), which do not call. `despiteFailure`:
+  /// running operations are stopped first, and a broken communicator will do. Collective over the rest, all with equal
+  /// arguments.
+  virtual Result<std::unique_ptr<Engine>> shrink(std::span<const Rank> excluded, bool despiteFailure) = 0;
+  /// Stops this rank's operations, now and for good (invalidUsage); the other ranks are not told. Split, shrink and
+  /// destruction go on working. From any thread.
+  virtual Status revoke() = 0;
   /// Completes what is outstanding; local and remote resources stay until destruction.
   virtual Status finalize() = 0;
   /// Stops running operations on all members, from any thread; they end with a remote error on the others.

@@ -30,6 +30,11 @@ class AloneNetwork final : public CommunicatorNetwork {
     return aloneNetwork(hashOf({id_, number, static_cast<std::uint64_t>(color)}), secret_);
   }
 
+  Result<std::shared_ptr<CommunicatorNetwork>> shrink(std::span<const Rank>, Nanoseconds,
+                                                      const std::function<std::optional<Error>()>&) override {
+    return log::decided(Error::invalidArgument("a communicator of one rank cannot shrink"));
+  }
+
   // There is no reactor to run the handler on: it runs on the thread that aborts.
   void abort(std::string_view reason) override {
     std::function<void(const Error&)> handler;

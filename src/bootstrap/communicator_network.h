@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,12 @@ class CommunicatorNetwork {
   /// A new network of those with the same colour (>= 0), ranked by key, then by old rank; null for a negative colour.
   /// Collective over all members.
   virtual Result<std::shared_ptr<CommunicatorNetwork>> split(int color, int key, Nanoseconds limit) = 0;
+
+  /// A new network without the ranks of `excluded` (in rising order), which do not call; the others keep their order.
+  /// All of them call with the same list. Needs nothing of this network but what it knew at its beginning, so it works
+  /// when this one is broken and when rank 0 has gone. `givenUp` is asked now and then: an error there ends the wait.
+  virtual Result<std::shared_ptr<CommunicatorNetwork>> shrink(std::span<const Rank> excluded, Nanoseconds limit,
+                                                              const std::function<std::optional<Error>()>& givenUp) = 0;
 
   /// Breaks the communicator on all members.
   virtual void abort(std::string_view reason) = 0;

@@ -140,6 +140,7 @@ void StarMember::closed(const std::string& why) {
     const std::lock_guard lock(mutex_);
     closed_ = true;
     death = !leaving_ && !centerMayEnd_;
+    turnedAway_ = !started_ && !failure_.load();
     changed_.notify_all();
   }
   if (death) fail(Error::remote("{} died: {}", name(0), why));
@@ -192,6 +193,11 @@ void StarMember::abort(std::string_view reason) {
     if (channel_) channel_->send(StarMessage{Kind::abort, 0, -1, {std::string(reason)}}.encode());
   }
   fail(Error::remote("{} aborted the communicator: {}", name(rank_), reason));
+}
+
+bool StarMember::turnedAway() const {
+  const std::lock_guard lock(mutex_);
+  return turnedAway_;
 }
 
 std::optional<Error> StarMember::failure() const {

@@ -32,6 +32,8 @@ class StarMember : public std::enable_shared_from_this<StarMember> {
 
   /// Returns when all members are connected. `givenUp` is asked now and then: an error there ends the wait.
   Status connect(Nanoseconds limit, const std::function<std::optional<Error>()>& givenUp);
+  /// After connect() failed: rank 0's process hung up without a word. It does so when rank 0 has not called for long.
+  bool turnedAway() const;
   Result<std::vector<std::string>> gather(std::string_view mine, Nanoseconds limit);
   void abort(std::string_view reason);
   std::optional<Error> failure() const;
@@ -69,6 +71,7 @@ class StarMember : public std::enable_shared_from_this<StarMember> {
   bool goodbyeDone_ = false;
   bool centerMayEnd_ = false;  // rank 0 has left: the end of its process is no death
   bool closed_ = false;
+  bool turnedAway_ = false;
   std::map<std::uint64_t, StarMessage> answers_;
 
   std::unique_ptr<const Error> failureOwner_;

@@ -67,4 +67,34 @@ Result<std::shared_ptr<CommunicatorNetwork>> StarNetwork::split(int color, int k
               deadline - std::chrono::steady_clock::now(), [this] { return failure(); });
 }
 
+Result<std::shared_ptr<CommunicatorNetwork>> StarNetwork::shrink(std::span<const Rank> excluded, Nanoseconds limit,
+                                                                 const std::function<std::optional<Error>()>& givenUp) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  // Not from the counter of splits: those may have succeeded on some ranks only before the communicator broke.
+  constexpr std::uint64_t shrinkMark = 0x736872696e6b;
+  CommunicatorId newId = hashOf({id(), shrinkMark, shrinks_++});
+  std::vector<Member> members;
+  Rank newRank = -1;
+  for (Rank other = 0; other < size(); ++other) {
+    if (std::ranges::find(excluded, other) != excluded.end()) {
+      newId = hashOf({newId, static_cast<std::uint64_t>(other)});
+      continue;
+    }
+    if (other == rank()) newRank = static_cast<Rank>(members.size());
+    members.push_back(member_->members()[static_cast<std::size_t>(other)]);
+  }
+  if (newRank < 0) return log::decided(Error::invalidArgument("a rank cannot exclude itself"));
+  if (members.size() == 1) return aloneNetwork(newId, secret());
+  // Ranks notice a failure at different times: whoever comes long before the new rank 0 is turned away, and comes
+  // again.
+  if (newRank == 0) StarCenter::open(member_->reactor(), newId, secret(), members);
+  while (true) {
+    auto member = std::make_shared<StarMember>(member_->reactor(), newId, secret(), newRank, members);
+    auto network = std::make_shared<StarNetwork>(member);
+    const auto connected = member->connect(deadline - std::chrono::steady_clock::now(), givenUp);
+    if (connected) return std::shared_ptr<CommunicatorNetwork>(network);
+    if (newRank == 0 || !member->turnedAway() || std::chrono::steady_clock::now() >= deadline) return connected.error();
+  }
+}
+
 }  // namespace falcon::bootstrap

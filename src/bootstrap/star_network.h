@@ -25,13 +25,15 @@ class StarNetwork final : public CommunicatorNetwork {
     return member_->gather(mine, limit);
   }
   Result<std::shared_ptr<CommunicatorNetwork>> split(int color, int key, Nanoseconds limit) override;
+  Result<std::shared_ptr<CommunicatorNetwork>> shrink(std::span<const Rank> excluded, Nanoseconds limit,
+                                                      const std::function<std::optional<Error>()>& givenUp) override;
   void abort(std::string_view reason) override { member_->abort(reason); }
   std::optional<Error> failure() const override { return member_->failure(); }
   void onFailure(std::function<void(const Error&)> handler) override { member_->onFailure(std::move(handler)); }
 
  private:
   const std::shared_ptr<StarMember> member_;
-  std::atomic<std::uint64_t> splits_{0};
+  std::atomic<std::uint64_t> splits_{0}, shrinks_{0};
 };
 
 /// The network of a single rank, with a secret of its own.

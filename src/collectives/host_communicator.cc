@@ -38,9 +38,11 @@ class LocalCommunicator final : public HostCommunicator {
   int device() const override { return members_[rank()].device; }
 
   Result<std::unique_ptr<Engine>> split(int color, int key) override;
-  Status finalize() override { return asyncError(); }  // calls are complete when they return
+  Status finalize() override { return member_.health(); }  // calls are complete when they return
   void abort() override;
-  Status asyncError() const override { return member_.health(); }
+  Status asyncError() const override;
+  Result<std::unique_ptr<Engine>> shrink(std::span<const Rank> excluded, bool despiteFailure) override;
+  Status revoke() override;
   std::uint64_t nextCollective() const override { return member_.nextCollective.load(std::memory_order_relaxed); }
 
   const std::vector<MemberInfo>& members() const override { return members_; }
@@ -60,6 +62,9 @@ class LocalCommunicator final : public HostCommunicator {
   transport::Waiter& waiter() { return *waiter_; }
 
  private:
+  /// The engine of a part of this communicator; null where this rank has no part.
+  Result<std::unique_ptr<Engine>> childOver(std::shared_ptr<bootstrap::CommunicatorNetwork> network);
+
   const std::shared_ptr<transport::Reactor> reactor_;
   const std::shared_ptr<bootstrap::CommunicatorNetwork> network_;
   const std::vector<MemberInfo> members_;
@@ -69,13 +74,42 @@ class LocalCommunicator final : public HostCommunicator {
 };
 
 Result<std::unique_ptr<Engine>> LocalCommunicator::split(int color, int key) {
-  if (const Status healthy = member_.health(); !healthy) return healthy.error();
+  if (const Status sound = asyncError(); !sound) return sound.error();
   auto network = network_->split(color, key, parameters::initTimeout.value());
   if (!network) return network.error();
-  if (!*network) return std::unique_ptr<Engine>();
-  auto made = create(reactor_, std::move(*network), device(), member_.hooks, members_[rank()].extra);
+  return childOver(std::move(*network));
+}
+
+Result<std::unique_ptr<Engine>> LocalCommunicator::childOver(std::shared_ptr<bootstrap::CommunicatorNetwork> network) {
+  if (!network) return std::unique_ptr<Engine>();
+  auto made = create(reactor_, std::move(network), device(), member_.hooks, members_[rank()].extra);
   if (!made) return made.error();
   return std::unique_ptr<Engine>(std::move(*made));
+}
+
+Result<std::unique_ptr<Engine>> LocalCommunicator::shrink(std::span<const Rank> excluded, bool despiteFailure) {
+  if (despiteFailure) {
+    if (const Status stopped = revoke(); !stopped) return stopped.error();
+  } else if (const Status sound = asyncError(); !sound) {
+    return sound.error();
+  }
+  const auto broken = [&]() -> std::optional<Error> { return despiteFailure ? std::nullopt : network_->failure(); };
+  auto network = network_->shrink(excluded, parameters::initTimeout.value(), broken);
+  if (!network) return network.error();
+  return childOver(std::move(*network));
+}
+
+Status LocalCommunicator::revoke() {
+  member_.revoke();
+  transport::ringOwnDoorbell();
+  return {};
+}
+
+/// A revoked communicator is well: it only takes no calls.
+Status LocalCommunicator::asyncError() const {
+  if (!member_.revoked()) return member_.health();
+  if (const auto failure = network_->failure()) return *failure;
+  return {};
 }
 
 void LocalCommunicator::abort() {

@@ -27,4 +27,11 @@ Error LocalMember::fail(const Error& error) {
   return first;
 }
 
+void LocalMember::revoke() {
+  const std::lock_guard lock(mutex_);
+  revoked_.store(true, std::memory_order_relaxed);
+  if (!error_) error_ = Error::invalidUsage("the communicator was revoked by rank {}", shape.rank);
+  broken_.store(true, std::memory_order_relaxed);
+}
+
 }  // namespace falcon::collectives

@@ -29,6 +29,10 @@ class LocalMember {
   /// health() says from now on, which is the cause if one was known before.
   Error fail(const Error& error);
 
+  /// Ends this rank's part in all operations; the network stays whole.
+  void revoke();
+  bool revoked() const { return revoked_.load(std::memory_order_relaxed); }
+
   CommunicatorId id() const { return network.id(); }
 
   const MemberShape shape;
@@ -43,6 +47,7 @@ class LocalMember {
  private:
   std::mutex mutex_;
   std::atomic<bool> broken_{false};
+  std::atomic<bool> revoked_{false};
   std::optional<Error> error_;
 };
 

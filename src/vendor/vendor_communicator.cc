@@ -76,6 +76,32 @@ Result<std::unique_ptr<Engine>> VendorCommunicator::split(int color, int key) {
   return std::unique_ptr<Engine>(new VendorCommunicator(library_, driver_, std::move(host), config_, child));
 }
 
+Result<std::unique_ptr<Engine>> VendorCommunicator::shrink(std::span<const Rank> excluded, bool despiteFailure) {
+  constexpr const char* function = "ncclCommShrink";
+  const auto parent = forCall(function, library_->functions.commShrink != nullptr);
+  if (!parent) return parent.error();
+  auto beside = host_->shrink(excluded, despiteFailure);
+  if (!beside) return beside.error();
+  ncclConfig_t values = config_.forVendor();
+  std::vector<int> list(excluded.begin(), excluded.end());
+  ncclComm_t child = nullptr;
+  const int flags = despiteFailure ? NCCL_SHRINK_ABORT : NCCL_SHRINK_DEFAULT;
+  const Status done =
+      told(library_->functions.commShrink(*parent, list.data(), static_cast<int>(list.size()), &child, &values, flags),
+           function, *parent);
+  if (!done) return done.error();
+  std::unique_ptr<collectives::HostCommunicator> host(static_cast<collectives::HostCommunicator*>(beside->release()));
+  return std::unique_ptr<Engine>(new VendorCommunicator(library_, driver_, std::move(host), config_, child));
+}
+
+Status VendorCommunicator::revoke() {
+  constexpr const char* function = "ncclCommRevoke";
+  const auto communicator = forCall(function, library_->functions.commRevoke != nullptr);
+  if (!communicator) return communicator.error();
+  const Status done = told(library_->functions.commRevoke(*communicator, NCCL_REVOKE_DEFAULT), function, *communicator);
+  return done ? host_->revoke() : done;
+}
+
 Status VendorCommunicator::finalize() {
   if (const ncclComm_t communicator = communicator_.load()) {
     const Status done =

@@ -38,6 +38,8 @@ class VendorCommunicator final : public Engine {
   int device() const override { return device_; }
 
   Result<std::unique_ptr<Engine>> split(int color, int key) override;
+  Result<std::unique_ptr<Engine>> shrink(std::span<const Rank> excluded, bool despiteFailure) override;
+  Status revoke() override;
   Status finalize() override;
   void abort() override;
   Status asyncError() const override;

@@ -146,6 +146,32 @@ TEST(Config, IsReadByItsVersionAndSize) {
   EXPECT_EQ(result(config), ncclInvalidArgument);
   EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("minCTAs"));
 
+  // Every field, just outside of what it may be.
+  struct Field {
+    const char* name;
+    int ncclConfig_t::*member;
+    int bad;
+    unsigned since;
+  };
+  for (const Field& field : {Field{"blocking", &ncclConfig_t::blocking, -1, 21400},
+                             {"cgaClusterSize", &ncclConfig_t::cgaClusterSize, 9, 21700},
+                             {"minCTAs", &ncclConfig_t::minCTAs, 0, 21700},
+                             {"maxCTAs", &ncclConfig_t::maxCTAs, 0, 21700},
+                             {"splitShare", &ncclConfig_t::splitShare, 2, 21800},
+                             {"collnetEnable", &ncclConfig_t::collnetEnable, 2, 22700},
+                             {"CTAPolicy", &ncclConfig_t::CTAPolicy, 4, 22700},
+                             {"shrinkShare", &ncclConfig_t::shrinkShare, 2, 22700},
+                             {"nvlsCTAs", &ncclConfig_t::nvlsCTAs, 0, 22700},
+                             {"nChannelsPerNetPeer", &ncclConfig_t::nChannelsPerNetPeer, 0, 22800},
+                             {"nvlinkCentricSched", &ncclConfig_t::nvlinkCentricSched, 2, 22800}}) {
+    config = good, config.*field.member = field.bad;
+    EXPECT_EQ(result(config), ncclInvalidArgument) << field.name;
+    EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr(std::string("config.") + field.name));
+    // A program of the version before does not have the field.
+    config.version = field.since - 100;
+    EXPECT_EQ(result(config), ncclSuccess) << field.name;
+  }
+
   // A program of 2.14 knows nothing of what follows `blocking`: rubbish there is not read.
   config = good, config.version = 21400, config.minCTAs = -7, config.commName = reinterpret_cast<const char*>(1);
   EXPECT_EQ(result(config), ncclSuccess);
@@ -218,10 +244,7 @@ TEST(Communicator, SplitsByColorAndKey) {
 
 TEST(Unsupported, NeverSaysSuccessAndSaysWhy) {
   const Communicator comm{alone()};
-  ncclComm_t child = nullptr;
   const std::pair<const char*, ncclResult_t> results[] = {
-      {"CommRevoke", ncclCommRevoke(comm.handle, NCCL_REVOKE_DEFAULT)},
-      {"CommShrink", ncclCommShrink(comm.handle, nullptr, 0, &child, nullptr, 0)},
       {"DevCommCreate", ncclDevCommCreate(comm.handle, nullptr, nullptr)},
       {"DevCommDestroy", ncclDevCommDestroy(comm.handle, nullptr)},
       {"LLA2ACreateRequirement", ncclLLA2ACreateRequirement(1, 1, nullptr, nullptr)},

@@ -117,51 +117,5 @@ TEST(Group, DoesNotMixBlockingAndNonblocking) {
   EXPECT_EQ(first, nullptr);
 }
 
-ncclResult_t waitFor(ncclComm_t comm) {
-  ncclResult_t state = ncclInProgress;
-  while (state == ncclInProgress) {
-    EXPECT_EQ(ncclSuccess, ncclCommGetAsyncError(comm, &state));
-    std::this_thread::yield();
-  }
-  return state;
-}
-
-TEST(Nonblocking, OneThreadMakesTwoRanksWithoutAGroup) {
-  ncclUniqueId id;
-  NCCL_OK(ncclGetUniqueId(&id));
-  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;
-  std::array<Communicator, 2> comms;
-  ASSERT_EQ(ncclInProgress, ncclCommInitRankConfig(&comms[0].handle, 2, id, 0, &config));
-  // Its partner has not come, so it cannot be ready: use is refused.
-  int count = 0;
-  EXPECT_EQ(ncclInvalidArgument, ncclCommCount(comms[0].handle, &count));
-  ASSERT_EQ(ncclInProgress, ncclCommInitRankConfig(&comms[1].handle, 2, id, 1, &config));
-  for (const Communicator& comm : comms) EXPECT_EQ(waitFor(comm.handle), ncclSuccess);
-  NCCL_OK(ncclCommCount(comms[0].handle, &count));
-  EXPECT_EQ(count, 2);
-
-  std::array<Communicator, 2> children;
-  for (const int rank : {0, 1})
-    ASSERT_EQ(ncclInProgress, ncclCommSplit(comms[rank].handle, rank == 0 ? 0 : NCCL_SPLIT_NOCOLOR, 0,
-                                            &children[rank].handle, nullptr));
-  EXPECT_EQ(waitFor(children[0].handle), ncclSuccess);
-  EXPECT_EQ(children[1].handle, nullptr);
-}
-
-TEST(Nonblocking, AFailedSetUpIsToldByItsState) {
-  inFreshChild({{"NCCL_FALCON_ENGINE", "vendor"}, {"NCCL_FALCON_VENDOR_LIBRARY", "/nowhere"}}, [] {
-    ncclUniqueId id;
-    NCCL_OK(ncclGetUniqueId(&id));
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
-    Communicator comm;
-    ASSERT_EQ(ncclInProgress, ncclCommInitRankConfig(&comm.handle, 1, id, 0, &config));
-    EXPECT_EQ(waitFor(comm.handle), ncclInvalidUsage);
-    int count = 0;
-    EXPECT_EQ(ncclInvalidArgument, ncclCommCount(comm.handle, &count));
-  });
-}
-
 }  // namespace
 }  // namespace falcon::abi

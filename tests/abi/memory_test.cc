@@ -106,8 +106,7 @@ TEST(SimulatedGroup, TellsATimeAndRunsNothing) {
       ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
       EXPECT_EQ(ncclSuccess, ncclGroupStart());
       for (int i = 0; i < calls; ++i)
-        EXPECT_EQ(ncclSuccess,
-                  ncclAllReduce(values.data(), values.data(), count, ncclFloat, ncclSum, comm, noStream));
+        EXPECT_EQ(ncclSuccess, ncclAllReduce(values.data(), values.data(), count, ncclFloat, ncclSum, comm, noStream));
       EXPECT_EQ(ncclSuccess, ncclGroupSimulateEnd(&info));
       return info.estimatedTime;
     };

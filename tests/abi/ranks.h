@@ -43,8 +43,8 @@ inline ncclComm_t alone() {
   return comm;
 }
 
-/// Runs `body(rank, comm)` on `size` threads that share a communicator.
-inline void withRanks(int size, const std::function<void(int, ncclComm_t)>& body) {
+/// Runs `body(rank, comm)` on `size` threads that share a communicator. A body that destroys its handle nulls it.
+inline void withRanks(int size, const std::function<void(int, ncclComm_t&)>& body) {
   ncclUniqueId id;
   NCCL_OK(ncclGetUniqueId(&id));
   std::vector<std::thread> threads;
@@ -55,6 +55,16 @@ inline void withRanks(int size, const std::function<void(int, ncclComm_t)>& body
       body(rank, comm.handle);
     });
   for (auto& thread : threads) thread.join();
+}
+
+/// What becomes of a nonblocking call.
+inline ncclResult_t outcomeOf(ncclComm_t comm) {
+  ncclResult_t state = ncclInProgress;
+  while (state == ncclInProgress) {
+    EXPECT_EQ(ncclSuccess, ncclCommGetAsyncError(comm, &state));
+    std::this_thread::yield();
+  }
+  return state;
 }
 
 /// Runs `body` in a forked child whose library has not been used, with these environment settings. Its failures are

@@ -71,6 +71,30 @@ TEST_P(Fault, AKilledRankGivesARemoteErrorToAllOthers) {
     }
 }
 
+TEST_P(Fault, TheOthersGoOnWithoutAKilledRank) {
+  if (ranks() < 3) GTEST_SKIP() << "nobody to go on with";
+  for (const Rank victim : {0, ranks() - 1}) {
+    SharedBoard board;
+    ForkedRanks forked(ranks(), [&](Rank rank) -> std::string {
+      chooseMedium();
+      const auto communicator = joinCommunicator(board, 0, rank, ranks());
+      if (auto wrong = reduceUntilError(*communicator, board, 1000); !wrong.empty()) return wrong;
+      if (communicator->shrink(std::vector<Rank>{victim}, false)) return "a broken communicator shrinks without a word";
+      const auto rest = test::orThrow(communicator->shrink(std::vector<Rank>{victim}, true), "shrink");
+      std::vector<float> data(5000, static_cast<float>(rank + 1));
+      test::orThrow(test::run(*rest, allReduce(data)), "AllReduce");
+      const Rank greatest = victim == ranks() - 1 ? ranks() - 2 : ranks() - 1;
+      return data.back() == static_cast<float>(greatest + 1) ? "" : "wrong result";
+    });
+    ASSERT_TRUE(board.waitFor(victim, 3));
+    forked.signal(victim, SIGKILL);
+    for (Rank rank = 0; rank < ranks(); ++rank)
+      if (rank != victim) {
+        EXPECT_EQ(forked.wait(rank, Seconds(60)).report, "") << "rank " << rank << " without " << victim;
+      }
+  }
+}
+
 TEST_P(Fault, AStoppedRankOnlyDelays) {
   SharedBoard board;
   ForkedRanks forked(ranks(), [&](Rank rank) -> std::string {

@@ -1,6 +1,7 @@
 #include "bootstrap/communicator_network.h"
 
 #include <gmock/gmock.h>
+#include <mutex>
 
 #include <algorithm>
 #include <atomic>
@@ -69,6 +70,42 @@ TEST_P(Networks, SplitByColorAndKey) {
     EXPECT_FALSE(parent->failure());
   });
   for (std::size_t other = 1; other < ids.size(); ++other) EXPECT_EQ(ids[other] == ids[0], other % 2 == 0);
+}
+
+// Whoever is excluded, rank 0 with the star's middle too; the parent whole or broken.
+TEST_P(Networks, ShrinkWithoutTheExcluded) {
+  const int size = GetParam();
+  if (size == 1) {
+    const auto alone = aloneNetwork(1);
+    EXPECT_FALSE(alone->shrink({}, 60s, [] { return std::nullopt; }));
+    return;
+  }
+  for (const Rank excluded : {0, size / 2, size - 1})
+    for (const bool broken : {false, true}) {
+      const auto networks = formed(size);
+      if (broken) networks[static_cast<std::size_t>(excluded)]->abort("no more");
+      std::mutex mutex;
+      std::set<CommunicatorId> ids;
+      onThreads(size, [&](Rank rank) {
+        if (rank == excluded) return;
+        const Rank list[] = {excluded};
+        for (int round = 0; round < 2; ++round) {
+          const auto child = networks[static_cast<std::size_t>(rank)]->shrink(list, 60s, [] { return std::nullopt; });
+          ASSERT_TRUE(child) << child.error().message();
+          EXPECT_EQ((*child)->size(), size - 1);
+          EXPECT_EQ((*child)->rank(), rank - (rank > excluded ? 1 : 0));
+          const auto texts = (*child)->allGather(std::to_string(rank), 60s);
+          ASSERT_TRUE(texts) << texts.error().message();
+          for (Rank other = 0; other + 1 < size; ++other)
+            EXPECT_EQ((*texts)[static_cast<std::size_t>(other)], std::to_string(other + (other >= excluded ? 1 : 0)));
+          const std::lock_guard lock(mutex);
+          ids.insert((*child)->id());
+        }
+      });
+      EXPECT_EQ(ids.size(), 2u) << "one id a round";
+      EXPECT_FALSE(networks[static_cast<std::size_t>(excluded)]->shrink(std::vector<Rank>{excluded}, 1s,
+                                                                        [] { return std::nullopt; }));
+    }
 }
 
 TEST_P(Networks, AnAbortReachesAllAndRunsTheHandlerOnce) {

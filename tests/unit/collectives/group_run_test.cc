@@ -27,6 +27,10 @@ class FakeNetwork final : public bootstrap::CommunicatorNetwork {
   Result<std::shared_ptr<CommunicatorNetwork>> split(int, int, Nanoseconds) override {
     return Error::internal("not here");
   }
+  Result<std::shared_ptr<CommunicatorNetwork>> shrink(std::span<const Rank>, Nanoseconds,
+                                                      const std::function<std::optional<Error>()>&) override {
+    return Error::internal("not here");
+  }
   void abort(std::string_view reason) override {
     if (!*failure_) *failure_ = Error::remote("{}", reason);
   }

@@ -25,6 +25,10 @@ class TwinNetwork final : public bootstrap::CommunicatorNetwork {
   Result<std::shared_ptr<CommunicatorNetwork>> split(int, int, Nanoseconds) override {
     return Error::internal("not asked for");
   }
+  Result<std::shared_ptr<CommunicatorNetwork>> shrink(std::span<const Rank>, Nanoseconds,
+                                                      const std::function<std::optional<Error>()>&) override {
+    return Error::internal("not asked for");
+  }
   void abort(std::string_view) override {}
   std::optional<Error> failure() const override { return std::nullopt; }
   void onFailure(std::function<void(const Error&)>) override {}
@@ -37,7 +41,7 @@ class TwinNetwork final : public bootstrap::CommunicatorNetwork {
 class IdleHost final : public collectives::HostCommunicator {
  public:
   struct Log {
-    int aborts = 0, finalizes = 0;
+    int aborts = 0, finalizes = 0, revokes = 0;
   };
   explicit IdleHost(Log& log) : log_(log) {}
   EngineKind kind() const override { return EngineKind::host; }
@@ -48,6 +52,13 @@ class IdleHost final : public collectives::HostCommunicator {
   Result<std::unique_ptr<Engine>> split(int color, int) override {
     if (color < 0) return std::unique_ptr<Engine>();
     return std::unique_ptr<Engine>(new IdleHost(log_));
+  }
+  Result<std::unique_ptr<Engine>> shrink(std::span<const Rank>, bool) override {
+    return std::unique_ptr<Engine>(new IdleHost(log_));
+  }
+  Status revoke() override {
+    ++log_.revokes;
+    return {};
   }
   Status finalize() override {
     ++log_.finalizes;
@@ -250,6 +261,20 @@ TEST_F(VendorCommunicatorTest, FinalizeReachesBothEngines) {
   EXPECT_TRUE(communicator->finalize());
   EXPECT_THAT(fake_.takeLog(), ElementsAre("CommFinalize"));
   EXPECT_EQ(host_.finalizes, 1);
+}
+
+TEST_F(VendorCommunicatorTest, ShrinksAndRevokesBothEnginesAlike) {
+  auto communicator = make();
+  fake_.takeLog();
+  const Rank excluded[] = {1};
+  EXPECT_TRUE(communicator->shrink(excluded, false));
+  auto child = communicator->shrink(excluded, true);
+  ASSERT_TRUE(child);
+  EXPECT_EQ((*child)->kind(), EngineKind::vendor);
+  EXPECT_TRUE(communicator->revoke());
+  EXPECT_EQ(host_.revokes, 1);
+  EXPECT_THAT(fake_.takeLog(), ElementsAre("CommShrink first=1 count=1 flags=0", "CommDestroy",
+                                           "CommShrink first=1 count=1 flags=1", "CommRevoke 0"));
 }
 
 TEST_F(VendorCommunicatorTest, SplitsBothEnginesAlike) {
