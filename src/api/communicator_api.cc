@@ -48,8 +48,8 @@ Result<std::vector<Rank>> readExcluded(const char* function, const int* list, in
   if (std::adjacent_find(excluded.begin(), excluded.end()) != excluded.end())
     return log::decided(Error::invalidArgument("{}: a rank is excluded twice", function));
   if (std::binary_search(excluded.begin(), excluded.end(), engine.rank()))
-    return log::decided(Error::invalidArgument("{}: rank {} is excluded: excluded ranks do not call", function,
-                                               engine.rank()));
+    return log::decided(
+        Error::invalidArgument("{}: rank {} is excluded: excluded ranks do not call", function, engine.rank()));
   return excluded;
 }
 

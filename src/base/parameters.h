@@ -56,6 +56,10 @@ inline constexpr DurationParameter deathTimeout{
 inline constexpr DurationParameter initTimeout{
     "NCCL_FALCON_INIT_TIMEOUT", 10min, 1s, 24h,
     "How long the making of a communicator waits for ranks that have not come."};
+inline constexpr SwitchParameter checkCalls{
+    "NCCL_FALCON_CHECK", false,
+    "1: before every call the ranks compare what they call (operation, count, type, reduction, root) and a difference "
+    "ends the communicator with an error that names the rank and the call. Slow; for finding errors. All ranks alike."};
 inline constexpr TextParameter linkThrottleFile{"NCCL_FALCON_INJECT_LINK_FILE", "",
                                                 "For demonstrations without network namespaces: a file with lines "
                                                 "`from to bytes_per_second` (job ranks), read again when it changes."};
@@ -76,6 +80,20 @@ inline constexpr TextParameter hostId{"NCCL_HOSTID", "", "Names the node; ranks 
 inline constexpr TextParameter commId{
     "NCCL_COMM_ID", "", "address:port of the rendezvous that rank 0 opens; all ranks then get the same unique id."};
 inline constexpr SwitchParameter shmDisable{"NCCL_SHM_DISABLE", false, "1: sockets only, inside a node too."};
+inline constexpr SwitchParameter p2pDisable{"NCCL_P2P_DISABLE", false,
+                                            "1: shared memory without reading another process's memory directly."};
+inline constexpr TextParameter algorithm{
+    "NCCL_ALGO", "",
+    "Preferred algorithms, e.g. `ring`, `^tree`, `ring;allreduce:tree`. The host engine has Ring, and Tree for "
+    "AllReduce; an operation without the preferred ones takes its default (one INFO line)."};
+inline constexpr TextParameter protocol{
+    "NCCL_PROTO", "", "Preferred protocols, in the same syntax. The host engine has Simple only (one INFO line)."};
+inline constexpr TextParameter threads{"NCCL_NTHREADS", "", "For GPUs; the host engine ignores it (one INFO line)."};
+inline constexpr TextParameter socketThreads{
+    "NCCL_SOCKET_NTHREADS", "", "Accepted without effect: a channel's socket is driven by its caller (one INFO line)."};
+inline constexpr TextParameter socketsPerThread{
+    "NCCL_NSOCKS_PERTHREAD", "",
+    "Accepted without effect: a channel has one socket; NCCL_MAX_NCHANNELS gives more (one INFO line)."};
 inline constexpr TextParameter debug{"NCCL_DEBUG", "", "VERSION, WARN, INFO or TRACE."};
 inline constexpr TextParameter debugFile{"NCCL_DEBUG_FILE", "",
                                          "Where log lines go instead of stderr; %h is the host, %p the process."};

@@ -19,13 +19,30 @@ const AlgorithmRow table[] = {
     {Operation::reduce, &ringReduce, 0, noLimit, 1, 1},
 };
 
+/// The best of the preferred rows: one whose range fits, else any. Null where the operation has none of them.
+const AlgorithmRow* choosePreferred(Operation operation, std::size_t bytes, int ranks, std::uint8_t preferred) {
+  const AlgorithmRow* best = nullptr;
+  bool bestFits = false;
+  for (const AlgorithmRow& row : table) {
+    if (row.operation != operation || (algorithmBit(row.algorithm->name) & preferred) == 0) continue;
+    const bool fits = row.fromBytes <= bytes && bytes < row.toBytes && row.fromRanks <= ranks;
+    if (best && (bestFits > fits || (bestFits == fits && best->score >= row.score))) continue;
+    best = &row;
+    bestFits = fits;
+  }
+  return best;
+}
+
 }  // namespace
 
 std::span<const AlgorithmRow> algorithmTable() {
   return table;
 }
 
-const Algorithm& chooseAlgorithm(Operation operation, std::size_t bytes, int ranks) {
+const Algorithm& chooseAlgorithm(Operation operation, std::size_t bytes, int ranks, std::uint8_t preferred) {
+  if (preferred != PreferenceMasks::everything) [[unlikely]] {
+    if (const AlgorithmRow* row = choosePreferred(operation, bytes, ranks, preferred)) return *row->algorithm;
+  }
   const AlgorithmRow* best = nullptr;
   for (const AlgorithmRow& row : table) {
     const bool applies =

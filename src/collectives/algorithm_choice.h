@@ -6,6 +6,7 @@
 
 #include "base/call.h"
 #include "collectives/algorithm.h"
+#include "collectives/algorithm_preference.h"
 
 namespace falcon::collectives {
 
@@ -22,7 +23,10 @@ struct AlgorithmRow {
 std::span<const AlgorithmRow> algorithmTable();
 
 /// Must give the same answer on all ranks: depends on nothing but its arguments. Every ring or tree operation has one.
-const Algorithm& chooseAlgorithm(Operation operation, std::size_t bytes, int ranks);
+/// `preferred`: the algorithms to choose from (see PreferenceMasks), where the operation has any of them; then at any
+/// size.
+const Algorithm& chooseAlgorithm(Operation operation, std::size_t bytes, int ranks,
+                                 std::uint8_t preferred = PreferenceMasks::everything);
 
 /// Channels that `bytes` are worth, within [fewest, most].
 int chooseChannels(std::size_t bytes, int fewest, int most);

@@ -187,7 +187,7 @@ std::vector<TaskPlan> planCollective(const MemberShape& shape, const Call& call,
       break;
   }
   const std::size_t bytes = call.count * sizeOf(call.type) * blocksOf(shape, call.operation);
-  const Algorithm& algorithm = chooseAlgorithm(call.operation, bytes, shape.size);
+  const Algorithm& algorithm = chooseAlgorithm(call.operation, bytes, shape.size, shape.preferred[call.operation]);
   return planCollective(shape, call, algorithm, chooseChannels(bytes, shape.fewestChannels, shape.mostChannels), ring);
 }
 

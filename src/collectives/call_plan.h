@@ -7,6 +7,7 @@
 #include "base/call.h"
 #include "base/result.h"
 #include "collectives/algorithm.h"
+#include "collectives/algorithm_preference.h"
 #include "collectives/step_runner.h"
 
 namespace falcon::collectives {
@@ -18,6 +19,8 @@ struct MemberShape {
   int fewestChannels = 1;
   int mostChannels = 1;
   std::size_t chunkBytes = 1;  ///< of every connection
+  PreferenceMasks preferred;   ///< algorithms
+  bool checksCalls = false;    ///< ranks compare what they call before they do it
 };
 
 /// Tasks with the same key use the same connections: one after the other, in the order of submission.

@@ -60,20 +60,18 @@ Status GroupRun::start() {
     }
     auto& counters = operation == Operation::send ? local.sent : local.received;
     entry.sequence = counters[entry.call.peer]++;
-    if (isToOneself(local, entry.call)) continue;
-    if (entry.call.count > 0) addTask(i, planMessage(local.shape, entry.call));
-    if (entry.call.count == 0) --openCalls_;
+    if (!isToOneself(local, entry.call)) startMessage(i);
   }
   for (size_t m = 0; m < members_.size(); ++m) {
     const Member& member = members_[m];
     for (size_t i = 0; i < member.ownSends.size(); ++i) {
       const size_t send = member.ownSends[i];
-      // The send carries the task; the receive is complete with it.
-      --openCalls_;
-      const TaskPlan plan =
-          planOwnMessage(member.local->shape, entries_[send].call, entries_[member.ownReceives[i]].call);
+      const size_t receive = member.ownReceives[i];
+      const TaskPlan plan = planOwnMessage(member.local->shape, entries_[send].call, entries_[receive].call);
       if (entries_[send].call.count > 0) addTask(send, plan);
-      if (entries_[send].call.count == 0) --openCalls_;
+      // The send carries the task; the receive is complete with it.
+      closeIfDone(entries_[receive]);
+      closeIfDone(entries_[send]);
     }
     startCollectives(m);
   }
@@ -87,11 +85,11 @@ GroupRun::Queue& GroupRun::queueOf(size_t member, const QueueKey& key) {
   return queues_.back();
 }
 
-void GroupRun::addTask(size_t index, const TaskPlan& plan) {
+void GroupRun::addTask(size_t index, const TaskPlan& plan, bool checks) {
   Entry& entry = entries_[index];
   LocalMember& local = *members_[entry.member].local;
   StepRunner runner(local.ports, plan.rounds, plan.operands);
-  if (local.hooks.transfers && local.hooks.transfers->enabled()) {
+  if (!checks && local.hooks.transfers && local.hooks.transfers->enabled()) {
     TransferTiming origin;
     origin.communicator = local.id();
     origin.sequence = entry.sequence;
@@ -99,7 +97,18 @@ void GroupRun::addTask(size_t index, const TaskPlan& plan) {
     runner.watch(TransferWatch(clock_, origin));
   }
   ++entry.openTasks;
-  queueOf(entry.member, plan.queue).tasks.push_back({index, std::move(runner)});
+  queueOf(entry.member, plan.queue).tasks.push_back({index, std::move(runner), checks});
+}
+
+void GroupRun::startMessage(size_t index) {
+  Entry& entry = entries_[index];
+  const MemberShape& shape = members_[entry.member].local->shape;
+  if (shape.checksCalls) [[unlikely]] {
+    entry.statements.assign(2, statementOf(entry.call, entry.sequence));
+    addTask(index, planStatement(shape, entry.call, entry.statements[1]), true);
+  }
+  if (entry.call.count > 0) addTask(index, planMessage(shape, entry.call));
+  closeIfDone(entry);
 }
 
 /// A collective starts when its ring is decided; later ones wait behind it.
@@ -113,11 +122,49 @@ bool GroupRun::startCollectives(size_t index) {
     if (!entry.ring) break;
     ++member.started;
     started = true;
-    const auto plans = planCollective(member.local->shape, entry.call, *entry.ring);
-    for (const TaskPlan& plan : plans) addTask(next, plan);
-    if (plans.empty()) --openCalls_;
+    const MemberShape& shape = member.local->shape;
+    if (shape.checksCalls && shape.size > 1) [[unlikely]] {
+      entry.statements.resize(shape.size);
+      entry.statements[shape.rank] = statementOf(entry.call, entry.sequence);
+      addTask(next, planStatements(shape, *entry.ring, entry.statements), true);
+      continue;
+    }
+    startTasks(next);
   }
   return started;
+}
+
+void GroupRun::startTasks(size_t index) {
+  Entry& entry = entries_[index];
+  const auto plans = planCollective(members_[entry.member].local->shape, entry.call, *entry.ring);
+  for (const TaskPlan& plan : plans) addTask(index, plan);
+  closeIfDone(entry);
+}
+
+/// Calls that all ranks make alike go on. Here and not where the statements arrive: new tasks may move the queues.
+void GroupRun::finishChecks() {
+  for (const size_t index : std::exchange(checked_, {})) {
+    Entry& entry = entries_[index];
+    if (!members_[entry.member].error) {
+      const Status alike = compare(entry);
+      if (!alike) giveUp(entry.member, members_[entry.member].local->fail(alike.error()));
+      if (alike && !isPointToPoint(entry.call.operation)) startTasks(index);
+    }
+    closeIfDone(entry);
+  }
+}
+
+Status GroupRun::compare(const Entry& entry) const {
+  const Rank self = members_[entry.member].local->shape.rank;
+  if (!isPointToPoint(entry.call.operation)) return compareCollectives(entry.statements);
+  if (entry.call.operation == Operation::send) return {};  // the receiver compares
+  return compareMessages(entry.call.peer, entry.statements[1], self, entry.statements[0]);
+}
+
+void GroupRun::closeIfDone(Entry& entry) {
+  if (entry.openTasks > 0 || entry.closed) return;
+  entry.closed = true;
+  --openCalls_;
 }
 
 bool GroupRun::checkHealth(size_t index) {
@@ -138,6 +185,8 @@ bool GroupRun::progress() {
     if (!progressed) giveUp(queue.member, members_[queue.member].local->fail(progressed.error()));
     moved |= !progressed || *progressed;
   }
+  if (!checked_.empty()) [[unlikely]]
+    finishChecks();
   return moved;
 }
 
@@ -156,7 +205,11 @@ Result<bool> GroupRun::progressQueue(Queue& queue) {
 void GroupRun::complete(const Task& task) {
   Entry& entry = entries_[task.entry];
   if (task.runner.transfers()) task.runner.transfers()->tell(*members_[entry.member].local->hooks.transfers);
-  if (--entry.openTasks == 0) --openCalls_;
+  --entry.openTasks;
+  if (task.checks) [[unlikely]]
+    checked_.push_back(task.entry);
+  else
+    closeIfDone(entry);
 }
 
 void GroupRun::giveUp(size_t index, const Error& error) {
@@ -167,8 +220,11 @@ void GroupRun::giveUp(size_t index, const Error& error) {
   member.started = member.collectives.size();
   for (Queue& queue : queues_) {
     if (queue.member != index) continue;
-    for (; !queue.empty(); ++queue.running)
-      if (--entries_[queue.tasks[queue.running].entry].openTasks == 0) --openCalls_;
+    for (; !queue.empty(); ++queue.running) {
+      Entry& entry = entries_[queue.tasks[queue.running].entry];
+      --entry.openTasks;
+      closeIfDone(entry);
+    }
   }
 }
 

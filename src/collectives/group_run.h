@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "collectives/call_check.h"
 #include "collectives/local_member.h"
 #include "collectives/step_runner.h"
 
@@ -46,11 +47,14 @@ class GroupRun {
     Call call;
     std::uint64_t sequence = 0;
     size_t openTasks = 0;
+    bool closed = false;  // no longer among openCalls_
     RingSchedule::Order ring;
+    std::vector<CallStatement> statements;  // with checks: of all ranks, or (a message) own and peer's
   };
   struct Task {
     size_t entry;
     StepRunner runner;
+    bool checks = false;  // carries statements, not data
   };
   struct Queue {
     size_t member;
@@ -62,8 +66,13 @@ class GroupRun {
 
   size_t memberIndex(LocalMember& local);
   Queue& queueOf(size_t member, const QueueKey& key);
-  void addTask(size_t entry, const TaskPlan& plan);
+  void addTask(size_t entry, const TaskPlan& plan, bool checks = false);
+  void startMessage(size_t entry);
   bool startCollectives(size_t member);
+  void startTasks(size_t entry);
+  void finishChecks();
+  Status compare(const Entry& entry) const;
+  void closeIfDone(Entry& entry);
   bool checkHealth(size_t member);
   Result<bool> progressQueue(Queue& queue);
   void complete(const Task& task);
@@ -73,6 +82,7 @@ class GroupRun {
   std::vector<Member> members_;
   std::vector<Entry> entries_;
   std::vector<Queue> queues_;
+  std::vector<size_t> checked_;  // entries whose statements are complete and not compared yet
   size_t openCalls_ = 0;
   std::optional<Error> firstError_;
 };

@@ -133,6 +133,8 @@ Result<std::vector<MemberOffer>> exchangeOffers(transport::Reactor& reactor, boo
   mine.chunkBytes = static_cast<std::uint64_t>(parameters::bufferSize.value()) / chunksPerBuffer;
   mine.fewestChannels = static_cast<int>(parameters::minChannels.value());
   mine.mostChannels = static_cast<int>(parameters::maxChannels.value());
+  mine.preferred = preferencesFromEnvironment();
+  mine.checksCalls = parameters::checkCalls.value();
   const auto gathered = network.allGather(mine.encode(), parameters::initTimeout.value());
   if (!gathered) return gathered.error();
   std::vector<MemberOffer> offers;
@@ -151,12 +153,17 @@ MemberShape agreedShape(const bootstrap::CommunicatorNetwork& network, const std
   shape.size = network.size();
   shape.chunkBytes = offers[0].chunkBytes;
   shape.mostChannels = offers[0].mostChannels;
+  shape.checksCalls = true;
   for (const MemberOffer& offer : offers) {
     shape.chunkBytes = std::min<std::size_t>(shape.chunkBytes, offer.chunkBytes);
     shape.mostChannels = std::min(shape.mostChannels, offer.mostChannels);
     shape.fewestChannels = std::max(shape.fewestChannels, offer.fewestChannels);
+    shape.preferred = agreedPreferences(shape.preferred, offer.preferred);
+    shape.checksCalls = shape.checksCalls && offer.checksCalls;
   }
   shape.fewestChannels = std::min(shape.fewestChannels, shape.mostChannels);
+  if (!shape.checksCalls && parameters::checkCalls.value())
+    log::notice("NCCL_FALCON_CHECK=1 has no effect: not all ranks of the communicator have it set");
   return shape;
 }
 

@@ -13,6 +13,8 @@ std::string MemberOffer::encode() const {
   writer.put(info.peer.process).put(info.peer.doorbell).put(info.peer.jobRank);
   writer.put(info.host).put(info.pid).put(info.device).put(info.extra);
   writer.put(chunkBytes).put(fewestChannels).put(mostChannels);
+  for (const std::uint8_t mask : preferred.of) writer.put(mask);
+  writer.put(static_cast<std::uint8_t>(checksCalls));
   return writer.take();
 }
 
@@ -31,6 +33,8 @@ Result<MemberOffer> MemberOffer::decode(std::string_view bytes) {
   offer.chunkBytes = reader.get<std::uint64_t>();
   offer.fewestChannels = reader.get<int>();
   offer.mostChannels = reader.get<int>();
+  for (std::uint8_t& mask : offer.preferred.of) mask = reader.get<std::uint8_t>();
+  offer.checksCalls = reader.get<std::uint8_t>() != 0;
   if (!reader.finished() || offer.chunkBytes == 0 || offer.fewestChannels < 1 || offer.mostChannels < 1)
     return log::decided(
         Error::remote("a member of the communicator described itself in {} bytes that make no sense", bytes.size()));

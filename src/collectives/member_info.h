@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collectives/algorithm_preference.h"
 #include "collectives/host_communicator.h"
 
 namespace falcon::collectives {
@@ -15,6 +16,8 @@ struct MemberOffer {
   std::uint64_t chunkBytes = 0;
   int fewestChannels = 1;
   int mostChannels = 1;
+  PreferenceMasks preferred;
+  bool checksCalls = false;
 
   std::string encode() const;
   /// Errors (remote): bytes that are no offer.

@@ -136,8 +136,7 @@ TEST(Nonblocking, ACommunicatorMayBeDestroyedWhileItWorks) {
   std::array<float, 2> values = {1, 2};
   Pair pair;
   for (const int rank : {0, 1})
-    ASSERT_EQ(ncclInProgress,
-              ncclAllReduce(&values[rank], &values[rank], 1, ncclFloat, ncclSum, pair[rank], noStream));
+    ASSERT_EQ(ncclInProgress, ncclAllReduce(&values[rank], &values[rank], 1, ncclFloat, ncclSum, pair[rank], noStream));
   NCCL_OK(ncclCommDestroy(std::exchange(pair.comms[0].handle, nullptr)));
   EXPECT_EQ(outcomeOf(pair[1]), ncclSuccess);
   EXPECT_EQ(values[1], 3);

@@ -2,113 +2,18 @@
 #include "collectives/group_run.h"
 
 #include "buffers.h"
-#include "fabric.h"
+#include "world.h"
 
 namespace falcon::collectives {
 namespace {
 
-using test::Fabric;
+using test::driveAll;
+using test::freshRuns;
 using test::RankBuffers;
-
-constexpr std::size_t chunkBytes = 256;
-
-/// The network of one member, of which all shall see the same failure.
-class FakeNetwork final : public bootstrap::CommunicatorNetwork {
- public:
-  FakeNetwork(CommunicatorId id, Rank rank, int size, std::shared_ptr<std::optional<Error>> failure)
-      : id_(id), rank_(rank), size_(size), failure_(std::move(failure)) {}
-  CommunicatorId id() const override { return id_; }
-  const transport::Secret& secret() const override { return secret_; }
-  Rank rank() const override { return rank_; }
-  int size() const override { return size_; }
-  Result<std::vector<std::string>> allGather(std::string_view, Nanoseconds) override {
-    return Error::internal("not here");
-  }
-  Result<std::shared_ptr<CommunicatorNetwork>> split(int, int, Nanoseconds) override {
-    return Error::internal("not here");
-  }
-  Result<std::shared_ptr<CommunicatorNetwork>> shrink(std::span<const Rank>, Nanoseconds,
-                                                      const std::function<std::optional<Error>()>&) override {
-    return Error::internal("not here");
-  }
-  void abort(std::string_view reason) override {
-    if (!*failure_) *failure_ = Error::remote("{}", reason);
-  }
-  std::optional<Error> failure() const override { return *failure_; }
-  void onFailure(std::function<void(const Error&)>) override {}
-
- private:
-  CommunicatorId id_;
-  Rank rank_;
-  int size_;
-  transport::Secret secret_{};
-  std::shared_ptr<std::optional<Error>> failure_;
-};
-
-class KeepingRecorder final : public CallRecorder {
- public:
-  void record(const CallRecord& record) noexcept override { records.push_back(record); }
-  std::vector<CallRecord> records;
-};
-class KeepingTransfers final : public TransferRecorder {
- public:
-  KeepingTransfers() { enabled_ = true; }
-  void record(const TransferTiming& timing) noexcept override { timings.push_back(timing); }
-  std::vector<TransferTiming> timings;
-};
-
-/// All members of one communicator in this thread.
-struct World {
-  World(CommunicatorId id, int ranks, unsigned seed, bool recorded = false) : fabric(ranks, chunkBytes, seed) {
-    std::vector<Rank> ring;
-    for (Rank rank = 0; rank < ranks; ++rank) ring.push_back(rank);
-    calls.resize(ranks);
-    transfers.resize(ranks);
-    for (Rank rank = 0; rank < ranks; ++rank) {
-      networks.push_back(std::make_unique<FakeNetwork>(id, rank, ranks, failure));
-      EngineHooks hooks;
-      if (recorded) {
-        calls[rank] = std::make_unique<KeepingRecorder>();
-        transfers[rank] = std::make_unique<KeepingTransfers>();
-        hooks.calls = calls[rank].get();
-        hooks.transfers = transfers[rank].get();
-      }
-      members.push_back(std::make_unique<LocalMember>(MemberShape{rank, ranks, 1, 2, chunkBytes}, fabric.portsOf(rank),
-                                                      *networks[rank], hooks, ring));
-    }
-  }
-  LocalMember& operator[](Rank rank) { return *members[rank]; }
-
-  Fabric fabric;
-  std::shared_ptr<std::optional<Error>> failure = std::make_shared<std::optional<Error>>();
-  std::vector<std::unique_ptr<FakeNetwork>> networks;
-  std::vector<std::unique_ptr<KeepingRecorder>> calls;
-  std::vector<std::unique_ptr<KeepingTransfers>> transfers;
-  std::vector<std::unique_ptr<LocalMember>> members;
-};
-
-/// Turns for all runs, in random order, until all have finished.
-testing::AssertionResult driveAll(std::vector<GroupRun*> runs, unsigned seed, int patience = 20000) {
-  std::mt19937 random(seed);
-  int idle = 0;
-  const auto unfinished = [&] {
-    return std::any_of(runs.begin(), runs.end(), [](const GroupRun* run) { return !run->finished(); });
-  };
-  while (unfinished()) {
-    idle = runs[random() % runs.size()]->progress() ? 0 : idle + 1;
-    if (idle > patience) return testing::AssertionFailure() << "stuck";
-  }
-  return testing::AssertionSuccess();
-}
+using test::World;
 
 const Clock& systemClock() {
   return SystemClock::instance();
-}
-
-std::vector<GroupRun> freshRuns(int ranks) {
-  std::vector<GroupRun> runs;
-  for (int i = 0; i < ranks; ++i) runs.emplace_back(systemClock());
-  return runs;
 }
 
 Call message(Operation operation, std::vector<int>& data, Rank peer) {
@@ -307,7 +212,7 @@ TEST(GroupRun, CollectivesWaitForAnUndecidedRingAndUseTheNewOne) {
 
 TEST(GroupRun, RecordsCallsAndTransfers) {
   constexpr int ranks = 3;
-  World world(77, ranks, 4, true);
+  World world(77, ranks, 4, {.recorded = true});
   const Call call{Operation::allReduce, DataType::f32, ReduceOp::avg, nullptr, nullptr, 20'000};
   for (int round = 0; round < 2; ++round) {
     std::vector<RankBuffers> buffers;

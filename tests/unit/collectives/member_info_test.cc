@@ -15,6 +15,8 @@ MemberOffer sample() {
   offer.chunkBytes = 1 << 17;
   offer.fewestChannels = 2;
   offer.mostChannels = 4;
+  offer.preferred.of[2] = 5;
+  offer.checksCalls = true;
   return offer;
 }
 
@@ -27,6 +29,8 @@ TEST(MemberOffer, ComesBackAsItWas) {
   EXPECT_EQ(back->info.peer.jobRank, 3);
   EXPECT_EQ(back->info.extra.size(), 3u);
   EXPECT_EQ(back->mostChannels, 4);
+  EXPECT_EQ(back->preferred, sample().preferred);
+  EXPECT_TRUE(back->checksCalls);
 }
 
 TEST(MemberOffer, RefusesEveryTruncationAndNonsense) {

@@ -1,0 +1,157 @@
+// NCCL's own variables, and NCCL_FALCON_CHECK.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "abi/ranks.h"
+
+namespace falcon::abi {
+namespace {
+
+using testing::AnyOf;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::Not;
+
+cudaStream_t const noStream = nullptr;
+using Environment = std::vector<std::pair<const char*, std::string>>;
+
+/// A file for log lines, gone at the end.
+class LogFile {
+ public:
+  LogFile() : path_(testing::TempDir() + "nccl_falcon_variables_" + std::to_string(getpid())) {}
+  ~LogFile() { std::filesystem::remove(path_); }
+  const std::string& path() const { return path_; }
+  std::string text() const {
+    std::ifstream file(path_);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  int linesWith(const std::string& part) const {
+    std::ifstream file(path_);
+    int lines = 0;
+    for (std::string line; std::getline(file, line);) lines += line.find(part) != std::string::npos;
+    return lines;
+  }
+
+ private:
+  std::string path_;
+};
+
+/// Every collective on three ranks, small and large, twice.
+void useEverything() {
+  withRanks(3, [](int rank, ncclComm_t comm) {
+    for (const size_t count : {size_t{10}, size_t{100'000}, size_t{10}}) {
+      std::vector<int> in(3 * count, rank + 1), out(3 * count, 0);
+      NCCL_OK(ncclAllReduce(in.data(), out.data(), count, ncclInt, ncclSum, comm, noStream));
+      EXPECT_EQ(out[count - 1], 6);
+      NCCL_OK(ncclReduce(in.data(), out.data(), count, ncclInt, ncclProd, 2, comm, noStream));
+      EXPECT_EQ(out[count - 1], 6);
+      NCCL_OK(ncclBroadcast(in.data(), out.data(), count, ncclInt, 1, comm, noStream));
+      EXPECT_EQ(out[count - 1], 2);
+      NCCL_OK(ncclAllGather(in.data(), out.data(), count, ncclInt, comm, noStream));
+      EXPECT_EQ(out[3 * count - 1], 3);
+      NCCL_OK(ncclReduceScatter(in.data(), out.data(), count, ncclInt, ncclMax, comm, noStream));
+      EXPECT_EQ(out[count - 1], 3);
+      NCCL_OK(ncclAlltoAll(in.data(), out.data(), count, ncclInt, comm, noStream));
+      EXPECT_EQ(out[count], 2);
+      NCCL_OK(ncclGather(in.data(), out.data(), count, ncclInt, 0, comm, noStream));
+      NCCL_OK(ncclScatter(in.data(), out.data(), count, ncclInt, 0, comm, noStream));
+      EXPECT_EQ(out[0], 1);
+      NCCL_OK(ncclGroupStart());
+      NCCL_OK(ncclSend(in.data(), count, ncclInt, (rank + 1) % 3, comm, noStream));
+      NCCL_OK(ncclRecv(out.data(), count, ncclInt, (rank + 2) % 3, comm, noStream));
+      NCCL_OK(ncclGroupEnd());
+      EXPECT_EQ(out[0], (rank + 2) % 3 + 1);
+    }
+  });
+}
+
+class Variables : public testing::TestWithParam<Environment> {};
+
+TEST_P(Variables, ChangeNoResult) {
+  inFreshChild(GetParam(), useEverything);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Sets, Variables,
+    testing::Values(Environment{{"NCCL_ALGO", "ring"}}, Environment{{"NCCL_ALGO", "tree"}},
+                    Environment{{"NCCL_ALGO", "^ring"}}, Environment{{"NCCL_ALGO", "allreduce:tree;broadcast:ring"}},
+                    Environment{{"NCCL_ALGO", "NVLS,PAT"}}, Environment{{"NCCL_ALGO", "rubbish"}},
+                    Environment{{"NCCL_PROTO", "LL"}}, Environment{{"NCCL_P2P_DISABLE", "1"}},
+                    Environment{{"NCCL_SHM_DISABLE", "1"}}, Environment{{"NCCL_NTHREADS", "256"}},
+                    Environment{{"NCCL_SOCKET_NTHREADS", "4"}, {"NCCL_NSOCKS_PERTHREAD", "4"}},
+                    Environment{{"NCCL_FALCON_CHECK", "1"}},
+                    Environment{{"NCCL_FALCON_CHECK", "1"}, {"NCCL_SHM_DISABLE", "1"}, {"NCCL_ALGO", "tree"}}));
+
+TEST(Variables, WhatIsNotFollowedIsSaidOnce) {
+  const LogFile log;
+  inFreshChild({{"NCCL_DEBUG", "INFO"},
+                {"NCCL_DEBUG_FILE", log.path()},
+                {"NCCL_NTHREADS", "256"},
+                {"NCCL_SOCKET_NTHREADS", "4"},
+                {"NCCL_NSOCKS_PERTHREAD", "2"},
+                {"NCCL_PROTO", "^simple"},
+                {"NCCL_ALGO", "tree"}},
+               [] {
+                 useEverything();
+                 useEverything();
+               });
+  for (const char* said :
+       {"NCCL_NTHREADS=256 has no effect", "NCCL_SOCKET_NTHREADS=4 has no effect", "NCCL_NSOCKS_PERTHREAD=2 has no effect",
+        "NCCL_PROTO=^simple: the host engine has none of these for", "NCCL_ALGO=tree: the host engine has none of these "
+        "for Broadcast, Reduce, AllGather, ReduceScatter; what it has by default is used"})
+    EXPECT_EQ(log.linesWith(said), 1) << said << " in\n" << log.text();
+}
+
+TEST(Variables, AnUnreadablePreferenceIsSaidOnce) {
+  const LogFile log;
+  inFreshChild({{"NCCL_DEBUG", "WARN"}, {"NCCL_DEBUG_FILE", log.path()}, {"NCCL_ALGO", "allreduce:trees"}}, useEverything);
+  EXPECT_EQ(log.linesWith("NCCL_ALGO=allreduce:trees is not followed: there is no 'trees'"), 1) << log.text();
+}
+
+TEST(Check, NamesTheRankAndTheCallThatDiffer) {
+  inFreshChild({{"NCCL_FALCON_CHECK", "1"}}, [] {
+    withRanks(3, [](int rank, ncclComm_t comm) {
+      std::vector<float> data(20, 1);
+      NCCL_OK(ncclAllReduce(data.data(), data.data(), 20, ncclFloat, ncclSum, comm, noStream));
+      const ncclResult_t result =
+          rank == 1 ? ncclReduceScatter(data.data(), data.data(), 2, ncclFloat, ncclMax, comm, noStream)
+                    : ncclAllReduce(data.data(), data.data(), 5, ncclFloat, ncclSum, comm, noStream);
+      EXPECT_THAT(result, AnyOf(ncclInvalidUsage, ncclRemoteError));
+      EXPECT_THAT(ncclGetLastError(comm), HasSubstr("collective 1 of the communicator is ncclReduceScatter of 2 float "
+                                                    "(max) on rank 1, but ncclAllReduce of 5 float (sum) on rank 0"));
+    });
+  });
+}
+
+TEST(Check, NeedsAllRanks) {
+  const LogFile log;
+  inFreshChild({{"NCCL_DEBUG", "WARN"}, {"NCCL_DEBUG_FILE", log.path()}}, [] {
+    // Threads share the environment: the switch is turned between the ranks' offers only by chance, so one rank is a
+    // process of its own.
+    ncclUniqueId id;
+    NCCL_OK(ncclGetUniqueId(&id));
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) setenv("NCCL_FALCON_CHECK", "1", 1);
+    Communicator comm;
+    NCCL_OK(ncclCommInitRank(&comm.handle, 2, id, child == 0 ? 1 : 0));
+    float value = 1;
+    NCCL_OK(ncclAllReduce(&value, &value, 1, ncclFloat, ncclSum, comm.handle, noStream));
+    EXPECT_EQ(value, 2);
+    if (child == 0) {
+      NCCL_OK(ncclCommDestroy(std::exchange(comm.handle, nullptr)));
+      _exit(testing::Test::HasFailure() ? 1 : 0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  });
+  EXPECT_EQ(log.linesWith("NCCL_FALCON_CHECK=1 has no effect: not all ranks of the communicator have it set"), 1)
+      << log.text();
+}
+
+}  // namespace
+}  // namespace falcon::abi
