@@ -18,7 +18,8 @@ constexpr const char* protocols[] = {"LL", "LL128", "Simple"};
 constexpr std::uint8_t simpleBit = 1 << 2;
 
 bool equalWords(std::string_view one, std::string_view two) {
-  return std::ranges::equal(one, two, [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); });
+  return std::ranges::equal(one, two,
+                            [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); });
 }
 
 /// Cuts the text before the next `separator` off `rest`.

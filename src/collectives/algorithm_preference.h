@@ -37,8 +37,8 @@ std::span<const char* const> algorithmWords();
 /// The bit of an algorithm's name; 0 for names that NCCL does not have.
 std::uint8_t algorithmBit(std::string_view name);
 
-/// What the environment says of algorithms. What the host engine cannot follow is told once in an INFO line, a text that
-/// cannot be read in a notice; of NCCL_PROTO, too, of which the host engine has Simple only.
+/// What the environment says of algorithms. What the host engine cannot follow is told once in an INFO line, a text
+/// that cannot be read in a notice; of NCCL_PROTO, too, of which the host engine has Simple only.
 PreferenceMasks preferencesFromEnvironment();
 
 /// What all members prefer. Where they have nothing in common, no preference.

@@ -48,7 +48,8 @@ CallStatement statementOf(const Call& call, std::uint64_t sequence) {
 }
 
 std::string describe(const CallStatement& statement) {
-  std::string text = fmt::format("nccl{} of {} {}", nameOf(statement.operation), statement.count, nameOf(statement.type));
+  std::string text =
+      fmt::format("nccl{} of {} {}", nameOf(statement.operation), statement.count, nameOf(statement.type));
   if (reduces(statement.operation)) text += fmt::format(" ({})", nameOf(statement.reduction));
   if (hasRoot(statement.operation)) text += fmt::format(" with root {}", statement.peer);
   return text;
@@ -73,9 +74,9 @@ Status compareCollectives(std::span<const CallStatement> statements) {
 
 Status compareMessages(Rank sender, const CallStatement& sent, Rank receiver, const CallStatement& received) {
   if (sent.count == received.count && sent.type == received.type) return {};
-  return log::decided(
-      Error::invalidUsage("the ranks' calls differ: message {} from rank {} to rank {} is sent by {}, but received by {}",
-                          received.sequence, sender, receiver, describe(sent), describe(received)));
+  return log::decided(Error::invalidUsage(
+      "the ranks' calls differ: message {} from rank {} to rank {} is sent by {}, but received by {}",
+      received.sequence, sender, receiver, describe(sent), describe(received)));
 }
 
 TaskPlan planStatements(const MemberShape& shape, std::span<const Rank> ring, std::span<CallStatement> statements) {

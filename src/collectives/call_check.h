@@ -26,8 +26,8 @@ CallStatement statementOf(const Call& call, std::uint64_t sequence);
 /// "ncclReduce of 100 float (sum) to root 2"
 std::string describe(const CallStatement& statement);
 
-/// All ranks' statements of one collective, by rank. Errors (invalidUsage): they differ; the text names a rank that does
-/// not do what most do, and both calls.
+/// All ranks' statements of one collective, by rank. Errors (invalidUsage): they differ; the text names a rank that
+/// does not do what most do, and both calls.
 Status compareCollectives(std::span<const CallStatement> statements);
 /// Errors (invalidUsage): the message that comes is not the one that is received.
 Status compareMessages(Rank sender, const CallStatement& sent, Rank receiver, const CallStatement& received);

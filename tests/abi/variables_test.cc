@@ -99,15 +99,17 @@ TEST(Variables, WhatIsNotFollowedIsSaidOnce) {
                  useEverything();
                });
   for (const char* said :
-       {"NCCL_NTHREADS=256 has no effect", "NCCL_SOCKET_NTHREADS=4 has no effect", "NCCL_NSOCKS_PERTHREAD=2 has no effect",
-        "NCCL_PROTO=^simple: the host engine has none of these for", "NCCL_ALGO=tree: the host engine has none of these "
+       {"NCCL_NTHREADS=256 has no effect", "NCCL_SOCKET_NTHREADS=4 has no effect",
+        "NCCL_NSOCKS_PERTHREAD=2 has no effect", "NCCL_PROTO=^simple: the host engine has none of these for",
+        "NCCL_ALGO=tree: the host engine has none of these "
         "for Broadcast, Reduce, AllGather, ReduceScatter; what it has by default is used"})
     EXPECT_EQ(log.linesWith(said), 1) << said << " in\n" << log.text();
 }
 
 TEST(Variables, AnUnreadablePreferenceIsSaidOnce) {
   const LogFile log;
-  inFreshChild({{"NCCL_DEBUG", "WARN"}, {"NCCL_DEBUG_FILE", log.path()}, {"NCCL_ALGO", "allreduce:trees"}}, useEverything);
+  inFreshChild({{"NCCL_DEBUG", "WARN"}, {"NCCL_DEBUG_FILE", log.path()}, {"NCCL_ALGO", "allreduce:trees"}},
+               useEverything);
   EXPECT_EQ(log.linesWith("NCCL_ALGO=allreduce:trees is not followed: there is no 'trees'"), 1) << log.text();
 }
 

@@ -42,8 +42,8 @@ TEST(PreferenceSyntax, LaterListsAreForTheirOperation) {
 }
 
 TEST(PreferenceSyntax, RubbishIsRefused) {
-  for (const char* text : {"rong", ",ring", ",", "^", "ring;tree", "allreduce:", "allreduce:tree:ring", "allreduced:ring",
-                           "ring tree", ":ring", "allreduce:ring;;tree"})
+  for (const char* text : {"rong", ",ring", ",", "^", "ring;tree", "allreduce:", "allreduce:tree:ring",
+                           "allreduced:ring", "ring tree", ":ring", "allreduce:ring;;tree"})
     EXPECT_FALSE(parsePreferences(text, algorithmWords())) << text;
 }
 

@@ -39,9 +39,10 @@ TEST(CompareCollectives, NamesTheOneThatDiffers) {
   ASSERT_FALSE(differ);
   EXPECT_EQ(differ.error().code(), ErrorCode::invalidUsage);
   EXPECT_THAT(differ.error().message(), HasSubstr("collective 7"));
-  EXPECT_THAT(differ.error().message(),
-              HasSubstr("ncclReduce of 11 float (sum) with root 0 on rank 3, but ncclReduce of 10 float (sum) with root 0 "
-                        "on rank 0"));
+  EXPECT_THAT(
+      differ.error().message(),
+      HasSubstr("ncclReduce of 11 float (sum) with root 0 on rank 3, but ncclReduce of 10 float (sum) with root 0 "
+                "on rank 0"));
   // The first one may be the odd one.
   statements.assign(5, reduceOf(10));
   statements[0] = reduceOf(10, 1);
@@ -136,15 +137,16 @@ TEST(CheckedGroup, AWrongCallIsNamedOnEveryRank) {
 
 TEST(CheckedGroup, AWrongMessageIsNamed) {
   for (const auto& [sent, received] : {std::pair<std::size_t, std::size_t>{10, 11}, {0, 5}, {5, 0}}) {
-    const auto outcomes = outcomesOf({{Operation::send, DataType::i32, ReduceOp::sum, nullptr, nullptr, sent, 1},
-                                  {Operation::receive, DataType::i32, ReduceOp::sum, nullptr, nullptr, received, 0}},
-                                 3);
+    const auto outcomes =
+        outcomesOf({{Operation::send, DataType::i32, ReduceOp::sum, nullptr, nullptr, sent, 1},
+                    {Operation::receive, DataType::i32, ReduceOp::sum, nullptr, nullptr, received, 0}},
+                   3);
     // Who sends little may have done so before the receiver looks.
     ASSERT_FALSE(outcomes[1]);
     EXPECT_EQ(outcomes[1].error().code(), ErrorCode::invalidUsage);
-    EXPECT_THAT(outcomes[1].error().message(), HasSubstr("message 0 from rank 0 to rank 1 is sent by ncclSend of " +
-                                               std::to_string(sent) + " int32, but received by ncclRecv of " +
-                                               std::to_string(received)));
+    EXPECT_THAT(outcomes[1].error().message(),
+                HasSubstr("message 0 from rank 0 to rank 1 is sent by ncclSend of " + std::to_string(sent) +
+                          " int32, but received by ncclRecv of " + std::to_string(received)));
   }
 }
 

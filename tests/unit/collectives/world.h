@@ -82,8 +82,7 @@ struct World {
       }
       MemberShape shape{rank, ranks, 1, 2, chunkBytes};
       shape.checksCalls = options.checksCalls;
-      members.push_back(
-          std::make_unique<LocalMember>(shape, fabric.portsOf(rank), *networks[rank], hooks, ring));
+      members.push_back(std::make_unique<LocalMember>(shape, fabric.portsOf(rank), *networks[rank], hooks, ring));
     }
   }
   LocalMember& operator[](Rank rank) { return *members[rank]; }
