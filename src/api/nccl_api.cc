@@ -46,7 +46,7 @@ Status initAll(ncclComm_t* outputs, int count, const int* devices) {
         return log::decided(Error::invalidUsage("{}: device {} is listed twice", function, devices[i]));
   }
   Process::instance();
-  const auto made = bootstrap::makeUniqueId();
+  const auto made = bootstrap::makeOwnUniqueId();
   if (!made) return made.error();
   ncclUniqueId id;
   std::memcpy(id.internal, made->bytes().data(), sizeof id.internal);

@@ -48,7 +48,9 @@ struct Rejected {
 }  // namespace
 
 std::optional<std::string> ParameterRow::text() const {
-  return configured(name_);
+  auto value = configured(name_);
+  if (value && value->empty()) value.reset();  // `NAME=` in a job script unsets it
+  return value;
 }
 
 void ParameterRow::reject(std::string_view value) const {
@@ -116,7 +118,7 @@ std::string DurationParameter::rangeText() const {
 }
 
 std::string TextParameter::value() const {
-  return text().value_or(fallback_);
+  return configured(name()).value_or(fallback_);  // an empty text is a value
 }
 
 int ChoiceParameter::value() const {

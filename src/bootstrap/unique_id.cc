@@ -60,6 +60,10 @@ Result<UniqueId> makeUniqueId() {
     if (!address) return log::decided(Error::invalidArgument("NCCL_COMM_ID: {}", address.error().message()));
     return idOfFixedAddress(*address);
   }
+  return makeOwnUniqueId();
+}
+
+Result<UniqueId> makeOwnUniqueId() {
   auto reactor = transport::processReactor();
   if (!reactor) return reactor.error();
   const UniqueId id{(*reactor)->address(), randomNumber(), randomSecret()};

@@ -66,22 +66,29 @@ class BusOutbox final : public Outbox {
   bootstrap::Bus& bus_;
 };
 
-/// Writes events where the parameters say; where that fails, into nothing.
+/// Writes events where the parameters say; where that fails, into nothing. The file is opened for the first event: at a
+/// job's end several ranks are the controller for a moment, and have nothing to say.
 class EventFile final : public EventSink {
  public:
-  explicit EventFile(const std::string& path) {
-    auto opened = report::JsonLinesSink::open(path);
+  explicit EventFile(std::string path) : path_(std::move(path)) {}
+  void add(const Event& event) override {
+    log::info("Falcon: {}: {}", nameOf(event.kind), event.text);
+    if (!opened_) open();
+    if (sink_) sink_->add(event);
+  }
+
+ private:
+  void open() {
+    opened_ = true;
+    auto opened = report::JsonLinesSink::open(path_);
     if (opened)
       sink_.emplace(std::move(*opened));
     else
       log::notice("{}; events are not kept", opened.error().message());
   }
-  void add(const Event& event) override {
-    log::info("Falcon: {}: {}", nameOf(event.kind), event.text);
-    if (sink_) sink_->add(event);
-  }
 
- private:
+  const std::string path_;
+  bool opened_ = false;
   std::optional<report::JsonLinesSink> sink_;
 };
 
@@ -101,6 +108,7 @@ class LiveJob final : public Job, private CallRecorder {
     stop_.store(true);
     bus_->wake();
     monitor_.join();
+    if (log_) log_->dropRecords();
   }
 
   EngineHooks hooks() override { return {&trap_, this, &transfers_}; }
@@ -167,6 +175,7 @@ class LiveJob final : public Job, private CallRecorder {
     const std::string file =
         fmt::format("{}/rank-{}.calls", folder_, identity.jobRank >= 0 ? identity.jobRank : getpid());
     const auto made = makeJobFolder(folder_);
+    if (made) removeDeadRanks(folder_, hostName());
     auto log = made ? instrument::CallLog::create(file, identity, callLogCapacity)
                     : Result<std::unique_ptr<instrument::CallLog>>(made.error());
     if (!log) {
@@ -244,6 +253,7 @@ class LiveJob final : public Job, private CallRecorder {
       }
       ControllerSettings settings = settingsFromParameters();
       settings.successor = std::exchange(served_, true);
+      inOfficeSince_ = clock_.now();
       controller_ = std::make_unique<Controller>(settings, clock_, wallTime, *outbox_, *events_);
     } else if (!bus_->isController()) {
       if (controller_) controller_->handOver();
@@ -294,7 +304,8 @@ class LiveJob final : public Job, private CallRecorder {
     header.failslowActive.store(active, std::memory_order_relaxed);
     if (!controller_->isOff()) outbox_->toAll(ShowState{static_cast<std::uint32_t>(controller_->state()), active});
     const std::string path = parameters::metrics.value();
-    if (path.empty()) return;
+    // Who is the controller for a moment only, as others come or leave, would overwrite what the real one wrote.
+    if (path.empty() || clock_.now() - inOfficeSince_ < 2s) return;
     report::JobMetrics metrics;
     metrics.job = name_;
     metrics.node = hostName();
@@ -328,6 +339,7 @@ class LiveJob final : public Job, private CallRecorder {
   std::unique_ptr<EventFile> events_;
   std::unique_ptr<Controller> controller_;
   Nanoseconds shown_{0};
+  Nanoseconds inOfficeSince_{0};
   bool asked_ = false;
   bool served_ = false;  ///< this process has been the controller before
   bool metricsFailed_ = false;

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "instrument/call_log.h"
@@ -22,26 +23,43 @@ constexpr auto keptLongest = std::chrono::hours(24);
 constexpr auto surelyKept = std::chrono::minutes(10);
 constexpr std::size_t keptJobs = 4;
 
-bool isAlive(const fs::path& folder) {
+/// The call logs in a job's folder.
+std::vector<std::pair<fs::path, instrument::CallLogView>> logsIn(const fs::path& folder) {
+  std::vector<std::pair<fs::path, instrument::CallLogView>> logs;
   std::error_code ignored;
   for (const auto& file : fs::directory_iterator(folder, ignored)) {
     if (file.path().extension() != ".calls") continue;
-    const auto log = instrument::readCallLog(file.path(), 1);
-    if (log && (kill(static_cast<pid_t>(log->pid), 0) == 0 || errno == EPERM)) return true;
+    if (auto log = instrument::readCallLog(file.path(), 1)) logs.emplace_back(file.path(), std::move(*log));
   }
-  return false;
+  return logs;
+}
+
+bool isAlive(const instrument::CallLogView& log) {
+  return kill(static_cast<pid_t>(log.pid), 0) == 0 || errno == EPERM;
+}
+
+bool isAlive(const fs::path& folder) {
+  const auto logs = logsIn(folder);
+  return std::any_of(logs.begin(), logs.end(), [](const auto& log) { return isAlive(log.second); });
 }
 
 }  // namespace
 
 Status makeJobFolder(const std::string& folder) {
-  for (const std::string& path : {instrument::jobsFolder(), folder})
+  for (const std::string& path : {instrument::jobsFolder(), folder}) {
     if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
       return Error::system("{} cannot be made: {}", path, std::strerror(errno));
-  struct stat facts {};
-  if (lstat(folder.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode) || facts.st_uid != getuid())
-    return Error::system("{} does not belong to this user", folder);
+    struct stat facts {};
+    if (lstat(path.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode) || facts.st_uid != getuid())
+      return Error::system("{} does not belong to this user", path);
+  }
   return {};
+}
+
+void removeDeadRanks(const std::string& folder, const std::string& host) {
+  std::error_code ignored;
+  for (const auto& [file, log] : logsIn(folder))
+    if (log.identity.host == host && !isAlive(log)) fs::remove(file, ignored);
 }
 
 void removeOldJobs() {

@@ -10,6 +10,9 @@ namespace falcon::control {
 /// Created with rights for this user only; an error says why not.
 Status makeJobFolder(const std::string& folder);
 
+/// Removes the call logs of ranks of this host that have died: an earlier job of the same name left them.
+void removeDeadRanks(const std::string& folder, const std::string& host);
+
 /// Ended jobs' folders are kept so that a crash can be looked at, but not for ever: those older than a day go, and all
 /// but the newest four, since /dev/shm is small (64 MiB in many containers). What lives stays, and so does what was
 /// written to within ten minutes: its processes may be invisible from here.

@@ -113,6 +113,11 @@ Result<std::unique_ptr<CallLog>> CallLog::create(const std::string& path, const 
   return log;
 }
 
+void CallLog::dropRecords() {
+  // Shared memory that is removed from the mapping is removed from the file too.
+  static_cast<void>(madvise(slots_, std::size_t{header_->capacity} * sizeof(CallLogSlot), MADV_REMOVE));
+}
+
 void CallLog::write(const CallRecord& record) noexcept {
   const std::uint64_t index = header_->head.fetch_add(1, std::memory_order_relaxed);
   CallLogSlot& slot = slots_[index & (header_->capacity - 1)];

@@ -74,6 +74,8 @@ class CallLog {
 
   void write(const CallRecord& record) noexcept;
   CallLogHeader& header() { return *header_; }
+  /// At an end in order: gives the records' memory back. The header stays for `falcon status`. Nobody writes any more.
+  void dropRecords();
 
   /// Appends the records from `next` on to `out`, at most `most` of them, and moves `next`. Returns how many were
   /// missed since they had been overwritten (an overrun of the log): then it goes on with the newest. For the one

@@ -1,5 +1,7 @@
 #include "report/metrics_text.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -51,14 +53,21 @@ std::string metricsText(const JobMetrics& metrics) {
 }
 
 Status writeMetrics(const std::string& path, const JobMetrics& metrics) {
-  const std::string temporary = path + ".new";
+  const std::string temporary = fmt::format("{}.{}.new", path, getpid());
   {
     std::ofstream file(temporary, std::ios::trunc);
     file << metricsText(metrics);
-    if (!file.flush()) return Error::system("metrics file {} cannot be written: {}", temporary, std::strerror(errno));
+    if (!file.flush()) {
+      const Error problem = Error::system("metrics file {} cannot be written: {}", path, std::strerror(errno));
+      std::remove(temporary.c_str());
+      return problem;
+    }
   }
-  if (std::rename(temporary.c_str(), path.c_str()) != 0)
-    return Error::system("metrics file {} cannot be replaced: {}", path, std::strerror(errno));
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
+    const Error problem = Error::system("metrics file {} cannot be replaced: {}", path, std::strerror(errno));
+    std::remove(temporary.c_str());
+    return problem;
+  }
   return {};
 }
 
