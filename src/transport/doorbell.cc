@@ -101,7 +101,7 @@ Doorbell& processDoorbell() {
   return *currentState().doorbell;
 }
 
-std::uint64_t processIdentity() {
+const std::uint64_t& processIdentity() {
   return currentState().identity;
 }
 

@@ -41,7 +41,7 @@ class Doorbell {
 
 /// This process's own doorbell; it lives until the process ends. A forked child has one of its own.
 Doorbell& processDoorbell();
-/// A random number of this process; another in a forked child.
-std::uint64_t processIdentity();
+/// A random number of this process, at an address that stays; another in a forked child.
+const std::uint64_t& processIdentity();
 
 }  // namespace falcon::transport

@@ -42,6 +42,8 @@ class Waiter {
  public:
   virtual ~Waiter() = default;
   virtual void wait(std::span<const WaitSource> sources, Nanoseconds limit) = 0;
+  /// The same for who has looked again and again already: sleeps at once.
+  virtual void sleep(std::span<const WaitSource> sources, Nanoseconds limit) { wait(sources, limit); }
   /// A ticket taken before looking for work; wait() returns at once if the doorbell rang since.
   virtual void prepare() = 0;
 };

@@ -40,9 +40,11 @@ std::atomic<std::uint64_t> lastWaiter{0};
 class SystemWaiter final : public Waiter {
  public:
   void prepare() override;
-  void wait(std::span<const WaitSource> sources, Nanoseconds limit) override;
+  void wait(std::span<const WaitSource> sources, Nanoseconds limit) override { wait(sources, limit, yieldTime); }
+  void sleep(std::span<const WaitSource> sources, Nanoseconds limit) override { wait(sources, limit, 0ns); }
 
  private:
+  void wait(std::span<const WaitSource> sources, Nanoseconds limit, Nanoseconds yieldFor);
   Turn* findTurn() const;
   void pollInSlices(const Turn& turn, std::span<pollfd> sockets, Nanoseconds slice, Nanoseconds longestSlice,
                     Nanoseconds deadline);
@@ -69,7 +71,7 @@ void SystemWaiter::prepare() {
   turn->ticket = doorbell_.ticket();
 }
 
-void SystemWaiter::wait(std::span<const WaitSource> sources, Nanoseconds limit) {
+void SystemWaiter::wait(std::span<const WaitSource> sources, Nanoseconds limit, Nanoseconds yieldFor) {
   Turn* turn = findTurn();
   if (turn == nullptr) return;  // no ticket: who calls looks again
   turn->waited = true;
@@ -88,7 +90,7 @@ void SystemWaiter::wait(std::span<const WaitSource> sources, Nanoseconds limit) 
     sockets.push_back({source.descriptor, source.events, 0});
   }
 
-  const auto yieldUntil = std::min(deadline, *turn->stuckSince + yieldTime);
+  const auto yieldUntil = std::min(deadline, *turn->stuckSince + yieldFor);
   while (clock_.now() < yieldUntil) {
     sched_yield();
     if (doorbell_.ticket() != turn->ticket) return;

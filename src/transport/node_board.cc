@@ -1,0 +1,130 @@
+#include "transport/node_board.h"
+
+#include <unistd.h>
+
+#include <map>
+#include <mutex>
+
+namespace falcon::transport {
+namespace {
+
+/// The boards that are mapped in this process, by name. Never freed; a forked child makes its own, since the parent's
+/// lock may be held by a thread that the child does not have.
+struct Mapped {
+  pid_t process = getpid();
+  std::mutex mutex;
+  std::map<std::string, std::weak_ptr<SharedSegment>> byName;
+};
+
+Mapped& mappedHere() {
+  static std::atomic<Mapped*> current{nullptr};
+  Mapped* known = current.load(std::memory_order_acquire);
+  while (known == nullptr || known->process != getpid()) {
+    auto fresh = std::make_unique<Mapped>();
+    if (current.compare_exchange_strong(known, fresh.get(), std::memory_order_acq_rel)) known = fresh.release();
+  }
+  return *known;
+}
+
+}  // namespace
+
+NodeBoard::NodeBoard(std::shared_ptr<SharedSegment> segment, int ranks)
+    : segment_(std::move(segment)), name_(segment_->name()), ranks_(ranks), process_(getpid()) {
+  memory_ = reinterpret_cast<Memory*>(segment_->memory().data());
+  cells_ = segment_->memory().data() + sizeof(Memory);
+}
+
+Result<std::unique_ptr<NodeBoard>> NodeBoard::create(int ranks) {
+  static_assert(sizeof(Memory) % alignof(Cell) == 0 && sizeof(Slot) <= cacheLine);
+  static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+  if (ranks > mostRanks) return Error::system("{} ranks are too many for a board in shared memory", ranks);
+  auto segment = SharedSegment::create(bytesFor(ranks));
+  if (!segment) return segment.error();
+  auto shared = std::make_shared<SharedSegment>(std::move(*segment));
+  Mapped& mapped = mappedHere();
+  const std::lock_guard lock(mapped.mutex);
+  std::erase_if(mapped.byName, [](const auto& entry) { return entry.second.expired(); });
+  mapped.byName[shared->name()] = shared;
+  return std::unique_ptr<NodeBoard>(new NodeBoard(std::move(shared), ranks));
+}
+
+Result<std::unique_ptr<NodeBoard>> NodeBoard::open(const std::string& name, int ranks) {
+  Mapped& mapped = mappedHere();
+  const std::lock_guard lock(mapped.mutex);
+  const auto known = mapped.byName.find(name);
+  std::shared_ptr<SharedSegment> shared = known == mapped.byName.end() ? nullptr : known->second.lock();
+  if (!shared) {
+    auto segment = SharedSegment::open(name, bytesFor(ranks));
+    if (!segment) return segment.error();
+    shared = std::make_shared<SharedSegment>(std::move(*segment));
+    mapped.byName[name] = shared;
+  }
+  return std::unique_ptr<NodeBoard>(new NodeBoard(std::move(shared), ranks));
+}
+
+NodeBoard::~NodeBoard() {
+  // A forked child only has a copy of this object: the rank is still there.
+  if (self_ < 0 || getpid() != process_) return;
+  cell(self_).left.store(true, std::memory_order_seq_cst);
+  if (memory_->sleepers.load(std::memory_order_seq_cst) != 0) wake();
+}
+
+void NodeBoard::dropName() {
+  segment_->dropName();
+}
+
+void NodeBoard::enter(Rank self, std::vector<std::shared_ptr<Doorbell>> doorbells) {
+  self_ = self;
+  doorbells_ = std::move(doorbells);
+}
+
+bool NodeBoard::mayPost(std::uint64_t operation) {
+  if (operation <= completedByAll_ + slotCount) return true;
+  const std::uint64_t needed = operation - slotCount;
+  std::uint64_t least = operation;
+  for (Rank rank = 0; rank < ranks_; ++rank) {
+    const std::uint64_t completed = cell(rank).completed.load(std::memory_order_seq_cst);
+    if (completed < needed) {
+      blocker_ = rank;
+      return false;
+    }
+    least = std::min(least, completed);
+  }
+  completedByAll_ = least;
+  return true;
+}
+
+void NodeBoard::post(std::uint64_t operation, const Notice& notice) {
+  Slot& mine = slot(self_, operation);
+  mine.signature.store(notice.signature, std::memory_order_relaxed);
+  mine.input.store(notice.input, std::memory_order_relaxed);
+  mine.output.store(notice.output, std::memory_order_relaxed);
+  publish(mine.stage, word(operation, Stage::posted));
+}
+
+NodeBoard::Notice NodeBoard::notice(Rank peer, std::uint64_t operation) const {
+  const Slot& theirs = slot(peer, operation);
+  return {theirs.signature.load(std::memory_order_relaxed), theirs.input.load(std::memory_order_relaxed),
+          theirs.output.load(std::memory_order_relaxed)};
+}
+
+void NodeBoard::announceSleep(Rank awaited) {
+  cell(self_).asleep.store(awaited + 2, std::memory_order_relaxed);
+  memory_->sleepers.fetch_add(1, std::memory_order_seq_cst);
+}
+
+void NodeBoard::withdrawSleep() {
+  memory_->sleepers.fetch_sub(1, std::memory_order_relaxed);
+  cell(self_).asleep.store(0, std::memory_order_relaxed);
+}
+
+void NodeBoard::wake() {
+  const bool leaving = cell(self_).left.load(std::memory_order_relaxed);
+  for (Rank rank = 0; rank < ranks_; ++rank) {
+    const std::int32_t awaited = cell(rank).asleep.load(std::memory_order_seq_cst);
+    if (rank == self_ || awaited == 0) continue;
+    if (leaving || awaited == anyone + 2 || awaited == self_ + 2) doorbells_[rank]->ring();
+  }
+}
+
+}  // namespace falcon::transport

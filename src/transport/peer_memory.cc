@@ -1,0 +1,66 @@
+#include "transport/peer_memory.h"
+
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+#include "transport/doorbell.h"
+
+namespace falcon::transport {
+namespace {
+
+void* pointer(std::uint64_t address) {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
+}
+
+}  // namespace
+
+MemoryOffer ownMemoryOffer(bool allowed) {
+  MemoryOffer offer;
+  const std::uint64_t& nonce = processIdentity();
+  offer.nonce = nonce;
+  if (!allowed) return offer;
+  offer.process = getpid();
+  offer.nonceAt = reinterpret_cast<std::uintptr_t>(&nonce);
+  return offer;
+}
+
+Result<PeerMemory> PeerMemory::attach(const MemoryOffer& offer) {
+  PeerMemory memory;
+  memory.peer_ = offer;
+  if (offer.process == 0) return Error::system("NCCL_P2P_DISABLE forbids to read its memory");
+  std::uint64_t found = 0;
+  iovec here{&found, sizeof found};
+  iovec there{pointer(offer.nonceAt), sizeof found};
+  const auto got = process_vm_readv(offer.process, &here, 1, &there, 1, 0);
+  if (got < 0) return Error::system("process {} cannot be read: {}", offer.process, strerror(errno));
+  if (got != sizeof found || found != offer.nonce)
+    return Error::system("process {} is not the peer; is it in another pid namespace?", offer.process);
+  return memory;
+}
+
+Status PeerMemory::read(std::byte* to, std::uint64_t address, std::size_t bytes, bool last) const {
+  std::uint64_t found = 0;
+  for (std::size_t done = 0;;) {
+    iovec here[2] = {{to + done, bytes - done}, {&found, sizeof found}};
+    iovec there[2] = {{pointer(address + done), bytes - done}, {pointer(peer_.nonceAt), sizeof found}};
+    const int parts = last ? 2 : 1;
+    const auto got = process_vm_readv(peer_.process, here, parts, there, parts, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return Error::remote("cannot be read: {}", got < 0 ? strerror(errno) : "nothing came");
+    if (static_cast<std::size_t>(got) < bytes - done) {
+      // A short read ends at memory that is not there; what comes next tells why. It never counts as done.
+      done += static_cast<std::size_t>(got);
+      continue;
+    }
+    const auto more = static_cast<std::size_t>(got) - (bytes - done);
+    if (!last) return {};
+    if (more == sizeof found && found == peer_.nonce) return {};
+    return Error::remote("is another process by now");
+  }
+}
+
+}  // namespace falcon::transport

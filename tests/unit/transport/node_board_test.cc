@@ -1,0 +1,134 @@
+// The board between threads: what is posted arrives whole, slots are not used too early, and sleepers are woken.
+#include "transport/node_board.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "transport/peer_memory.h"
+
+namespace falcon::transport {
+namespace {
+
+using Stage = NodeBoard::Stage;
+
+std::vector<std::unique_ptr<NodeBoard>> boards(int ranks) {
+  const std::shared_ptr<Doorbell> doorbell(&processDoorbell(), [](Doorbell*) {});
+  std::vector<std::unique_ptr<NodeBoard>> made;
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    auto board = rank == 0 ? NodeBoard::create(ranks) : NodeBoard::open(made[0]->name(), ranks);
+    EXPECT_TRUE(board) << board.error().message();
+    (*board)->enter(rank, std::vector(ranks, doorbell));
+    made.push_back(std::move(*board));
+  }
+  return made;
+}
+
+/// Sleeps as the engine does: announces, looks again, sleeps. The limit is far beyond what the test may take: a wake-up
+/// that is lost shows.
+template <class Condition>
+void sleepUntil(NodeBoard& board, Rank awaited, Condition holds) {
+  while (!holds()) {
+    const auto ticket = processDoorbell().ticket();
+    board.announceSleep(awaited);
+    if (!holds()) processDoorbell().wait(ticket, std::chrono::minutes(10));
+    board.withdrawSleep();
+  }
+}
+
+class Boards : public testing::TestWithParam<int> {};
+
+TEST_P(Boards, EveryoneSeesWhatEveryonePostsAndNoWakeUpIsLost) {
+  const int ranks = GetParam();
+  constexpr std::uint64_t operations = 2000;
+  auto all = boards(ranks);
+  std::vector<std::string> wrong(ranks);
+  const auto act = [&](Rank self) {
+    NodeBoard& board = *all[self];
+    std::mt19937 random(static_cast<unsigned>(self));
+    for (std::uint64_t operation = 1; operation <= operations; ++operation) {
+      // Ranks are early or late in turn.
+      if (random() % 8 == 0) std::this_thread::yield();
+      while (!board.mayPost(operation)) {
+        const Rank slow = board.blocker();
+        sleepUntil(board, slow, [&] { return board.hasCompleted(slow, operation - NodeBoard::slotCount); });
+      }
+      const std::uint64_t value = operation * 100 + static_cast<std::uint64_t>(self);
+      std::memcpy(board.payload(operation), &value, sizeof value);
+      board.post(operation, {.signature = operation, .input = value});
+      for (Rank peer = 0; peer < ranks; ++peer) {
+        sleepUntil(board, peer, [&] { return board.reached(peer, operation, Stage::posted); });
+        std::uint64_t got = 0;
+        std::memcpy(&got, board.payload(peer, operation), sizeof got);
+        const auto notice = board.notice(peer, operation);
+        const std::uint64_t wanted = operation * 100 + static_cast<std::uint64_t>(peer);
+        if (got != wanted || notice.input != wanted || notice.signature != operation) wrong[self] = "another's value";
+      }
+      board.complete(operation);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < ranks; ++rank) threads.emplace_back(act, rank);
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& each : wrong) EXPECT_EQ(each, "");
+}
+INSTANTIATE_TEST_SUITE_P(Ranks, Boards, testing::Values(2, 3, 5));
+
+TEST(NodeBoard, WhoLeavesWakesThoseWhoWait) {
+  auto all = boards(2);
+  std::thread waiting([&] { sleepUntil(*all[0], 1, [&] { return all[0]->hasLeft(1); }); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  all[1].reset();
+  waiting.join();
+  EXPECT_FALSE(all[0]->reached(1, 1, Stage::posted));
+}
+
+TEST(NodeBoard, NobodyOpensItOnceItsNameIsDropped) {
+  auto board = NodeBoard::create(2);
+  ASSERT_TRUE(board);
+  const std::string name = (*board)->name();
+  (*board)->dropName();
+  board->reset();
+  EXPECT_FALSE(NodeBoard::open(name, 2));
+  EXPECT_FALSE(NodeBoard::create(NodeBoard::mostRanks + 1));
+}
+
+TEST(PeerMemory, ReadsOnlyWhoKnowsTheNonce) {
+  const std::uint64_t nonce = 77;
+  const MemoryOffer offer{getpid(), reinterpret_cast<std::uintptr_t>(&nonce), nonce};
+  auto memory = PeerMemory::attach(offer);
+  ASSERT_TRUE(memory) << memory.error().message();
+  std::vector<char> from(10'000, 'x'), to(10'000);
+  const auto address = reinterpret_cast<std::uintptr_t>(from.data());
+  EXPECT_TRUE(memory->read(reinterpret_cast<std::byte*>(to.data()), address, to.size(), true));
+  EXPECT_EQ(from, to);
+  EXPECT_FALSE(PeerMemory::attach({getpid(), offer.nonceAt, nonce + 1})) << "another process";
+  EXPECT_FALSE(PeerMemory::attach({getpid(), 8, nonce})) << "no memory there";
+  EXPECT_FALSE(PeerMemory::attach({0, 0, nonce})) << "not allowed";
+  EXPECT_FALSE(PeerMemory::attach(ownMemoryOffer(false)));
+  EXPECT_TRUE(PeerMemory::attach(ownMemoryOffer(true)));
+}
+
+TEST(PeerMemory, AnotherProcessUnderTheSameIdIsNoticed) {
+  std::uint64_t nonce = 77;
+  auto memory = PeerMemory::attach({getpid(), reinterpret_cast<std::uintptr_t>(&nonce), nonce});
+  ASSERT_TRUE(memory);
+  nonce = 78;  // as good as another process
+  char from = 'x', to = 0;
+  const auto got = memory->read(reinterpret_cast<std::byte*>(&to), reinterpret_cast<std::uintptr_t>(&from), 1, true);
+  ASSERT_FALSE(got);
+  EXPECT_EQ(got.error().code(), ErrorCode::remote);
+}
+
+TEST(PeerMemory, MemoryThatIsNotThereIsAnError) {
+  const std::uint64_t nonce = 77;
+  auto memory = PeerMemory::attach({getpid(), reinterpret_cast<std::uintptr_t>(&nonce), nonce});
+  ASSERT_TRUE(memory);
+  std::vector<std::byte> to(100'000);
+  for (const bool last : {false, true}) EXPECT_FALSE(memory->read(to.data(), 4096, to.size(), last));
+}
+
+}  // namespace
+}  // namespace falcon::transport
