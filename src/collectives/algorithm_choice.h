@@ -7,26 +7,35 @@
 #include "base/call.h"
 #include "collectives/algorithm.h"
 #include "collectives/algorithm_preference.h"
+#include "collectives/direct_algorithm.h"
 
 namespace falcon::collectives {
 
-/// One row of the table: a candidate for messages of [fromBytes, toBytes) among at least `fromRanks` ranks.
-struct AlgorithmRow {
+/// One row of a table: a candidate for messages of [fromBytes, toBytes) among at least `fromRanks` ranks.
+template <class Candidate>
+struct ChoiceRow {
   Operation operation;
-  const Algorithm* algorithm;
+  const Candidate* algorithm;
   std::size_t fromBytes;
   std::size_t toBytes;
   int fromRanks;
   double score;  ///< the highest wins
 };
+using AlgorithmRow = ChoiceRow<Algorithm>;
+using DirectRow = ChoiceRow<DirectAlgorithm>;
 
 std::span<const AlgorithmRow> algorithmTable();
+/// For communicators inside one node.
+std::span<const DirectRow> directTable();
 
 /// Must give the same answer on all ranks: depends on nothing but its arguments. Every ring or tree operation has one.
 /// `preferred`: the algorithms to choose from (see PreferenceMasks), where the operation has any of them; then at any
 /// size.
 const Algorithm& chooseAlgorithm(Operation operation, std::size_t bytes, int ranks,
                                  std::uint8_t preferred = PreferenceMasks::everything);
+
+/// The same for the direct algorithms; null where connections are better.
+const DirectAlgorithm* chooseDirect(Operation operation, std::size_t bytes, int ranks);
 
 /// Channels that `bytes` are worth, within [fewest, most].
 int chooseChannels(std::size_t bytes, int fewest, int most);

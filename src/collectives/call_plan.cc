@@ -12,7 +12,6 @@ namespace {
 // Messages of AllToAll, Gather and Scatter must not mix with Send and Receive between the same ranks.
 constexpr int messageChannel = 0;
 constexpr int exchangeChannel = 1;
-constexpr std::size_t cacheLine = 64;
 
 bool reduces(Operation operation) {
   return operation == Operation::reduce || operation == Operation::allReduce || operation == Operation::reduceScatter;
@@ -68,22 +67,6 @@ Geometry geometryOf(const MemberShape& shape, const Call& call, std::span<const 
   geometry.chunk = std::max<std::size_t>(shape.chunkBytes / elementBytes, 1);
   geometry.grain = cacheLine / elementBytes;
   return geometry;
-}
-
-Operands operandsOf(const MemberShape& shape, const Call& call) {
-  Operands operands;
-  operands.input = static_cast<const std::byte*>(call.send);
-  operands.output = static_cast<std::byte*>(call.receive);
-  operands.elementBytes = sizeOf(call.type);
-  operands.members = shape.size;
-  if (reduces(call.operation)) operands.combine = combineKernel(call.type, call.reduction);
-  if (reduces(call.operation) && call.reduction == ReduceOp::avg) operands.divide = divideKernel(call.type);
-  if (reduces(call.operation) && call.reduction == ReduceOp::preMulSum) {
-    operands.scale = scaleKernel(call.type);
-    operands.scalar = call.multiplier.value;
-    if (call.multiplier.address) std::memcpy(operands.scalar.data(), call.multiplier.address, operands.elementBytes);
-  }
-  return operands;
 }
 
 /// AllToAll, Gather and Scatter as messages of `count` elements, between blocks of the buffers.
@@ -146,6 +129,26 @@ std::vector<TaskPlan> planExchange(const MemberShape& shape, const Call& call) {
 
 }  // namespace
 
+Operands operandsOf(const MemberShape& shape, const Call& call) {
+  Operands operands;
+  operands.input = static_cast<const std::byte*>(call.send);
+  operands.output = static_cast<std::byte*>(call.receive);
+  operands.elementBytes = sizeOf(call.type);
+  operands.members = shape.size;
+  if (reduces(call.operation)) operands.combine = combineKernel(call.type, call.reduction);
+  if (reduces(call.operation) && call.reduction == ReduceOp::avg) operands.divide = divideKernel(call.type);
+  if (reduces(call.operation) && call.reduction == ReduceOp::preMulSum) {
+    operands.scale = scaleKernel(call.type);
+    operands.scalar = call.multiplier.value;
+    if (call.multiplier.address) std::memcpy(operands.scalar.data(), call.multiplier.address, operands.elementBytes);
+  }
+  return operands;
+}
+
+std::size_t bytesOf(const MemberShape& shape, const Call& call) {
+  return call.count * sizeOf(call.type) * blocksOf(shape, call.operation);
+}
+
 Status checkCall(const MemberShape& shape, const Call& call) {
   const char* name = nameOf(call.operation);
   if (hasPeer(call.operation) && (call.peer < 0 || call.peer >= shape.size))
@@ -186,7 +189,7 @@ std::vector<TaskPlan> planCollective(const MemberShape& shape, const Call& call,
     default:
       break;
   }
-  const std::size_t bytes = call.count * sizeOf(call.type) * blocksOf(shape, call.operation);
+  const std::size_t bytes = bytesOf(shape, call);
   const Algorithm& algorithm = chooseAlgorithm(call.operation, bytes, shape.size, shape.preferred[call.operation]);
   return planCollective(shape, call, algorithm, chooseChannels(bytes, shape.fewestChannels, shape.mostChannels), ring);
 }

@@ -25,7 +25,7 @@ struct MemberShape {
 
 /// Tasks with the same key use the same connections: one after the other, in the order of submission.
 struct QueueKey {
-  enum class Kind : std::uint8_t { channel, send, receive, copy } kind = Kind::channel;
+  enum class Kind : std::uint8_t { channel, send, receive, copy, board } kind = Kind::channel;
   int channel = 0;
   Rank peer = -1;
   auto operator<=>(const QueueKey&) const = default;
@@ -39,6 +39,11 @@ struct TaskPlan {
 
 /// Refuses what the engine cannot do or what would read beyond reason. Errors: invalidArgument, invalidUsage.
 Status checkCall(const MemberShape& shape, const Call& call);
+
+/// Buffers and kernels of a call.
+Operands operandsOf(const MemberShape& shape, const Call& call);
+/// Bytes of the larger of the two buffers: what the tables of algorithms go by.
+std::size_t bytesOf(const MemberShape& shape, const Call& call);
 
 /// One task a channel. `ring` outlives the plans; `channels` at least 1; the same arguments on all ranks.
 std::vector<TaskPlan> planCollective(const MemberShape& shape, const Call& call, const Algorithm& algorithm,

@@ -9,6 +9,9 @@
 
 namespace falcon::collectives {
 
+/// What parts should not share.
+inline constexpr std::size_t cacheLine = 64;
+
 /// Elements [begin, end).
 struct Range {
   std::size_t begin = 0;

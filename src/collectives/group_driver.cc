@@ -1,22 +1,33 @@
 #include "collectives/group_driver.h"
 
+#include "collectives/patience.h"
+
 namespace falcon::collectives {
-namespace {
-
-// A failure rings the doorbell; this only bounds what a lost ring costs.
-constexpr Nanoseconds longestSleep = 100ms;
-
-}  // namespace
 
 Status drive(GroupRun& run, transport::Waiter& waiter, std::span<HoldPoint* const> holds) {
   std::vector<transport::WaitSource> sources;
+  Patience patience(false);
   while (!run.finished()) {
     waiter.prepare();
     for (HoldPoint* hold : holds) hold->passWait();
-    if (run.progress() || run.finished()) continue;
+    if (run.progress() || run.finished()) {
+      patience.reset();
+      continue;
+    }
+    // What is published on a board rings nobody who is awake: so look often before sleeping, and say so.
+    const bool boards = run.waitsAtBoards();
+    if (boards && patience.again()) continue;
     sources.clear();
     run.appendWaitSources(sources);
-    waiter.wait(sources, longestSleep);
+    if (!boards) {
+      waiter.wait(sources, longestSleep);
+      continue;
+    }
+    run.announceSleep();
+    const bool moved = run.progress() || run.finished();
+    if (!moved) waiter.sleep(sources, longestSleep);
+    run.withdrawSleep();
+    if (moved) patience.reset();
   }
   return run.outcome();
 }

@@ -8,6 +8,9 @@
 
 namespace falcon::collectives {
 
+/// A failure rings the doorbell; this only bounds what a lost ring costs.
+inline constexpr Nanoseconds longestSleep = 100ms;
+
 /// Blocks until the started `run` has finished. Between any two turns it may be held by one of `holds`.
 Status drive(GroupRun& run, transport::Waiter& waiter, std::span<HoldPoint* const> holds);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "collectives/direct_plan.h"
 
 namespace falcon::collectives {
 namespace {
@@ -85,19 +86,36 @@ GroupRun::Queue& GroupRun::queueOf(size_t member, const QueueKey& key) {
   return queues_.back();
 }
 
+std::optional<TransferWatch> GroupRun::watchFor(const Entry& entry, int channel) const {
+  const LocalMember& local = *members_[entry.member].local;
+  if (!local.hooks.transfers || !local.hooks.transfers->enabled()) return {};
+  TransferTiming origin;
+  origin.communicator = local.id();
+  origin.sequence = entry.sequence;
+  origin.channel = channel;
+  return TransferWatch(clock_, origin);
+}
+
 void GroupRun::addTask(size_t index, const TaskPlan& plan, bool checks) {
   Entry& entry = entries_[index];
-  LocalMember& local = *members_[entry.member].local;
-  StepRunner runner(local.ports, plan.rounds, plan.operands);
-  if (!checks && local.hooks.transfers && local.hooks.transfers->enabled()) {
-    TransferTiming origin;
-    origin.communicator = local.id();
-    origin.sequence = entry.sequence;
-    origin.channel = plan.queue.channel;
-    runner.watch(TransferWatch(clock_, origin));
-  }
+  StepRunner runner(members_[entry.member].local->ports, plan.rounds, plan.operands);
+  if (!checks)
+    if (auto watch = watchFor(entry, plan.queue.channel)) runner.watch(std::move(*watch));
   ++entry.openTasks;
   queueOf(entry.member, plan.queue).tasks.push_back({index, std::move(runner), checks});
+}
+
+/// False: this call needs connections.
+bool GroupRun::addDirectTask(size_t index) {
+  Entry& entry = entries_[index];
+  const LocalMember& local = *members_[entry.member].local;
+  if (!local.direct) return false;
+  auto runner = planDirect(*local.direct, local.shape, entry.call);
+  if (!runner) return false;
+  if (auto watch = watchFor(entry, 0)) runner->watch(std::move(*watch));
+  ++entry.openTasks;
+  queueOf(entry.member, {.kind = QueueKey::Kind::board}).tasks.push_back({index, std::move(*runner)});
+  return true;
 }
 
 void GroupRun::startMessage(size_t index) {
@@ -135,6 +153,7 @@ bool GroupRun::startCollectives(size_t index) {
 }
 
 void GroupRun::startTasks(size_t index) {
+  if (addDirectTask(index)) return;
   Entry& entry = entries_[index];
   const auto plans = planCollective(members_[entry.member].local->shape, entry.call, *entry.ring);
   for (const TaskPlan& plan : plans) addTask(index, plan);
@@ -192,7 +211,7 @@ bool GroupRun::progress() {
 
 Result<bool> GroupRun::progressQueue(Queue& queue) {
   Task& task = queue.tasks[queue.running];
-  const auto state = task.runner.progress();
+  const auto state = std::visit([](auto& runner) { return runner.progress(); }, task.runner);
   if (!state) return state.error();
   if (*state == StepRunner::State::finished) {
     complete(task);
@@ -204,7 +223,8 @@ Result<bool> GroupRun::progressQueue(Queue& queue) {
 
 void GroupRun::complete(const Task& task) {
   Entry& entry = entries_[task.entry];
-  if (task.runner.transfers()) task.runner.transfers()->tell(*members_[entry.member].local->hooks.transfers);
+  const TransferWatch* transfers = std::visit([](const auto& runner) { return runner.transfers(); }, task.runner);
+  if (transfers) transfers->tell(*members_[entry.member].local->hooks.transfers);
   --entry.openTasks;
   if (task.checks) [[unlikely]]
     checked_.push_back(task.entry);
@@ -216,6 +236,7 @@ void GroupRun::giveUp(size_t index, const Error& error) {
   Member& member = members_[index];
   if (!firstError_) firstError_ = error;
   member.error = error;
+  if (member.local->direct) member.local->direct->board().giveUp();
   openCalls_ -= member.collectives.size() - member.started;
   member.started = member.collectives.size();
   for (Queue& queue : queues_) {
@@ -229,8 +250,36 @@ void GroupRun::giveUp(size_t index, const Error& error) {
 }
 
 void GroupRun::appendWaitSources(std::vector<transport::WaitSource>& sources) const {
-  for (const Queue& queue : queues_)
-    if (!queue.empty()) queue.tasks[queue.running].runner.appendWaitSources(sources);
+  for (const Queue& queue : queues_) {
+    if (queue.empty()) continue;
+    if (runningDirect(queue))
+      sources.push_back({.kind = transport::WaitSource::Kind::doorbell});
+    else
+      std::get<StepRunner>(queue.tasks[queue.running].runner).appendWaitSources(sources);
+  }
+}
+
+/// Null where nothing runs, or over connections.
+const DirectRunner* GroupRun::runningDirect(const Queue& queue) const {
+  return queue.empty() ? nullptr : std::get_if<DirectRunner>(&queue.tasks[queue.running].runner);
+}
+
+bool GroupRun::waitsAtBoards() const {
+  return std::any_of(queues_.begin(), queues_.end(), [this](const Queue& queue) { return runningDirect(queue); });
+}
+
+void GroupRun::announceSleep() {
+  for (const Queue& queue : queues_) {
+    const DirectRunner* runner = runningDirect(queue);
+    if (!runner) continue;
+    announced_.push_back(&members_[queue.member].local->direct->board());
+    announced_.back()->announceSleep(runner->awaited());
+  }
+}
+
+void GroupRun::withdrawSleep() {
+  for (transport::NodeBoard* board : announced_) board->withdrawSleep();
+  announced_.clear();
 }
 
 Status GroupRun::outcome() const {

@@ -3,9 +3,11 @@
 
 #include <optional>
 #include <span>
+#include <variant>
 #include <vector>
 
 #include "collectives/call_check.h"
+#include "collectives/direct_runner.h"
 #include "collectives/local_member.h"
 #include "collectives/step_runner.h"
 
@@ -26,6 +28,12 @@ class GroupRun {
   bool progress();
   bool finished() const { return openCalls_ == 0; }
   void appendWaitSources(std::vector<transport::WaitSource>& sources) const;
+
+  /// Some of what is stuck waits for what peers publish on a board.
+  bool waitsAtBoards() const;
+  /// Before sleeping: from now on they ring. Then progress() once more, sleep, withdraw.
+  void announceSleep();
+  void withdrawSleep();
 
   /// Once finished: success, or the first error.
   Status outcome() const;
@@ -53,7 +61,7 @@ class GroupRun {
   };
   struct Task {
     size_t entry;
-    StepRunner runner;
+    std::variant<StepRunner, DirectRunner> runner;
     bool checks = false;  // carries statements, not data
   };
   struct Queue {
@@ -67,6 +75,9 @@ class GroupRun {
   size_t memberIndex(LocalMember& local);
   Queue& queueOf(size_t member, const QueueKey& key);
   void addTask(size_t entry, const TaskPlan& plan, bool checks = false);
+  bool addDirectTask(size_t entry);
+  std::optional<TransferWatch> watchFor(const Entry& entry, int channel) const;
+  const DirectRunner* runningDirect(const Queue& queue) const;
   void startMessage(size_t entry);
   bool startCollectives(size_t member);
   void startTasks(size_t entry);
@@ -85,6 +96,7 @@ class GroupRun {
   std::vector<size_t> checked_;  // entries whose statements are complete and not compared yet
   size_t openCalls_ = 0;
   std::optional<Error> firstError_;
+  std::vector<transport::NodeBoard*> announced_;
 };
 
 }  // namespace falcon::collectives

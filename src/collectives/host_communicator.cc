@@ -7,8 +7,10 @@
 #include "base/job_rank.h"
 #include "base/log.h"
 #include "base/parameters.h"
+#include "collectives/direct_setup.h"
 #include "collectives/group_driver.h"
 #include "collectives/member_info.h"
+#include "collectives/single_call.h"
 #include "topology/ring_order.h"
 
 namespace falcon::collectives {
@@ -124,7 +126,7 @@ std::string hostName() {
 }
 
 Result<std::vector<MemberOffer>> exchangeOffers(transport::Reactor& reactor, bootstrap::CommunicatorNetwork& network,
-                                                int device, std::string extra) {
+                                                int device, std::string extra, DirectSetup& direct) {
   auto peer = transport::localPeer(reactor);
   if (!peer) return peer.error();
   MemberOffer mine;
@@ -135,6 +137,7 @@ Result<std::vector<MemberOffer>> exchangeOffers(transport::Reactor& reactor, boo
   mine.mostChannels = static_cast<int>(parameters::maxChannels.value());
   mine.preferred = preferencesFromEnvironment();
   mine.checksCalls = parameters::checkCalls.value();
+  direct.offer(mine);
   const auto gathered = network.allGather(mine.encode(), parameters::initTimeout.value());
   if (!gathered) return gathered.error();
   std::vector<MemberOffer> offers;
@@ -167,13 +170,31 @@ MemberShape agreedShape(const bootstrap::CommunicatorNetwork& network, const std
   return shape;
 }
 
+LocalCommunicator& localOf(const Submission& submission) {
+  return static_cast<LocalCommunicator&>(*submission.engine);
+}
+
+/// The short way of one call; null: it has to go the long one.
+std::optional<Status> runSingle(const Submission& submission) {
+  LocalCommunicator& communicator = localOf(submission);
+  LocalMember& member = communicator.member();
+  const EngineHooks& hooks = member.hooks;
+  if (!member.direct || hooks.calls) return {};
+  if (hooks.hold) hooks.hold->passCall(communicator.id(), communicator.nextCollective());
+  auto done = runAlone(member, submission.call, communicator.waiter());
+  if (hooks.hold) hooks.hold->leaveCall();
+  return done;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<HostCommunicator>> HostCommunicator::create(
     std::shared_ptr<transport::Reactor> reactor, std::shared_ptr<bootstrap::CommunicatorNetwork> network, int device,
     const EngineHooks& hooks, std::string extra) {
-  const auto offers = exchangeOffers(*reactor, *network, device, std::move(extra));
+  DirectSetup direct(network->rank(), network->size());
+  const auto offers = exchangeOffers(*reactor, *network, device, std::move(extra), direct);
   if (!offers) return offers.error();
+  direct.attach(*offers);
   std::vector<MemberInfo> members;
   std::vector<transport::Peer> peers;
   for (const MemberOffer& offer : *offers) {
@@ -184,17 +205,18 @@ Result<std::unique_ptr<HostCommunicator>> HostCommunicator::create(
   if (!ports) return ports.error();
   auto communicator = std::make_unique<LocalCommunicator>(std::move(reactor), network, std::move(members),
                                                           std::move(*ports), agreedShape(*network, *offers), hooks);
-  if (const Status ready = network->barrier(parameters::initTimeout.value()); !ready) return ready.error();
+  const auto votes = network->allGather(direct.vote(), parameters::initTimeout.value());
+  if (!votes) return votes.error();
+  communicator->member().direct = direct.agree(*votes);
   return std::unique_ptr<HostCommunicator>(std::move(communicator));
 }
 
 Status runGroup(std::span<const Submission> submissions) {
   if (submissions.empty()) return {};
+  if (submissions.size() == 1) {
+    if (auto done = runSingle(submissions[0])) return std::move(*done);
+  }
   const Clock& clock = SystemClock::instance();
-  const auto localOf = [](const Submission& submission) -> LocalCommunicator& {
-    return static_cast<LocalCommunicator&>(*submission.engine);
-  };
-
   // This is the one place of the host engine that records calls and lets itself be held. Who records above it (the C
   // ABI does, for both engines alike) creates its communicators without a call recorder.
   std::vector<HoldPoint*> holds;

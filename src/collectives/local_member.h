@@ -10,6 +10,7 @@
 #include "base/engine.h"
 #include "bootstrap/communicator_network.h"
 #include "collectives/call_plan.h"
+#include "collectives/direct_member.h"
 #include "collectives/ring_schedule.h"
 #include "transport/ports.h"
 
@@ -40,6 +41,7 @@ class LocalMember {
   bootstrap::CommunicatorNetwork& network;
   const EngineHooks hooks;
   RingSchedule rings;
+  std::unique_ptr<DirectMember> direct;  ///< null: the ranks share no board. Set before the first call.
   std::atomic<std::uint64_t> nextCollective{0};
   std::vector<std::uint64_t> sent = std::vector<std::uint64_t>(shape.size);      ///< messages so far, by peer
   std::vector<std::uint64_t> received = std::vector<std::uint64_t>(shape.size);  ///< the same

@@ -15,6 +15,7 @@ std::string MemberOffer::encode() const {
   writer.put(chunkBytes).put(fewestChannels).put(mostChannels);
   for (const std::uint8_t mask : preferred.of) writer.put(mask);
   writer.put(static_cast<std::uint8_t>(checksCalls));
+  writer.put(board).put(memory.process).put(memory.nonceAt).put(memory.nonce);
   return writer.take();
 }
 
@@ -35,6 +36,10 @@ Result<MemberOffer> MemberOffer::decode(std::string_view bytes) {
   offer.mostChannels = reader.get<int>();
   for (std::uint8_t& mask : offer.preferred.of) mask = reader.get<std::uint8_t>();
   offer.checksCalls = reader.get<std::uint8_t>() != 0;
+  offer.board = reader.getString();
+  offer.memory.process = reader.get<int>();
+  offer.memory.nonceAt = reader.get<std::uint64_t>();
+  offer.memory.nonce = reader.get<std::uint64_t>();
   if (!reader.finished() || offer.chunkBytes == 0 || offer.fewestChannels < 1 || offer.mostChannels < 1)
     return log::decided(
         Error::remote("a member of the communicator described itself in {} bytes that make no sense", bytes.size()));

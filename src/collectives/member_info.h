@@ -7,6 +7,7 @@
 
 #include "collectives/algorithm_preference.h"
 #include "collectives/host_communicator.h"
+#include "transport/peer_memory.h"
 
 namespace falcon::collectives {
 
@@ -18,6 +19,8 @@ struct MemberOffer {
   int mostChannels = 1;
   PreferenceMasks preferred;
   bool checksCalls = false;
+  std::string board;                ///< rank 0: name of a NodeBoard, "" without
+  transport::MemoryOffer memory{};  ///< how others read this process
 
   std::string encode() const;
   /// Errors (remote): bytes that are no offer.

@@ -1,5 +1,7 @@
 #include "collectives/transfer_watch.h"
 
+#include <algorithm>
+
 namespace falcon::collectives {
 
 TransferTiming& TransferWatch::of(Rank peer, bool sending) {
@@ -19,7 +21,8 @@ void TransferWatch::stuck(Rank peer, bool sending, bool inFlight) {
     TransferTiming& before = of(stuckPeer_, stuckSending_);
     (stuckInFlight_ ? before.moving : before.waiting) += now - stuckSince_;
   }
-  of(peer, sending);
+  TransferTiming& transfer = of(peer, sending);
+  transfer.start = std::min(transfer.start, now);
   stuckPeer_ = peer;
   stuckSending_ = sending;
   stuckInFlight_ = inFlight;

@@ -56,6 +56,9 @@ class NodeBoard {
   void dropName();
   /// Once, before anything below. `doorbells[r]` wakes rank r.
   void enter(Rank self, std::vector<std::shared_ptr<Doorbell>> doorbells);
+  /// This rank has given its operation up: its memory is not what it published any more. Nobody is woken: why it gave
+  /// up concerns the others or not, and they learn it elsewhere.
+  void giveUp() { cell(self_).gaveUp.store(true, std::memory_order_seq_cst); }
 
   /// Whether the slot of `operation` is free; otherwise `blocker()` is a rank that has not completed its last use.
   bool mayPost(std::uint64_t operation);
@@ -76,7 +79,9 @@ class NodeBoard {
   /// Of a peer that has reached `posted`.
   Notice notice(Rank peer, std::uint64_t operation) const;
   const std::byte* payload(Rank peer, std::uint64_t operation) const { return payloadOf(slot(peer, operation)); }
-  /// What it published before it left can still be read.
+  /// What has been read from its memory meanwhile does not count.
+  bool hasGivenUp(Rank peer) const { return cell(peer).gaveUp.load(std::memory_order_seq_cst) || hasLeft(peer); }
+  /// What it put into its slots before it left still counts.
   bool hasLeft(Rank peer) const { return cell(peer).left.load(std::memory_order_seq_cst); }
 
   /// Before sleeping on the own doorbell: announce, look again, sleep, withdraw. Between announcing and withdrawing,
@@ -96,7 +101,7 @@ class NodeBoard {
   struct Cell {
     alignas(64) std::atomic<std::uint64_t> completed;
     alignas(64) std::atomic<std::int32_t> asleep;  // 0: awake; else awaited + 2
-    std::atomic<bool> left;
+    std::atomic<bool> left, gaveUp;
   };
   struct Memory {
     alignas(64) std::atomic<std::uint32_t> sleepers;

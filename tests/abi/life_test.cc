@@ -79,9 +79,13 @@ TEST(ShrinkDefault, LeavesTheParentAtWork) {
 
 // A rank that never comes to the parent's collective: the others give up and go on without it.
 TEST(ShrinkAbort, EndsWhatHangs) {
-  std::atomic<int> hanging{0};
+  std::atomic<int> hanging{0}, gone{0};
   withRanks(3, [&](int rank, ncclComm_t comm) {
-    if (rank == 0) return;
+    // It stays in the communicator: to leave would be an error for those who wait.
+    if (rank == 0) {
+      while (gone < 2) std::this_thread::yield();
+      return;
+    }
     float value = 1;
     std::thread stuck([&] {
       ++hanging;
@@ -92,6 +96,7 @@ TEST(ShrinkAbort, EndsWhatHangs) {
     Communicator child;
     NCCL_OK(ncclCommShrink(comm, list, 1, &child.handle, nullptr, NCCL_SHRINK_ABORT));
     stuck.join();
+    ++gone;
     EXPECT_EQ(sumOver(child.handle, 1), 2);
   });
 }

@@ -18,7 +18,7 @@ using test::Seconds;
 using test::SharedBoard;
 using SteadyClock = std::chrono::steady_clock;
 
-enum class Over { sharedMemory, sockets };
+enum class Over { memory, shared, sockets };
 
 Call allReduce(std::vector<float>& data) {
   return {Operation::allReduce, DataType::f32, ReduceOp::max, data.data(), data.data(), data.size()};
@@ -44,7 +44,11 @@ std::string reduceUntilError(HostCommunicator& communicator, const SharedBoard& 
 class Fault : public testing::TestWithParam<std::tuple<int, Over>> {
  protected:
   int ranks() const { return std::get<0>(GetParam()); }
-  void chooseMedium() const { setenv("NCCL_SHM_DISABLE", std::get<1>(GetParam()) == Over::sockets ? "1" : "0", 1); }
+  void chooseMedium() const {
+    const Over over = std::get<1>(GetParam());
+    setenv("NCCL_SHM_DISABLE", over == Over::sockets ? "1" : "0", 1);
+    setenv("NCCL_P2P_DISABLE", over == Over::memory ? "0" : "1", 1);
+  }
 };
 
 TEST_P(Fault, AKilledRankGivesARemoteErrorToAllOthers) {
@@ -176,11 +180,12 @@ TEST_P(Fault, DifferentCountsAreAnErrorOnAllRanks) {
 }
 
 std::string placeName(const testing::TestParamInfo<std::tuple<int, Over>>& info) {
-  const bool sockets = std::get<1>(info.param) == Over::sockets;
-  return std::string(sockets ? "Sockets" : "SharedMemory") + std::to_string(std::get<0>(info.param));
+  const char* names[] = {"Memory", "Shared", "Sockets"};
+  return names[static_cast<int>(std::get<1>(info.param))] + std::to_string(std::get<0>(info.param));
 }
 INSTANTIATE_TEST_SUITE_P(Ranks, Fault,
-                         testing::Combine(testing::Values(2, 4), testing::Values(Over::sharedMemory, Over::sockets)),
+                         testing::Combine(testing::Values(2, 4),
+                                          testing::Values(Over::memory, Over::shared, Over::sockets)),
                          placeName);
 
 }  // namespace

@@ -1,5 +1,6 @@
 // The host engine between processes: shared memory and sockets, against the same oracle as the unit tests.
 #include <cstdlib>
+#include <random>
 
 #include "harness/engine_rank.h"
 #include "harness/thoroughness.h"
@@ -14,10 +15,15 @@ using test::orThrow;
 using test::RankBuffers;
 using test::SharedBoard;
 
-enum class Over { sharedMemory, sockets };
+enum class Over {
+  memory,  ///< what is fastest inside a node: a shared board, and reading each other's memory
+  shared,  ///< the board for what is small, connections through shared memory for the rest
+  sockets
+};
 
 void useOnly(Over over) {
   setenv("NCCL_SHM_DISABLE", over == Over::sockets ? "1" : "0", 1);
+  setenv("NCCL_P2P_DISABLE", over == Over::memory ? "0" : "1", 1);
 }
 
 class BetweenProcesses : public testing::TestWithParam<std::tuple<int, Over>> {
@@ -90,6 +96,51 @@ TEST_P(BetweenProcesses, EveryTypeIsReducedRightByEveryOp) {
             const std::string wrong = check(communicator, call, inPlace);
             if (!wrong.empty()) return wrong;
           }
+    return "";
+  }));
+}
+
+// What may follow what: short and long, with a root and without, alone and in groups, some ranks late.
+TEST_P(BetweenProcesses, MixedSequencesAreRight) {
+  EXPECT_TRUE(everyRank([](Rank rank, HostCommunicator& communicator) -> std::string {
+    std::mt19937 common(4711), own(static_cast<unsigned>(rank));
+    for (int round = 0; round < 60; ++round) {
+      std::vector<std::unique_ptr<RankBuffers>> buffers;
+      std::vector<Submission> group;
+      const std::size_t calls = common() % 3 == 0 ? 1 + common() % 6 : 1;
+      for (std::size_t i = 0; i < calls; ++i) {
+        const Operation operation = collectiveOperations[common() % std::size(collectiveOperations)];
+        const std::size_t largest[] = {8, 2000, 9000, 60'000};
+        Call call{operation, DataType::u8, ReduceOp::max, nullptr, nullptr, common() % largest[common() % 4]};
+        call.peer = static_cast<Rank>(common() % communicator.size());
+        const bool inPlace = common() % 2 == 0 && test::canBeInPlace(operation);
+        buffers.push_back(std::make_unique<RankBuffers>(call, rank, communicator.size(), inPlace));
+        group.push_back({&communicator, buffers.back()->call(), nullptr});
+      }
+      if (own() % 16 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(own() % 3));
+      orThrow(runGroup(group), "runGroup");
+      for (const auto& each : buffers)
+        if (const auto right = each->check(); !right) return right.message();
+    }
+    return "";
+  }));
+}
+
+TEST_P(BetweenProcesses, ARootMayBeFarAheadAndUseItsBufferAgain) {
+  EXPECT_TRUE(everyRank([](Rank rank, HostCommunicator& communicator) -> std::string {
+    for (const std::size_t count : {10, 20'000}) {
+      std::vector<int> data(count);
+      if (rank != 0) std::this_thread::sleep_for(std::chrono::milliseconds(30 * rank));
+      for (int round = 1; round <= 30; ++round) {
+        std::fill(data.begin(), data.end(), rank == 0 ? round : 0);
+        orThrow(test::run(communicator, {Operation::broadcast, DataType::i32, ReduceOp::sum, data.data(), data.data(),
+                                         data.size(), 0}),
+                "Broadcast");
+        for (const int value : data)
+          if (value != round) return fmt::format("{} in round {}", value, round);
+        std::fill(data.begin(), data.end(), -1);
+      }
+    }
     return "";
   }));
 }
@@ -195,12 +246,12 @@ TEST_P(BetweenProcesses, AGroupOverTwoCommunicatorsNeedsNoCommonOrder) {
 }
 
 std::string placeName(const testing::TestParamInfo<std::tuple<int, Over>>& info) {
-  const bool sockets = std::get<1>(info.param) == Over::sockets;
-  return std::string(sockets ? "Sockets" : "SharedMemory") + std::to_string(std::get<0>(info.param));
+  const char* names[] = {"Memory", "Shared", "Sockets"};
+  return names[static_cast<int>(std::get<1>(info.param))] + std::to_string(std::get<0>(info.param));
 }
 INSTANTIATE_TEST_SUITE_P(Ranks, BetweenProcesses,
                          testing::Combine(testing::ValuesIn(test::rankCounts()),
-                                          testing::Values(Over::sharedMemory, Over::sockets)),
+                                          testing::Values(Over::memory, Over::shared, Over::sockets)),
                          placeName);
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "collectives/group_run.h"
 
 #include "buffers.h"
+#include "direct_members.h"
 #include "world.h"
 
 namespace falcon::collectives {
@@ -244,6 +245,33 @@ TEST(GroupRun, RecordsCallsAndTransfers) {
     }
     EXPECT_EQ(sent, world.fabric.bytes(rank, (rank + 1) % ranks));
     EXPECT_EQ(received, world.fabric.bytes((rank + ranks - 1) % ranks, rank));
+  }
+}
+
+TEST(GroupRun, RecordsWhatWasReadFromPeers) {
+  constexpr int ranks = 3;
+  World world(77, ranks, 4, {.recorded = true});
+  auto direct = test::directMembers(ranks, test::Access::memory);
+  for (Rank rank = 0; rank < ranks; ++rank) world[rank].direct = std::move(direct[rank]);
+  const Call call{Operation::allGather, DataType::u8, ReduceOp::sum, nullptr, nullptr, 100'000};
+  std::vector<RankBuffers> buffers;
+  auto runs = freshRuns(ranks);
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    buffers.emplace_back(call, rank, ranks, false);
+    ASSERT_TRUE(runs[rank].add(world[rank], buffers[rank].call()));
+    ASSERT_TRUE(runs[rank].start());
+  }
+  ASSERT_TRUE(driveAll({&runs[0], &runs[1], &runs[2]}, 1));
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    EXPECT_TRUE(buffers[rank].check());
+    EXPECT_EQ(world.fabric.bytes(rank, (rank + 1) % ranks), 0u) << "over connections";
+    ASSERT_EQ(world.transfers[rank]->timings.size(), 2u);
+    for (const TransferTiming& timing : world.transfers[rank]->timings) {
+      EXPECT_FALSE(timing.sending);
+      EXPECT_EQ(timing.bytes, 100'000u);
+      EXPECT_GT(timing.moving, Nanoseconds(0));
+      EXPECT_LE(timing.moving + timing.waiting, timing.stop - timing.start);
+    }
   }
 }
 

@@ -1,0 +1,77 @@
+// The direct algorithms that only move bytes.
+#include "collectives/direct_algorithm.h"
+
+namespace falcon::collectives {
+namespace {
+
+bool isRoot(const DirectShape& shape) {
+  return shape.rank == shape.root;
+}
+std::size_t whole(const DirectShape& shape) {
+  return shape.count;
+}
+std::size_t allBlocks(const DirectShape& shape) {
+  return shape.size * shape.count;
+}
+std::size_t wholeOfRoot(const DirectShape& shape) {
+  return isRoot(shape) ? shape.count : 0;
+}
+std::size_t allBlocksOfRoot(const DirectShape& shape) {
+  return isRoot(shape) ? allBlocks(shape) : 0;
+}
+std::size_t wholeOfOthers(const DirectShape& shape) {
+  return isRoot(shape) ? 0 : shape.count;
+}
+Readers everyone(const DirectShape&) {
+  return Readers::everyone;
+}
+Readers everyoneOfRoot(const DirectShape& shape) {
+  return isRoot(shape) ? Readers::everyone : Readers::nobody;
+}
+Readers rootOfOthers(const DirectShape& shape) {
+  return isRoot(shape) ? Readers::nobody : Readers::root;
+}
+int one(const DirectShape&) {
+  return 1;
+}
+int eachRank(const DirectShape& shape) {
+  return shape.size;
+}
+int eachRankAtRoot(const DirectShape& shape) {
+  return isRoot(shape) ? shape.size : 0;
+}
+
+/// Beginning with itself and its neighbours, so that not all ranks read from rank 0 first.
+Rank peerOf(const DirectShape& shape, int index) {
+  return (shape.rank + index) % shape.size;
+}
+DirectStep gatherStep(const DirectShape& shape, int index) {
+  const Rank peer = peerOf(shape, index);
+  return {.peer = peer, .destination = peer * shape.count, .count = shape.count};
+}
+
+}  // namespace
+
+const DirectAlgorithm directBroadcast{
+    "direct", wholeOfRoot, whole, everyoneOfRoot, Output::own, one, [](const DirectShape& shape, int) {
+      return DirectStep{.peer = shape.root, .count = shape.count};
+    }};
+
+const DirectAlgorithm directAllGather{"direct", whole, whole, everyone, Output::own, eachRank, gatherStep};
+
+const DirectAlgorithm directGather{"direct",    wholeOfOthers,  whole,     rootOfOthers,
+                                   Output::own, eachRankAtRoot, gatherStep};
+
+const DirectAlgorithm directScatter{
+    "direct", allBlocksOfRoot, allBlocks, everyoneOfRoot, Output::own, one, [](const DirectShape& shape, int) {
+      return DirectStep{.peer = shape.root, .source = shape.rank * shape.count, .count = shape.count};
+    }};
+
+const DirectAlgorithm directAllToAll{
+    "direct", allBlocks, allBlocks, everyone, Output::own, eachRank, [](const DirectShape& shape, int index) {
+      const Rank peer = peerOf(shape, index);
+      return DirectStep{
+          .peer = peer, .source = shape.rank * shape.count, .destination = peer * shape.count, .count = shape.count};
+    }};
+
+}  // namespace falcon::collectives

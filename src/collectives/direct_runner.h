@@ -1,0 +1,74 @@
+// Runs one rank's part of a direct algorithm, without ever blocking.
+#pragma once
+
+#include <memory>
+
+#include "base/call.h"
+#include "collectives/direct_algorithm.h"
+#include "collectives/direct_member.h"
+#include "collectives/step_runner.h"
+
+namespace falcon::collectives {
+
+/// Used by one thread. The direct operations of a communicator run one after the other, in the same order on all ranks.
+/// Allocates nothing.
+class DirectRunner {
+ public:
+  using State = StepRunner::State;
+
+  DirectRunner(DirectMember& member, const DirectAlgorithm& algorithm, const DirectShape& shape, const Call& call,
+               const Operands& operands);
+
+  /// Only before the first progress().
+  void watch(TransferWatch watch) { watch_ = std::make_unique<TransferWatch>(std::move(watch)); }
+
+  /// Does what can be done now, but only so much that others get their turn. `finished` once the result is there and
+  /// nobody reads this rank's buffers any more. Errors: remote, invalidUsage where the ranks' calls differ.
+  Result<State> progress();
+  /// After `stuck`: the rank that must move first.
+  Rank awaited() const { return awaited_; }
+
+  /// Null where nothing was measured.
+  const TransferWatch* transfers() const { return watch_.get(); }
+
+ private:
+  using Stage = transport::NodeBoard::Stage;
+  enum class Phase : std::uint8_t { entering, stepping, leaving, finished };
+
+  struct Moved {
+    bool ready = false;  ///< false: a peer is not ready
+    std::size_t bytes = 0;
+  };
+
+  template <class Condition>
+  Result<bool> await(Rank peer, Condition holds);
+  Result<bool> enter();
+  Result<Moved> runStep();
+  Status runPiece(const DirectStep& step, Range piece);
+  Status copyPiece(const DirectStep& step, Range piece, bool last);
+  Status reducePiece(const DirectStep& step, Range piece, bool last);
+  Result<bool> peersReady(const DirectStep& step);
+  Result<bool> reached(Rank peer, Stage stage);
+  Result<bool> readersHaveLeft();
+  /// Where `peer`'s elements [piece] are; read into scratch piece `room` where that must be.
+  Result<const std::byte*> operandOf(Rank peer, Range piece, int room, bool last) const;
+  Status read(Rank peer, std::byte* to, std::uint64_t address, std::size_t bytes, bool last) const;
+  std::size_t bytes(std::size_t count) const { return count * operands_.elementBytes; }
+
+  DirectMember* member_;
+  const DirectAlgorithm* algorithm_;
+  DirectShape shape_;
+  Operands operands_;
+  std::uint64_t signature_;
+  std::uint64_t operation_ = 0;
+  Phase phase_ = Phase::entering;
+  bool postedAddress_ = false;
+  std::byte* aside_ = nullptr;  // where the result waits until nobody reads the input any more; null: it need not
+  int step_ = 0;
+  std::size_t done_ = 0;  // elements of the step
+  Rank asked_ = 0;        // ranks before this one are known to be ready, or to have left
+  Rank awaited_ = -1;
+  std::unique_ptr<TransferWatch> watch_;
+};
+
+}  // namespace falcon::collectives

@@ -1,0 +1,247 @@
+// Every collective without connections against the oracle: all ranks in one thread, in an order drawn from a seed.
+#include <random>
+#include <set>
+#include <thread>
+
+#include "buffers.h"
+#include "collectives/algorithm_choice.h"
+#include "collectives/direct_plan.h"
+#include "collectives/single_call.h"
+#include "direct_members.h"
+#include "transport/local_ports.h"
+#include "world.h"
+
+namespace falcon::collectives {
+namespace {
+
+using test::Access;
+using test::DirectMembers;
+using test::directMembers;
+using test::RankBuffers;
+using transport::NodeBoard;
+
+constexpr std::size_t payload = NodeBoard::payloadBytesFor(8);
+constexpr std::size_t piece = DirectMember::pieceBytes;
+
+constexpr Operation operations[] = {Operation::allReduce, Operation::broadcast,     Operation::reduce,
+                                    Operation::allGather, Operation::reduceScatter, Operation::allToAll,
+                                    Operation::gather,    Operation::scatter};
+
+bool hasRoot(Operation operation) {
+  return operation == Operation::broadcast || operation == Operation::reduce || operation == Operation::gather ||
+         operation == Operation::scatter;
+}
+bool hasBlocks(Operation operation) {
+  return operation != Operation::allReduce && operation != Operation::broadcast && operation != Operation::reduce;
+}
+
+/// Turns in random order until all have finished.
+testing::AssertionResult driveAll(std::vector<DirectRunner> runners, unsigned seed) {
+  std::mt19937 random(seed);
+  int idle = 0;
+  while (!runners.empty()) {
+    const size_t pick = random() % runners.size();
+    const auto state = runners[pick].progress();
+    if (!state) return testing::AssertionFailure() << state.error().message();
+    if (*state == DirectRunner::State::finished) runners.erase(runners.begin() + static_cast<std::ptrdiff_t>(pick));
+    idle = *state == DirectRunner::State::stuck ? idle + 1 : 0;
+    if (idle > 10000) return testing::AssertionFailure() << runners.size() << " ranks are stuck for ever";
+  }
+  return testing::AssertionSuccess();
+}
+
+class Direct : public testing::TestWithParam<int> {
+ protected:
+  int ranks() const { return GetParam(); }
+
+  /// With every algorithm that there is for it.
+  testing::AssertionResult isRight(const Call& call, bool inPlace) {
+    std::set<const DirectAlgorithm*> algorithms;
+    for (const DirectRow& row : directTable())
+      if (row.operation == call.operation && row.algorithm) algorithms.insert(row.algorithm);
+    for (const DirectAlgorithm* algorithm : algorithms)
+      if (auto right = isRight(call, inPlace, *algorithm); !right) return right << ", " << algorithm->name;
+    return testing::AssertionSuccess();
+  }
+  testing::AssertionResult isRight(const Call& call, bool inPlace, const DirectAlgorithm& algorithm) {
+    std::vector<RankBuffers> buffers;
+    std::vector<DirectRunner> runners;
+    for (Rank rank = 0; rank < ranks(); ++rank) {
+      buffers.emplace_back(call, rank, ranks(), inPlace);
+      auto runner = planDirect(*members[rank], {.rank = rank, .size = ranks()}, buffers[rank].call(), algorithm);
+      if (!runner) return testing::AssertionFailure() << nameOf(call.operation) << " cannot be planned";
+      runners.push_back(std::move(*runner));
+    }
+    if (auto ran = driveAll(std::move(runners), ++seed); !ran) return ran;
+    for (const RankBuffers& each : buffers)
+      if (auto right = each.check(); !right) return right << (inPlace ? ", in place" : "");
+    return testing::AssertionSuccess();
+  }
+
+  DirectMembers members = directMembers(ranks(), Access::memory);
+  unsigned seed = 1;
+};
+
+TEST_P(Direct, EveryCollectiveIsRightAroundEveryEdge) {
+  const auto size = static_cast<std::size_t>(ranks());
+  for (const Operation operation : operations) {
+    std::vector<std::size_t> bytes = {1,
+                                      63,
+                                      64,
+                                      65,
+                                      payload / size,
+                                      payload / size + 1,
+                                      payload - 1,
+                                      payload,
+                                      payload + 1,
+                                      payload + 64 * size,
+                                      payload / 2,
+                                      payload / 2 + 1};
+    // The oracle's work grows with the square of the ranks.
+    if (ranks() <= 4) bytes.insert(bytes.end(), {piece - 1, piece, piece + 1, size * piece + 1, 5 * piece + 7});
+    for (const std::size_t count : bytes)
+      for (const bool inPlace : {false, true}) {
+        if (inPlace && !test::canBeInPlace(operation)) continue;
+        Call call{operation, DataType::u8, ReduceOp::sum, nullptr, nullptr, count};
+        if (hasBlocks(operation) && count > payload) call.count = count / size + 1;
+        if (hasRoot(operation)) call.peer = static_cast<Rank>(count % size);
+        ASSERT_TRUE(isRight(call, inPlace));
+      }
+  }
+}
+
+TEST_P(Direct, EveryTypeAndReductionIsRight) {
+  for (int type = 0; type < dataTypeCount; ++type)
+    for (int op = 0; op < reduceOpCount; ++op)
+      for (const Operation operation : {Operation::allReduce, Operation::reduceScatter, Operation::reduce})
+        for (const std::size_t count : {std::size_t{3}, payload + 5}) {
+          Call call{operation, static_cast<DataType>(type), static_cast<ReduceOp>(op), nullptr, nullptr, count};
+          if (operation == Operation::reduceScatter) call.count = count / ranks() + 1;
+          if (operation == Operation::reduce) call.peer = ranks() - 1;
+          if (!combineKernel(call.type, call.reduction)) continue;
+          ASSERT_TRUE(isRight(call, op % 2 == 0));
+        }
+}
+
+TEST_P(Direct, CallsThatDoNotFitAreAnError) {
+  float data[8] = {};
+  const auto runner = [&](Rank rank, std::size_t count, ReduceOp op) {
+    const Call call{Operation::allReduce, DataType::f32, op, data, data, count};
+    return *planDirect(*members[rank], {.rank = rank, .size = ranks()}, call);
+  };
+  std::vector<DirectRunner> runners;
+  for (Rank rank = 0; rank < ranks(); ++rank) runners.push_back(runner(rank, rank == 1 ? 7 : 8, ReduceOp::sum));
+  for (DirectRunner& each : runners) static_cast<void>(each.progress());
+  for (DirectRunner& each : runners) {
+    const auto state = each.progress();
+    ASSERT_FALSE(state);
+    EXPECT_EQ(state.error().code(), ErrorCode::invalidUsage);
+  }
+}
+
+TEST_P(Direct, ARankThatLeavesIsAnErrorForThoseWhoWaitForIt) {
+  std::vector<std::byte> data(payload + 1);  // read from memory
+  const Call call{Operation::broadcast, DataType::u8, ReduceOp::sum, data.data(), data.data(), data.size(), 0};
+  auto root = planDirect(*members[0], {.rank = 0, .size = ranks()}, call);
+  ASSERT_TRUE(root);
+  EXPECT_EQ(*root->progress(), DirectRunner::State::advanced);
+  EXPECT_EQ(*root->progress(), DirectRunner::State::stuck);
+  members[ranks() - 1].reset();
+  for (Rank rank = 1; rank + 1 < ranks(); ++rank) {
+    auto runner = planDirect(*members[rank], {.rank = rank, .size = ranks()}, call);
+    EXPECT_EQ(*runner->progress(), DirectRunner::State::finished);
+  }
+  const auto state = root->progress();
+  ASSERT_FALSE(state);
+  EXPECT_EQ(state.error().code(), ErrorCode::remote);
+}
+
+TEST_P(Direct, WhatARankThatGaveUpHasInItsBuffersIsNotTaken) {
+  std::vector<std::byte> data(payload + 1);
+  const Call call{Operation::broadcast, DataType::u8, ReduceOp::sum, data.data(), data.data(), data.size(), 0};
+  auto root = planDirect(*members[0], {.rank = 0, .size = ranks()}, call);
+  ASSERT_TRUE(root->progress());
+  members[0]->board().giveUp();
+  auto reader = planDirect(*members[1], {.rank = 1, .size = ranks()}, call);
+  const auto state = reader->progress();
+  ASSERT_FALSE(state);
+  EXPECT_EQ(state.error().code(), ErrorCode::remote);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Direct, testing::Values(2, 3, 4, 5, 8));
+
+// As in a job: each rank runs its calls on a thread of its own, and sleeps when it waits for long.
+TEST_P(Direct, RanksOnThreadsRunAnySequence) {
+  test::World world(1, ranks(), 1);
+  for (Rank rank = 0; rank < ranks(); ++rank) world[rank].direct = std::move(members[rank]);
+  std::vector<std::string> wrong(ranks());
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < ranks(); ++rank)
+    threads.emplace_back([&, rank] {
+      const auto waiter = transport::makeWaiter();
+      std::mt19937 common(99), own(static_cast<unsigned>(rank));
+      for (int round = 0; round < 100 && wrong[rank].empty(); ++round) {
+        const std::size_t largest[] = {8, 2000, payload + 2000};
+        const Operation choice[] = {Operation::allReduce, Operation::broadcast, Operation::allGather,
+                                    Operation::reduceScatter};
+        Call call{
+            choice[common() % 4], DataType::u8, ReduceOp::max, nullptr, nullptr, 1 + common() % largest[common() % 3]};
+        if (call.operation == Operation::reduceScatter) call.count = 1 + call.count / 8;
+        call.peer = static_cast<Rank>(common() % static_cast<unsigned>(ranks()));
+        RankBuffers buffers(call, rank, ranks(), common() % 2 == 0);
+        if (own() % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own() % 500));
+        const auto done = runAlone(world[rank], buffers.call(), *waiter);
+        if (!done) continue;  // connections are better
+        if (!*done) wrong[rank] = done->error().message();
+        if (const auto right = buffers.check(); !right) wrong[rank] = right.message();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& each : wrong) EXPECT_EQ(each, "");
+}
+
+TEST(DirectPlan, WithoutReadingMemoryOnlyWhatFitsIntoASlot) {
+  const DirectMembers members = directMembers(4, Access::none);
+  std::vector<std::byte> data(8 * payload);
+  for (const Operation operation : operations) {
+    Call call{operation, DataType::u8, ReduceOp::sum, data.data(), data.data(), payload, hasRoot(operation) ? 0 : -1};
+    // Scatter and gather by what the root has.
+    const bool allBlocks = operation == Operation::reduceScatter || operation == Operation::scatter ||
+                           operation == Operation::allToAll || operation == Operation::gather;
+    if (allBlocks) call.count = payload / 4;
+    for (Rank rank = 0; rank < 4; ++rank) {
+      const MemberShape shape{.rank = rank, .size = 4};
+      EXPECT_EQ(planDirect(*members[rank], shape, call).has_value(), true) << nameOf(operation);
+      Call larger = call;
+      ++larger.count;
+      EXPECT_EQ(planDirect(*members[rank], shape, larger).has_value(), false) << nameOf(operation);
+    }
+  }
+}
+
+TEST(DirectPlan, AFastRootIsAheadByTheSlotsAndNoFurther) {
+  DirectMembers members = directMembers(2, Access::none);
+  std::byte value{0};
+  const auto broadcast = [&](Rank rank, std::byte* data) {
+    const Call call{Operation::broadcast, DataType::u8, ReduceOp::sum, data, data, 1, 0};
+    return *planDirect(*members[rank], {.rank = rank, .size = 2}, call);
+  };
+  for (std::uint64_t i = 1; i <= NodeBoard::slotCount; ++i) {
+    value = static_cast<std::byte>(i);
+    EXPECT_EQ(*broadcast(0, &value).progress(), DirectRunner::State::finished);
+  }
+  value = std::byte{99};
+  DirectRunner fifth = broadcast(0, &value);
+  EXPECT_EQ(*fifth.progress(), DirectRunner::State::stuck);
+  EXPECT_EQ(fifth.awaited(), 1);
+  for (std::uint64_t i = 1; i <= NodeBoard::slotCount + 1; ++i) {
+    std::byte got{0};
+    EXPECT_EQ(*broadcast(1, &got).progress(), DirectRunner::State::finished);
+    EXPECT_EQ(got, i <= NodeBoard::slotCount ? static_cast<std::byte>(i) : std::byte{99});
+    if (i > 1) continue;
+    EXPECT_EQ(*fifth.progress(), DirectRunner::State::finished);
+  }
+}
+
+}  // namespace
+}  // namespace falcon::collectives
