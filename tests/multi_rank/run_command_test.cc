@@ -101,6 +101,9 @@ TEST(Run, RefusesWhatCannotBe) {
   Started negative(falconCommand({"run", "-n", "-3", "--", "/bin/true"}));
   EXPECT_EQ(negative.wait(), 2);
   EXPECT_THAT(negative.errors(), HasSubstr("-n -3"));
+  Started nowhere(falconCommand({"run", "-n", "2", "--nodes", "0", "--", "/bin/true"}));
+  EXPECT_EQ(nowhere.wait(), 2);
+  EXPECT_THAT(nowhere.errors(), HasSubstr("--nodes 0"));
   Started empty(falconCommand({"run", "-n", "2"}));
   EXPECT_EQ(empty.wait(), 2);
   Started unknown(falconCommand({"run", "-n", "2", "--bind", "sideways", "--", "/bin/true"}));
@@ -137,9 +140,10 @@ TEST(Run, EndsTheOthersWhenOneDies) {
 }
 
 TEST(Run, PassesSignalsOn) {
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGALRM, SIGUSR1, SIGUSR2}) {
     TemporaryFolder folder;
-    Started job(shell(2, "trap 'echo heard; exit 0' TERM INT HUP USR1 USR2; echo ready; while :; do sleep 0.1; done"));
+    Started job(shell(
+        2, "trap 'echo heard; exit 0' TERM INT HUP QUIT ALRM USR1 USR2; echo ready; while :; do sleep 0.1; done"));
     ASSERT_TRUE(eventually([&] { return linesOf(job.output()).size() == 2; }));
     job.signal(signal);
     EXPECT_EQ(job.wait(), 0) << signal;
@@ -161,6 +165,20 @@ TEST(Run, AReaderThatGoesAwayEndsTheJobAsWithoutUs) {
   Started job({"/bin/sh", "-c", falconCommand({})[0] + " run -n 2 -- yes | head -n 1; echo done"});
   EXPECT_EQ(job.wait(), 0);
   EXPECT_THAT(job.output(), HasSubstr("] y\ndone\n"));
+}
+
+TEST(Run, SaysThatOutputIsLostAndLetsTheJobEndByItself) {
+  TemporaryFolder folder;
+  const std::string falcon = falconCommand({})[0];
+  Started job({"/bin/sh", "-c",
+               falcon + " run -n 2 -- sh -c 'echo first; sleep 0.2; echo second; touch " + folder.file("$RANK") +
+                   "' >/dev/full"});
+  EXPECT_EQ(job.wait(), 1);
+  EXPECT_THAT(job.errors(), HasSubstr("No space left"));
+  EXPECT_EQ(linesOf(job.errors()).size(), 1u) << job.errors();
+  for (const char* rank : {"0", "1"}) EXPECT_TRUE(std::filesystem::exists(folder.file(rank)));
+  Started failing({"/bin/sh", "-c", falcon + " run -n 1 -- sh -c 'echo; exit 5' >/dev/full"});
+  EXPECT_EQ(failing.wait(), 5);
 }
 
 // Whoever is killed, nothing is left: not even children that put themselves into sessions of their own.

@@ -144,7 +144,7 @@ TEST(Inject, SaysSoWhenTheRankCannotBeSlowed) {
       inject({"slow-rank", "--describe", folder.file("job"), "--rank", "5", "--factor", "2", "--for", "1"}));
   EXPECT_EQ(unknown.wait(), 2);
   EXPECT_THAT(unknown.errors(), HasSubstr("rank 5"));
-  Started nowhere(inject({"slow-link", "--describe", folder.file("job"), "--from", "0", "--to", "0", "--rate", "1M"}));
+  Started nowhere(inject({"slow-link", "--describe", folder.file("job"), "--from", "0", "--to", "1", "--rate", "1M"}));
   EXPECT_EQ(nowhere.wait(), 2);
   EXPECT_THAT(nowhere.errors(), HasSubstr("--nodes"));
 }

@@ -7,6 +7,7 @@
 #include "inject/outcome.h"
 #include "inject/traffic_limit.h"
 #include "machine/description.h"
+#include "number_rules.h"
 #include "run/end_policy.h"
 #include "run/environment.h"
 #include "run/placement.h"
@@ -96,6 +97,29 @@ TEST(EnvironmentOf, KeepsWhatTheUserChose) {
   const auto chosen = environmentOf(place, job, {{"NCCL_FALCON", "0"}, {"LD_LIBRARY_PATH", "/mine"}});
   EXPECT_FALSE(chosen.contains("NCCL_FALCON"));
   EXPECT_EQ(chosen.at("LD_LIBRARY_PATH"), "/lib/of/falcon:/mine");
+}
+
+TEST(JobNameOf, KeepsTheUsersNameAndNotOneThatAnOuterRunMadeUp) {
+  EXPECT_EQ(jobNameOf({}, "7-ab"), "run-7-ab");
+  EXPECT_EQ(jobNameOf({{"NCCL_FALCON_JOB", ""}}, "7-ab"), "run-7-ab");
+  EXPECT_EQ(jobNameOf({{"NCCL_FALCON_JOB", "mine"}}, "7-ab"), "mine");
+  const auto insideOf = [](const Environment& outer) {
+    JobSettings job{.run = "5-cd", .job = jobNameOf(outer, "5-cd"), .masterAddress = "", .libraryFolder = ""};
+    return environmentOf({}, job, outer);
+  };
+  EXPECT_EQ(jobNameOf(insideOf({}), "7-ab"), "run-7-ab");
+  EXPECT_EQ(jobNameOf(insideOf({{"NCCL_FALCON_JOB", "mine"}}), "7-ab"), "mine");
+}
+
+TEST(NumberRules, RefuseWhatIsNoNumberOfTheRange) {
+  const auto takes = [](const CLI::Validator& rule, std::string text) { return rule(text).empty(); };
+  for (const char* bad : {"nan", "inf", "-inf", "", "x", "2x", "0", "-1", "1e30", "1"})
+    EXPECT_FALSE(takes(numberAbove(1, 10), bad)) << bad;
+  for (const char* good : {"1.01", "10", "2e0"}) EXPECT_TRUE(takes(numberAbove(1, 10), good)) << good;
+  EXPECT_TRUE(takes(numberFrom(1, 10), "1"));
+  for (const char* bad : {"nan", "0.99", "10.1"}) EXPECT_FALSE(takes(numberFrom(1, 10), bad)) << bad;
+  for (const char* bad : {"-1", "+1", "", "1.5", "nan"}) EXPECT_FALSE(takes(wholeNumber(), bad)) << bad;
+  EXPECT_TRUE(takes(wholeNumber(), "18446744073709551615"));
 }
 
 TEST(PrefixedLines, GivesTheSameLinesHoweverTheBytesArrive) {

@@ -6,11 +6,14 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "falcon/number_rules.h"
+
 namespace falcon::train {
 
 namespace {
 
 constexpr int badFlags = 2;
+constexpr double mostSeconds = 365 * 86'400.0;
 
 int environmentNumber(const char* name, int least) {
   const char* text = std::getenv(name);
@@ -95,12 +98,13 @@ ParsedOptions parseOptions(int argc, char** argv) {
   app.add_option("--vocab", options.shape.vocabulary, "Different tokens")->check(CLI::Range(2, 1 << 14));
   auto* iterationsOption =
       app.add_option("--iterations", iterations, "Iterations to train; no limit if only --duration is given")
-          ->check(CLI::PositiveNumber);
+          ->check(tools::wholeNumber())
+          ->check(tools::numberFrom(1, 1e18));
   auto* durationOption =
       app.add_option("--duration", options.duration, "Stop after this many seconds, all ranks at the same iteration")
-          ->check(CLI::NonNegativeNumber);
-  app.add_option("--seed", options.seed, "Seed of weights and data");
-  app.add_option("--learning-rate", options.learningRate, "Adam's learning rate")->check(CLI::PositiveNumber);
+          ->check(tools::numberFrom(0, mostSeconds));
+  app.add_option("--seed", options.seed, "Seed of weights and data")->check(tools::wholeNumber());
+  app.add_option("--learning-rate", options.learningRate, "Adam's learning rate")->check(tools::numberAbove(0, 1000));
   app.add_option("--log", options.log,
                  "One JSON line per iteration, from rank 0; from every rank if the name has %r, its rank");
   app.add_flag("--quiet", options.quiet, "No line per iteration on standard output");

@@ -10,7 +10,8 @@
 
 namespace falcon::demo {
 
-/// Movable owner of one child. Destruction ends it: SIGTERM, and SIGKILL after five seconds.
+/// Movable owner of one child. Destruction ends it: SIGTERM, and SIGKILL after five seconds. Also where this process is
+/// killed: the child then gets SIGTERM. Used by the thread that made it, which must live as long.
 class ChildProcess {
  public:
   /// Throws std::runtime_error when the program cannot be started. `extra` is added to the environment; "" removes a
@@ -24,9 +25,12 @@ class ChildProcess {
   /// The exit code (128 + signal when killed) once it has ended; does not block.
   std::optional<int> exitCode();
   void terminate();
+  /// Throws Interrupted when this process is asked to end meanwhile.
   int wait();
 
  private:
+  void waitForEnd();
+
   pid_t pid_ = -1;
   std::optional<int> code_;
 };

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -12,8 +13,10 @@
 
 #include "demo/child_process.h"
 #include "demo/evaluation.h"
+#include "demo/interruption.h"
 #include "demo/schedule.h"
 #include "demo/session.h"
+#include "number_rules.h"
 #include "report/html_report.h"
 
 namespace falcon::tools {
@@ -101,7 +104,20 @@ void writeReport(const std::string& path, const DemoOptions& options, const Run&
   if (!file.flush()) throw std::runtime_error(path + " cannot be written; choose another place with --report");
 }
 
+// Minutes of work must not end with a chart that has no place. Leaves a file alone that is there.
+bool canBeWritten(const std::string& path) {
+  const bool present = fs::exists(path);
+  const bool opened = std::ofstream(path, std::ios::app).is_open();
+  std::error_code ignored;
+  if (opened && !present) fs::remove(path, ignored);
+  return opened;
+}
+
 int runDemo(const DemoOptions& options) {
+  if (!canBeWritten(options.report)) {
+    fmt::print(stderr, "falcon demo: {} cannot be written; choose another place with --report\n", options.report);
+    return badUsage;
+  }
   const std::string programs = fs::read_symlink("/proc/self/exe").parent_path();
   const TemporaryFolder folder(options.keep);
   JobShape shape;
@@ -128,12 +144,12 @@ int runDemo(const DemoOptions& options) {
   }
   input.say(fmt::format("{}the job with Falcon, {:.0f} s{}", options.healthy ? "" : "2. ", shape.seconds,
                         options.healthy ? ", nothing injected" : ", the same injections; it is told nothing of them"));
+  input.say(fmt::format("   with {}", settingsText()));
   input.withFalcon = true;
   input.folder = folder.sub("with");
   const Run with = runSession(input);
 
   const Evaluation evaluation = evaluate(with, without);
-  writeReport(options.report, options, with, without, evaluation);
   for (const Truth& truth : with.truths)
     if (!truth.effective)
       input.say(fmt::format("the injection of {} had no effect: {}", nameOf(truth.culprit), truth.remark));
@@ -145,6 +161,8 @@ int runDemo(const DemoOptions& options) {
   } else {
     fmt::print("\n{}", toText(evaluation));
   }
+  std::fflush(stdout);  // what was found is not lost with the chart
+  writeReport(options.report, options, with, without, evaluation);
   input.say(fmt::format(
       "{}; the chart is in {}",
       evaluation.right ? (options.healthy ? "nothing was reported: right" : "every verdict was right") : "NOT RIGHT",
@@ -153,23 +171,32 @@ int runDemo(const DemoOptions& options) {
   return evaluation.right ? healthy : toolFailed;
 }
 
+int runInterruptibly(const DemoOptions& options) try {
+  noteInterruptions();
+  return runDemo(options);
+} catch (const Interrupted& interrupted) {
+  fmt::print(stderr, "falcon demo: ended by signal {}; the job was ended\n", interrupted.signal);
+  return 128 + interrupted.signal;
+}
+
 }  // namespace
 
 void addDemoCommand(CLI::App& app, int& exitCode) {
   auto options = std::make_shared<DemoOptions>();
   CLI::App* demo = app.add_subcommand("demo", "Train a small GPT twice, slow a rank and a link, and see who finds out");
   demo->add_option("--seed", options->seed, "Draws which rank, which link, how strongly and when")
+      ->check(wholeNumber())
       ->capture_default_str();
   demo->add_flag("--healthy", options->healthy, "Inject nothing; nothing may be reported");
   demo->add_flag("--json", options->json, "Print the table as JSON on stdout");
-  demo->add_option("--seconds", options->seconds, "How long the job trains, each time")
-      ->check(CLI::Range(60.0, 3600.0))
+  demo->add_option("--seconds", options->seconds, "How long the job trains, each time: 60 to 3600")
+      ->check(numberFrom(60, 3600))
       ->capture_default_str();
   demo->add_option("--report", options->report, "Where the chart goes")->capture_default_str();
   demo->add_flag("--keep-logs", options->keep, "Keep the runs' logs and say where they are");
   demo->add_flag("--no-namespaces", options->noNamespaces, "Do as where network namespaces are not permitted");
   demo->add_flag("--no-cgroups", options->noCgroups, "Do as where cpu cgroups are not permitted");
-  demo->callback([options, &exitCode] { exitCode = runDemo(*options); });
+  demo->callback([options, &exitCode] { exitCode = runInterruptibly(*options); });
 }
 
 }  // namespace falcon::tools

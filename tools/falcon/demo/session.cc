@@ -10,11 +10,17 @@
 #include <optional>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "demo/child_process.h"
+#include "demo/interruption.h"
 
 namespace falcon::demo {
 namespace {
+
+// What a user would set as well to have it work around what it finds, as often as the demo's short run needs.
+constexpr std::pair<const char*, const char*> jobSettings[] = {{"NCCL_FALCON_MITIGATE", "auto"},
+                                                               {"NCCL_FALCON_TRAP_BUDGET", "100"}};
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -38,6 +44,7 @@ class Session {
       if (now() > limit)
         throw std::runtime_error("the job did not end in time\n" + tail(readFile(file("job.err")), 20));
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      throwIfInterrupted();
       followLog();
       followEvents();
       inject();
@@ -78,10 +85,9 @@ class Session {
 
   std::map<std::string, std::string> jobEnvironment() const {
     std::map<std::string, std::string> environment = {{"NCCL_FALCON", input_.withFalcon ? "1" : "0"},
-                                                      {"NCCL_FALCON_MITIGATE", "auto"},
-                                                      {"NCCL_FALCON_TRAP_BUDGET", "100"},
                                                       {"NCCL_FALCON_EVENTS", file("events.jsonl")},
                                                       {"NCCL_FALCON_JOB", fmt::format("demo-{}", getpid())}};
+    for (const auto& [name, value] : jobSettings) environment[name] = value;
     if (!input_.namespaces) environment["NCCL_FALCON_INJECT_LINK_FILE"] = file("throttled-links");
     if (!input_.namespaces) environment["NCCL_SHM_DISABLE"] = "1";
     return environment;
@@ -171,6 +177,12 @@ class Session {
 };
 
 }  // namespace
+
+std::string settingsText() {
+  std::string text;
+  for (const auto& [name, value] : jobSettings) text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value);
+  return text;
+}
 
 Run runSession(const SessionInput& input) {
   return Session(input).run();

@@ -22,7 +22,11 @@ struct SessionInput {
   std::function<void(const std::string&)> say;  ///< one line for the screen
 };
 
-/// Blocks until the job has ended. Throws std::runtime_error, with the tail of the job's stderr, when it failed.
+/// What the job's environment holds beside NCCL_FALCON, as one would type it.
+std::string settingsText();
+
+/// Blocks until the job has ended. Throws std::runtime_error, with the tail of the job's stderr, when it failed, and
+/// Interrupted when this process is asked to end.
 Run runSession(const SessionInput& input);
 
 }  // namespace falcon::demo

@@ -7,6 +7,8 @@
 #include <memory>
 
 #include "inject/injection.h"
+#include "machine/cpu_cgroup.h"
+#include "number_rules.h"
 
 namespace falcon::tools {
 namespace {
@@ -21,6 +23,9 @@ struct CommonOptions {
 using Make = std::function<Result<std::unique_ptr<Injection>>(const JobDescription&)>;
 
 constexpr Nanoseconds betweenObservations = 200ms;
+constexpr double mostSeconds = 365 * 86'400.0;
+constexpr double mostCores = 10'000;
+constexpr double mostFactor = 1000;
 
 sigset_t blockEndingSignals() {
   sigset_t signals;
@@ -74,7 +79,7 @@ CLI::App* addKind(CLI::App& app, const char* name, const char* description,
   auto* command = app.add_subcommand(name, description);
   command->add_option("--describe", common->describe, "What `falcon run --describe` wrote")->required();
   command->add_option("--for", common->duration, "Seconds; without it until SIGINT, SIGTERM or the job's end")
-      ->check(CLI::PositiveNumber);
+      ->check(numberAbove(0, mostSeconds));
   command->add_flag("--json", common->json, "The outcome as one JSON object");
   return command;
 }
@@ -86,9 +91,10 @@ void addSlowRank(CLI::App& app, int& exitCode) {
   auto* command = addKind(app, "slow-rank", "Gives one rank less processor time than it needs", common);
   command->add_option("--rank", *rank, "The victim")->required();
   auto* how = command->add_option_group("how strongly");
-  how->add_option("--quota", slowdown->quota, "Cores it may use, e.g. 0.2")->check(CLI::PositiveNumber);
-  how->add_option("--factor", slowdown->factor, "It may use its present share divided by this")
-      ->check(CLI::PositiveNumber);
+  how->add_option("--quota", slowdown->quota, "Cores it may use, e.g. 0.2")
+      ->check(numberFrom(CpuCgroup::leastQuota, mostCores));
+  how->add_option("--factor", slowdown->factor, "It may use its present share divided by this, e.g. 2")
+      ->check(numberAbove(1, mostFactor));
   how->require_option(1);
   command->callback([=, &exitCode] {
     exitCode = inject(*common, [=](const JobDescription& job) { return slowRank(job, *rank, *slowdown); });
@@ -105,9 +111,11 @@ void addSlowLink(CLI::App& app, int& exitCode) {
   command->add_option("--to", link->to, "The receiving rank")->required();
   command->add_flag("--both-ways", *bothWays, "The opposite direction too");
   auto* how = command->add_option_group("how strongly");
-  how->add_option("--slowdown", slowdown->iterations, "Iterations shall take this many times as long, e.g. 2");
+  how->add_option("--slowdown", slowdown->iterations, "Iterations shall take this many times as long, e.g. 2")
+      ->check(numberAbove(1, mostFactor));
   how->add_option("--rate", slowdown->bitsPerSecond, "Bits a second; k, M and G are understood, e.g. 100M")
-      ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"k", 1e3}, {"m", 1e6}, {"g", 1e9}}));
+      ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"k", 1e3}, {"m", 1e6}, {"g", 1e9}}))
+      ->check(numberFrom(leastBitsPerSecond, mostBitsPerSecond));
   how->require_option(1);
   command->add_option("--throttle-file", slowdown->throttleFile,
                       "For a job without --nodes: its NCCL_FALCON_INJECT_LINK_FILE");

@@ -45,9 +45,12 @@ struct RankSlowdown {
 /// First measures the rank's processor use from outside, for about 3 s; afterwards tells whether it fell.
 Result<std::unique_ptr<Injection>> slowRank(const JobDescription& job, Rank rank, RankSlowdown slowdown);
 
+inline constexpr double leastBitsPerSecond = 8000;  ///< tc counts in bytes a second
+inline constexpr double mostBitsPerSecond = 1e12;
+
 /// How strongly to slow a link; exactly one of the two is set.
 struct LinkSlowdown {
-  double bitsPerSecond = 0;  ///< the limit, at least 8000
+  double bitsPerSecond = 0;  ///< the limit, leastBitsPerSecond to mostBitsPerSecond
   /// Iterations shall take this many times as long (> 1): the link is watched for 5 s; what it carried in them must
   /// then take (slowdown - 1) times 5 s. Holds where the transfer is waited for, as gradients are.
   double iterations = 0;

@@ -14,7 +14,6 @@
 namespace falcon::tools {
 namespace {
 
-constexpr double leastBitsPerSecond = 8000;  // tc counts in bytes a second
 constexpr double unlimited = 100e9;
 constexpr auto watched = std::chrono::seconds(5);
 
@@ -149,6 +148,11 @@ Result<std::unique_ptr<Injection>> slowLink(const JobDescription& job, Link link
   if (!from) return from.error();
   const auto to = rankOf(job, link.to);
   if (!to) return to.error();
+  if (link.from == link.to)
+    return Error::invalidArgument("--from {} --to {}: a link has two ends; choose another rank", link.from, link.to);
+  if (slowdown.iterations == 0 && !(slowdown.bitsPerSecond >= leastBitsPerSecond))
+    return Error::invalidArgument("a rate of {} bit/s is too slow: at least {}", slowdown.bitsPerSecond,
+                                  leastBitsPerSecond);
   if (!slowdown.throttleFile.empty()) return throttleLink(link, bothWays, slowdown);
   if (from->netNamespace.empty())
     return Error::invalidArgument(
@@ -162,9 +166,6 @@ Result<std::unique_ptr<Injection>> slowLink(const JobDescription& job, Link link
     if (!rate) return rate.error();
     bitsPerSecond = *rate;
   }
-  if (!(bitsPerSecond >= leastBitsPerSecond))
-    return Error::invalidArgument("a rate of {} bit/s is too slow: at least {}", bitsPerSecond, leastBitsPerSecond);
-
   std::vector<TrafficLimit> limits{{*from, *to, bitsPerSecond}};
   if (bothWays) limits.emplace_back(*to, *from, bitsPerSecond);
   const auto removeAll = [limits] {

@@ -60,8 +60,8 @@ void addRunCommand(CLI::App& app, int& exitCode) {
       "Returns the job's own exit code: 0, or that of the first rank that failed (128 + signal).");
   command->prefix_command();
   command->add_option("-n,--ranks", options->ranks, "Number of ranks")->required();
-  command->add_option("--nodes", options->nodes,
-                      "Spreads the ranks over so many nodes (network namespaces; needs root)");
+  auto* nodes = command->add_option("--nodes", options->nodes,
+                                    "Spreads the ranks over so many nodes (network namespaces; needs root)");
   command
       ->add_option("--bind", words->bind,
                    "auto: share the cores out if there are no more ranks than cores; core: one each")
@@ -74,10 +74,13 @@ void addRunCommand(CLI::App& app, int& exitCode) {
   command->add_option("--describe", options->describe,
                       "File to write the job's description to once all ranks have started");
 
-  command->callback([command, options, words, &exitCode] {
+  command->callback([command, nodes, options, words, &exitCode] {
     options->program = programOf(command->remaining());
     options->bind = bindWords.at(words->bind);
     options->cgroups = cgroupWords.at(words->cgroups);
+    if (nodes->count() > 0 && options->nodes == 0)
+      throw CLI::ValidationError("falcon run",
+                                 "--nodes 0: every job has a node; use 1 to the value of -n, or leave it out");
     if (const auto reason = whyNot(*options)) throw CLI::ValidationError("falcon run", *reason);
     exitCode = launch(*options);
   });

@@ -12,7 +12,7 @@ void EndPolicy::rankFailed(Nanoseconds now) {
 }
 
 void EndPolicy::signalPassedOn(int signal, Nanoseconds now) {
-  const bool endsRanks = signal == SIGINT || signal == SIGTERM || signal == SIGHUP;
+  const bool endsRanks = signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
   if (!endsRanks || killed_) return;
   const bool impatient = (signal == SIGINT || signal == SIGTERM) && lastSignal_ == signal;
   lastSignal_ = signal;

@@ -2,7 +2,38 @@
 
 #include "base/format.h"
 
+extern char** environ;
+
 namespace falcon::tools {
+
+namespace {
+
+// Tells a `falcon run` inside a rank which name this one would make up.
+constexpr char madeUpName[] = "FALCON_RUN_JOB";
+
+std::string makeUpName(const std::string& run) {
+  return "run-" + run;
+}
+
+}  // namespace
+
+Environment ownEnvironment() {
+  Environment found;
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string text = *entry;
+    const auto equals = text.find('=');
+    if (equals != std::string::npos) found[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return found;
+}
+
+std::string jobNameOf(const Environment& inherited, const std::string& run) {
+  const auto named = inherited.find("NCCL_FALCON_JOB");
+  const auto madeUp = inherited.find(madeUpName);
+  if (named == inherited.end() || named->second.empty()) return makeUpName(run);
+  if (madeUp != inherited.end() && madeUp->second == named->second) return makeUpName(run);
+  return named->second;
+}
 
 Environment environmentOf(const Place& place, const JobSettings& job, const Environment& inherited) {
   Environment set{
@@ -13,6 +44,7 @@ Environment environmentOf(const Place& place, const JobSettings& job, const Envi
       {"MASTER_ADDR", job.masterAddress},
       {"MASTER_PORT", std::to_string(job.masterPort)},
       {"NCCL_FALCON_JOB", job.job},
+      {madeUpName, makeUpName(job.run)},
   };
   if (!inherited.contains("NCCL_FALCON")) set["NCCL_FALCON"] = "1";
   const auto libraries = inherited.find("LD_LIBRARY_PATH");

@@ -21,6 +21,13 @@ struct JobSettings {
 
 using Environment = std::map<std::string, std::string>;
 
+/// This process's own variables.
+Environment ownEnvironment();
+
+/// The job's name: the user's in NCCL_FALCON_JOB, else "run-<run>". One that a `falcon run` around this one made up is
+/// no user's: two jobs must not share it.
+std::string jobNameOf(const Environment& inherited, const std::string& run);
+
 /// The variables to set for one rank, on top of `inherited`. What a user may choose is set only where it is not yet.
 Environment environmentOf(const Place& place, const JobSettings& job, const Environment& inherited);
 

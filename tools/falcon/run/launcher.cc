@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <random>
 
@@ -18,7 +17,7 @@
 namespace falcon::tools {
 namespace {
 
-constexpr int passedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+constexpr int passedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGUSR1, SIGUSR2};
 
 // Unique on this machine; the process id in front tells later runs whether it is still alive.
 std::string newRunName() {
@@ -27,8 +26,7 @@ std::string newRunName() {
 
 Result<RunPlan> planFor(const RunOptions& options) {
   RunPlan plan{options, newRunName(), "", ::getpid(), {}, {}};
-  const char* job = std::getenv("NCCL_FALCON_JOB");
-  plan.job = job && *job ? job : "run-" + plan.run;
+  plan.job = jobNameOf(ownEnvironment(), plan.run);
   if (options.cgroups == UseCgroups::no) return plan;
   const auto controller = findCpuController();
   if (controller) {

@@ -61,13 +61,27 @@ void OutputRelay::write(int output, const std::string& text) {
     } else if (errno == EAGAIN) {
       pollfd room{output, POLLOUT, 0};
       ::poll(&room, 1, -1);
+    } else if (errno == EPIPE) {
+      return readerIsGone(output);
     } else if (errno != EINTR) {
-      // The reader is gone (`| head`): the ranks learn it as they would without us, from their next write.
-      for (auto& stream : streams_)
-        if (stream.output == output) stream.source.reset();
-      return;
+      return lose(output, errno);
     }
   }
+}
+
+// `| head`: the ranks learn it as they would without us, from their next write.
+void OutputRelay::readerIsGone(int output) {
+  for (auto& stream : streams_)
+    if (stream.output == output) stream.source.reset();
+}
+
+// The job goes on, and what it prints later is tried again: a disk may have room by then.
+void OutputRelay::lose(int output, int error) {
+  if (lostOutput_) return;
+  lostOutput_ = true;
+  const std::string line = fmt::format("falcon run: {} cannot be written: {}; output of the ranks is lost\n",
+                                       output == STDOUT_FILENO ? "stdout" : "stderr", std::strerror(error));
+  (void)!::write(STDERR_FILENO, line.data(), line.size());
 }
 
 }  // namespace falcon::tools

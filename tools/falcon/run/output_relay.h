@@ -25,6 +25,9 @@ class OutputRelay {
   void start();
   /// Waits until all writers have closed their ends, and everything is out.
   void finish();
+  /// Whether something could not be written although there is a reader (a full disk); said once on stderr. After
+  /// finish() only.
+  bool lostOutput() const { return lostOutput_; }
 
  private:
   struct Stream {
@@ -35,9 +38,12 @@ class OutputRelay {
   void relayAll();
   void relayOnce(Stream& stream);
   void write(int output, const std::string& text);
+  void readerIsGone(int output);
+  void lose(int output, int error);
 
   std::vector<Stream> streams_;
   std::thread thread_;
+  bool lostOutput_ = false;
 };
 
 }  // namespace falcon::tools

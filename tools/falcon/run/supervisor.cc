@@ -18,23 +18,11 @@
 #include "machine/processes.h"
 #include "subcommand.h"
 
-extern char** environ;
-
 namespace falcon::tools {
 namespace {
 
 constexpr int portInsideNodes = 29'500;  // torchrun's; nobody else is in the nodes' network
 constexpr int cannotExecute = 127;
-
-Environment ownEnvironment() {
-  Environment found;
-  for (char** entry = environ; *entry; ++entry) {
-    const std::string text = *entry;
-    const auto equals = text.find('=');
-    if (equals != std::string::npos) found[text.substr(0, equals)] = text.substr(equals + 1);
-  }
-  return found;
-}
 
 std::vector<int> usableCores() {
   std::vector<int> cores;
@@ -105,7 +93,7 @@ int Supervisor::run() {
   messages_.reset();
   relay_.finish();
   cleanUp(plan_);
-  return failure_.value_or(0);
+  return failure_.value_or(relay_.lostOutput() ? toolFailed : healthy);
 }
 
 Status Supervisor::prepare() {
@@ -213,7 +201,7 @@ void Supervisor::passOnSignals() {
     const int signal = static_cast<int>(news.ssi_signo);
     if (signal == SIGCHLD) continue;
     // What ends a job goes to a rank's whole group, as from a terminal; the rest only to who may have a handler for it.
-    const bool toGroup = signal == SIGINT || signal == SIGTERM || signal == SIGHUP;
+    const bool toGroup = signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
     for (const auto& [process, rank] : running_) ::kill(toGroup ? -process : process, signal);
     policy_.signalPassedOn(signal, SystemClock::instance().now());
   }

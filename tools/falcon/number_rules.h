@@ -1,0 +1,63 @@
+// Which numbers an option takes. CLI11's own rules let `nan` pass, read -1 as a huge unsigned number, and print limits
+// that nobody can read.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+namespace falcon::tools {
+
+namespace number_rules {
+
+inline std::string textOf(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.10g", number);
+  return text;
+}
+
+/// The number, or NaN where the text is not one.
+inline double parse(const std::string& text) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  return !text.empty() && *end == '\0' ? number : std::nan("");
+}
+
+inline CLI::Validator make(bool (*holds)(double number, double low, double high), double low, double high,
+                           const std::string& words) {
+  return CLI::Validator(
+      [=](std::string& text) {
+        return holds(parse(text), low, high) ? std::string() : text + " is not a number " + words;
+      },
+      "", "");
+}
+
+}  // namespace number_rules
+
+/// low <= number <= high; no infinity, no NaN.
+inline CLI::Validator numberFrom(double low, double high) {
+  using namespace number_rules;
+  return make([](double number, double least, double most) { return number >= least && number <= most; }, low, high,
+              "from " + textOf(low) + " to " + textOf(high));
+}
+
+/// low < number <= high; no infinity, no NaN.
+inline CLI::Validator numberAbove(double low, double high) {
+  using namespace number_rules;
+  return make([](double number, double least, double most) { return number > least && number <= most; }, low, high,
+              "above " + textOf(low) + ", up to " + textOf(high));
+}
+
+/// Digits only: neither a sign nor a fraction. That it fits its type is checked by CLI11.
+inline CLI::Validator wholeNumber() {
+  return CLI::Validator(
+      [](std::string& text) {
+        const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+        return digits ? std::string() : text + " is not a whole number, 0 or more";
+      },
+      "", "");
+}
+
+}  // namespace falcon::tools
