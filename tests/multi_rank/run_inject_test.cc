@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <atomic>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -117,7 +118,7 @@ TEST(Inject, IsUndoneWhenItIsKilled) {
   const std::string free = *cgroup.quota();
   for (const int signal : {SIGKILL, SIGTERM, SIGINT}) {
     // The premise: others on this machine leave a spinning rank some time. A quota has a least value.
-    tools::ProcessorUse undisturbed(description.ranks[1].process);
+    tools::ProcessorUse undisturbed(description.ranks[0].process);
     std::this_thread::sleep_for(1500ms);
     if (*undisturbed.cores() < 0.15)
       GTEST_SKIP() << "the machine is so busy that a spinning rank gets " << *undisturbed.cores() << " cores";
@@ -135,8 +136,12 @@ TEST(Inject, IsUndoneWhenItIsKilled) {
 
 TEST(Inject, SaysSoWhenTheRankCannotBeSlowed) {
   TemporaryFolder folder;
-  Started job(falconCommand({"run", "-n", "1", "--describe", folder.file("job"), "--", "sleep", "1000"}));
-  ASSERT_EQ(waitForDescription(folder.file("job")).ranks.size(), 1u);
+  Started job(falconCommand({"run", "-n", "2", "--describe", folder.file("job"), "--", "sleep", "1000"}));
+  ASSERT_EQ(waitForDescription(folder.file("job")).ranks.size(), 2u);
+  Started loop(inject({"slow-link", "--describe", folder.file("job"), "--from", "1", "--to", "1", "--rate", "1M",
+                       "--throttle-file", folder.file("throttled")}));
+  EXPECT_EQ(loop.wait(), 2);
+  EXPECT_THAT(loop.errors(), HasSubstr("two ends"));
   Started idle(inject({"slow-rank", "--describe", folder.file("job"), "--rank", "0", "--factor", "2", "--for", "1"}));
   EXPECT_EQ(idle.wait(), 1);
   EXPECT_THAT(idle.errors(), HasSubstr("idle"));
@@ -187,7 +192,7 @@ TEST(InjectSlowLink, CapsOneDirectionOfOnePairOnly) {
   EXPECT_TRUE(eventually([&] { return streams.measure(pairs)["0-2"] > 60; })) << "after";
 }
 
-TEST(InjectSlowLink, CapsBothWaysAndTwoInjectionsShareAnInterface) {
+TEST(InjectSlowLink, CapsBothWaysAndASecondOneIsRefused) {
   if (const auto reason = whyNoNodes()) GTEST_SKIP() << *reason;
   TemporaryFolder folder;
   Streams streams;
@@ -201,21 +206,62 @@ TEST(InjectSlowLink, CapsBothWaysAndTwoInjectionsShareAnInterface) {
   Started both(inject({"slow-link", "--describe", folder.file("job"), "--from", "0", "--to", "1", "--both-ways",
                        "--rate", "10M", "--json"}));
   ASSERT_TRUE(eventually([&] { return queuesOf(description.ranks[1]).find("htb") != std::string::npos; }));
-  {
-    Started second(inject(
-        {"slow-link", "--describe", folder.file("job"), "--from", "0", "--to", "2", "--rate", "5M", "--for", "3"}));
-    std::this_thread::sleep_for(1500ms);
-    auto during = streams.measure(pairs);
-    for (const auto& [pair, rate] : during) EXPECT_LT(rate, 15) << pair;
-    EXPECT_EQ(second.wait(), 0) << second.errors();
-  }
-  EXPECT_TRUE(eventually([&] { return streams.measure(pairs)["0-2"] > 60; }));
-  EXPECT_LT(streams.measure(pairs)["0-1"], 15) << "the first injection goes on";
+  Started second(inject(
+      {"slow-link", "--describe", folder.file("job"), "--from", "0", "--to", "2", "--rate", "5M", "--for", "3"}));
+  EXPECT_EQ(second.wait(), 1);
+  EXPECT_THAT(second.errors(), HasSubstr("slow-link --from 0 --to 1 --both-ways;"));
+  std::this_thread::sleep_for(1500ms);
+  auto during = streams.measure(pairs);
+  for (const char* slow : {"0-1", "1-0"}) EXPECT_LT(during[slow], 15) << slow;
+  EXPECT_GT(during["0-2"], 30);
   both.signal(SIGKILL);
   both.wait();
   for (const int rank : {0, 1})
     EXPECT_TRUE(eventually(
         [&] { return queuesOf(description.ranks[static_cast<size_t>(rank)]).find("htb") == std::string::npos; }));
+}
+
+TEST(InjectSlowLink, LeavesQueuesOfOthersAlone) {
+  if (const auto reason = whyNoNodes()) GTEST_SKIP() << *reason;
+  TemporaryFolder folder;
+  Started job(
+      falconCommand({"run", "-n", "2", "--nodes", "2", "--describe", folder.file("job"), "--", "sleep", "1000"}));
+  const auto description = waitForDescription(folder.file("job"));
+  ASSERT_EQ(description.ranks.size(), 2u);
+  const auto& rank = description.ranks[0];
+  const auto netNamespace = tools::openNetNamespace(rank.netNamespace);
+  ASSERT_TRUE(tools::runProgram(
+      {{"tc", "qdisc", "add", "dev", rank.interface, "root", "handle", "1:", "htb"}, netNamespace->get()}));
+  Started injection(inject(
+      {"slow-link", "--describe", folder.file("job"), "--from", "0", "--to", "1", "--rate", "1M", "--for", "1"}));
+  EXPECT_EQ(injection.wait(), 1);
+  EXPECT_THAT(injection.errors(), HasSubstr("tc qdisc del dev " + rank.interface));
+  EXPECT_THAT(queuesOf(rank), HasSubstr("htb 1: root"));
+}
+
+TEST(InjectSlowLink, LeavesThrottleLinesOfOthersAlone) {
+  TemporaryFolder folder;
+  Started job(falconCommand({"run", "-n", "3", "--describe", folder.file("job"), "--", "sleep", "1000"}));
+  ASSERT_EQ(waitForDescription(folder.file("job")).ranks.size(), 3u);
+  const std::string file = folder.file("throttled");
+  const std::string foreign = "2 1 5000000\n";
+  std::ofstream(file) << foreign;
+  const auto slowLink = [&](const char* from, const char* to) {
+    return inject({"slow-link", "--describe", folder.file("job"), "--from", from, "--to", to, "--rate", "8M",
+                   "--throttle-file", file});
+  };
+  Started first(slowLink("0", "1"));
+  ASSERT_TRUE(eventually([&] { return contentOf(file) == foreign + "0 1 1000000\n"; })) << contentOf(file);
+  Started second(slowLink("1", "2"));
+  EXPECT_EQ(second.wait(), 1);
+  EXPECT_THAT(second.errors(), HasSubstr("slow-link --from 0 --to 1;"));
+  EXPECT_EQ(contentOf(file), foreign + "0 1 1000000\n");
+  first.signal(SIGKILL);  // its guardian holds the link until it has undone
+  EXPECT_TRUE(eventually([&] { return contentOf(file) == foreign; })) << contentOf(file);
+  Started sameLink(slowLink("2", "1"));
+  EXPECT_EQ(sameLink.wait(), 1);
+  EXPECT_THAT(sameLink.errors(), HasSubstr("2 1 5000000"));
+  EXPECT_EQ(contentOf(file), foreign);
 }
 
 TEST(InjectSlowLink, FailsWhereTheLinkCarriesNothing) {
@@ -250,6 +296,47 @@ TEST(InjectMemoryHog, RunsInsideTheRanksCgroup) {
   EXPECT_EQ(injection.wait(), 0) << injection.errors();
   EXPECT_GT(nlohmann::json::parse(injection.output()).at("bytes"), 1'000'000);
   EXPECT_EQ(cgroup.processes().size(), 1u);
+}
+
+TEST(Inject, RefusesASecondOneOnTheSameRank) {
+  TemporaryFolder folder;
+  Started job(falconCommand({"run", "-n", "2", "--describe", folder.file("job"), "--", probe(), "spin"}));
+  ASSERT_EQ(waitForDescription(folder.file("job")).ranks.size(), 2u);
+  const auto inForce = [](const Started& injection) {
+    return eventually([&] { return injection.errors().find("in force\n") != std::string::npos; });
+  };
+  Started hog(inject({"memory-hog", "--describe", folder.file("job"), "--rank", "1"}));
+  ASSERT_TRUE(inForce(hog)) << hog.errors();
+  for (const char* other : {"slow-rank", "memory-hog"}) {
+    std::vector<std::string> words{other, "--describe", folder.file("job"), "--rank", "1", "--for", "1"};
+    if (other == std::string("slow-rank")) words.insert(words.end(), {"--factor", "2"});
+    Started second(inject(words));
+    EXPECT_EQ(second.wait(), 1);
+    EXPECT_THAT(second.errors(), HasSubstr("memory-hog --rank 1;"));
+  }
+  Started elsewhere(inject({"memory-hog", "--describe", folder.file("job"), "--rank", "0"}));
+  EXPECT_TRUE(inForce(elsewhere)) << elsewhere.errors();
+  hog.signal(SIGTERM);
+  EXPECT_EQ(hog.wait(), 0) << hog.errors();
+  Started next(inject({"memory-hog", "--describe", folder.file("job"), "--rank", "1"}));
+  EXPECT_TRUE(inForce(next)) << next.errors();
+}
+
+TEST(Inject, RefusesNumbersThatMeanNothing) {
+  const std::vector<std::vector<std::string>> commands{
+      {"slow-rank", "--rank", "0", "--quota", "1e30"},
+      {"slow-rank", "--rank", "0", "--factor", "0.5"},
+      {"slow-rank", "--rank", "0", "--factor", "2", "--for", "nan"},
+      {"slow-link", "--from", "0", "--to", "1", "--rate", "0", "--throttle-file", "/nowhere"},
+      {"slow-link", "--from", "0", "--to", "1", "--rate", "-5M", "--throttle-file", "/nowhere"},
+      {"slow-link", "--from", "0", "--to", "1", "--slowdown", "nan", "--throttle-file", "/nowhere"},
+  };
+  for (auto words : commands) {
+    words.insert(words.end(), {"--describe", "/no/such/job"});
+    Started injection(inject(words));
+    EXPECT_EQ(injection.wait(), 2) << words[5];
+    EXPECT_THAT(injection.errors(), testing::Not(HasSubstr("/no/such/job")));
+  }
 }
 
 TEST(Inject, EndsWithTheJob) {

@@ -10,6 +10,7 @@ Outcome Injection::relieve() {
   if (relieved_) return outcome_;
   observe();
   guardian_.release();
+  claim_.reset();
   outcome_.ended = momentNow();
   relieved_ = true;
   return outcome_;

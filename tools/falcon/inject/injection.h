@@ -4,7 +4,9 @@
 #include <memory>
 #include <string>
 
+#include "base/owned.h"
 #include "base/result.h"
+#include "inject/claim.h"
 #include "inject/outcome.h"
 #include "machine/description.h"
 #include "machine/guardian.h"
@@ -25,12 +27,15 @@ class Injection {
 
  protected:
   /// @param guardian  undoes it
-  Injection(Outcome outcome, Guardian guardian) : outcome_(std::move(outcome)), guardian_(std::move(guardian)) {}
+  /// @param claim     on the victim; given up once it is undone
+  Injection(Outcome outcome, Guardian guardian, FileDescriptor claim)
+      : outcome_(std::move(outcome)), claim_(std::move(claim)), guardian_(std::move(guardian)) {}
   /// Updates what can be read now, and leaves alone what cannot.
   virtual void read(Outcome& outcome) = 0;
 
  private:
   Outcome outcome_;
+  FileDescriptor claim_;
   Guardian guardian_;
   bool relieved_ = false;
 };

@@ -17,8 +17,8 @@ constexpr Nanoseconds observation = 1s;
 
 class HogInjection final : public Injection {
  public:
-  HogInjection(Outcome outcome, Guardian guardian, ProcessorUse use, SharedCounter bytes)
-      : Injection(std::move(outcome), std::move(guardian)), use_(use), bytes_(std::move(bytes)) {}
+  HogInjection(Outcome outcome, Guardian guardian, FileDescriptor claim, ProcessorUse use, SharedCounter bytes)
+      : Injection(std::move(outcome), std::move(guardian), std::move(claim)), use_(use), bytes_(std::move(bytes)) {}
 
  private:
   void read(Outcome& outcome) override {
@@ -69,6 +69,8 @@ class MemoryStream {
 Result<std::unique_ptr<Injection>> memoryHog(const JobDescription& job, Rank rank) {
   const auto victim = rankOf(job, rank);
   if (!victim) return victim.error();
+  auto claim = claimRank(job, rank, RankInjection::memoryHog);
+  if (!claim) return claim.error();
   const auto bytes = makeSharedCounter();
   if (!bytes) return bytes.error();
   ProcessorUse use(victim->process);
@@ -79,11 +81,11 @@ Result<std::unique_ptr<Injection>> memoryHog(const JobDescription& job, Rank ran
   outcome.coresBefore = use.cores().value_or(0);
   outcome.started = momentNow();
   use.restart();
-  auto guardian = Guardian::start({[] {}, MemoryStream(*bytes)});
+  auto guardian = Guardian::start({[] {}, MemoryStream(*bytes), claim->get()});
   if (!guardian) return guardian.error();
   if (!victim->cgroup.empty())
     if (auto done = CpuCgroup(victim->cgroup).add(guardian->process()); !done) return done.error();
-  return std::unique_ptr<Injection>(new HogInjection(outcome, std::move(*guardian), use, *bytes));
+  return std::unique_ptr<Injection>(new HogInjection(outcome, std::move(*guardian), std::move(*claim), use, *bytes));
 }
 
 }  // namespace falcon::tools

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -19,8 +20,8 @@ constexpr auto watched = std::chrono::seconds(5);
 
 class LinkInjection final : public Injection {
  public:
-  LinkInjection(Outcome outcome, Guardian guardian, std::vector<TrafficLimit> limits)
-      : Injection(std::move(outcome), std::move(guardian)), limits_(std::move(limits)) {}
+  LinkInjection(Outcome outcome, Guardian guardian, FileDescriptor claim, std::vector<TrafficLimit> limits)
+      : Injection(std::move(outcome), std::move(guardian), std::move(claim)), limits_(std::move(limits)) {}
 
  private:
   void read(Outcome& outcome) override {
@@ -83,8 +84,8 @@ LinkTraffic since(const LinkTraffic& before, const LinkTraffic& now) {
 // Without network namespaces: lines `from to bytes_per_second` in the file that the job's socket transport reads.
 class ThrottleInjection final : public Injection {
  public:
-  ThrottleInjection(Outcome outcome, Guardian guardian, std::string file)
-      : Injection(outcome, std::move(guardian)),
+  ThrottleInjection(Outcome outcome, Guardian guardian, FileDescriptor claim, std::string file)
+      : Injection(outcome, std::move(guardian), std::move(claim)),
         file_(std::move(file)),
         link_(outcome.link),
         opposite_{link_.to, link_.from},
@@ -102,11 +103,37 @@ class ThrottleInjection final : public Injection {
   const LinkTraffic thereBefore_, backBefore_;
 };
 
-Status writeThrottle(const std::string& path, const std::string& lines) {
-  std::ofstream(path + ".new") << lines;
-  if (std::rename((path + ".new").c_str(), path.c_str()) != 0)
+using Lines = std::vector<std::string>;
+
+Lines readThrottle(const std::string& path) {
+  Lines lines;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
+}
+
+Status writeThrottle(const std::string& path, const Lines& lines) {
+  const std::string unfinished = path + ".new";
+  std::ofstream file(unfinished);
+  for (const auto& line : lines) file << line << '\n';
+  file.close();
+  if (!file || std::rename(unfinished.c_str(), path.c_str()) != 0)
     return Error::system("{} cannot be written: {}", path, std::strerror(errno));
   return {};
+}
+
+bool isAbout(const std::string& line, Link link) {
+  std::istringstream words(line);
+  Link named;
+  return words >> named.from >> named.to && named == link;
+}
+
+// Those that somebody else wrote stay.
+void removeFromThrottle(const std::string& path, const Lines& ours) {
+  Lines lines = readThrottle(path);
+  std::erase_if(lines,
+                [&](const std::string& line) { return std::find(ours.begin(), ours.end(), line) != ours.end(); });
+  (void)writeThrottle(path, lines);
 }
 
 Result<double> throttleRateFor(const std::string& throttleFile, Link link, double iterations) {
@@ -116,7 +143,13 @@ Result<double> throttleRateFor(const std::string& throttleFile, Link link, doubl
   return rateFrom(since(before, throttleTraffic(throttleFile, link)).bytes, link, iterations);
 }
 
-Result<std::unique_ptr<Injection>> throttleLink(Link link, bool bothWays, const LinkSlowdown& slowdown) {
+Result<std::unique_ptr<Injection>> throttleLink(Link link, bool bothWays, const LinkSlowdown& slowdown,
+                                                FileDescriptor claim) {
+  Lines lines = readThrottle(slowdown.throttleFile);
+  for (const auto& line : lines)
+    if (isAbout(line, link) || (bothWays && isAbout(line, {link.to, link.from})))
+      return Error::system("{} limits this link already, with a line that was not made here: {}; remove it first",
+                           slowdown.throttleFile, line);
   double bitsPerSecond = slowdown.bitsPerSecond;
   if (slowdown.iterations != 0) {
     const auto rate = throttleRateFor(slowdown.throttleFile, link, slowdown.iterations);
@@ -124,9 +157,11 @@ Result<std::unique_ptr<Injection>> throttleLink(Link link, bool bothWays, const 
     bitsPerSecond = *rate;
   }
   const auto bytes = static_cast<long long>(bitsPerSecond / 8);
-  std::string lines = fmt::format("{} {} {}\n", link.from, link.to, bytes);
-  if (bothWays) lines += fmt::format("{} {} {}\n", link.to, link.from, bytes);
-  auto guardian = Guardian::start({[path = slowdown.throttleFile] { (void)writeThrottle(path, ""); }, {}});
+  Lines ours{fmt::format("{} {} {}", link.from, link.to, bytes)};
+  if (bothWays) ours.push_back(fmt::format("{} {} {}", link.to, link.from, bytes));
+  lines.insert(lines.end(), ours.begin(), ours.end());
+  auto guardian =
+      Guardian::start({[path = slowdown.throttleFile, ours] { removeFromThrottle(path, ours); }, {}, claim.get()});
   if (!guardian) return guardian.error();
   Outcome outcome;
   outcome.kind = InjectionKind::slowLink;
@@ -135,7 +170,8 @@ Result<std::unique_ptr<Injection>> throttleLink(Link link, bool bothWays, const 
   outcome.bitsPerSecond = bitsPerSecond;
   outcome.insideTransport = true;
   outcome.started = momentNow();
-  std::unique_ptr<Injection> injection(new ThrottleInjection(outcome, std::move(*guardian), slowdown.throttleFile));
+  std::unique_ptr<Injection> injection(
+      new ThrottleInjection(outcome, std::move(*guardian), std::move(claim), slowdown.throttleFile));
   if (auto written = writeThrottle(slowdown.throttleFile, lines); !written) return written.error();
   return injection;
 }
@@ -153,26 +189,35 @@ Result<std::unique_ptr<Injection>> slowLink(const JobDescription& job, Link link
   if (slowdown.iterations == 0 && !(slowdown.bitsPerSecond >= leastBitsPerSecond))
     return Error::invalidArgument("a rate of {} bit/s is too slow: at least {}", slowdown.bitsPerSecond,
                                   leastBitsPerSecond);
-  if (!slowdown.throttleFile.empty()) return throttleLink(link, bothWays, slowdown);
+  if (!slowdown.throttleFile.empty()) {
+    auto claim = claimLink(job, link, bothWays);
+    return claim ? throttleLink(link, bothWays, slowdown, std::move(*claim)) : claim.error();
+  }
   if (from->netNamespace.empty())
     return Error::invalidArgument(
         "the job runs without nodes, so its ranks have no links of their own; start it with --nodes");
   if (from->node == to->node)
     return Error::invalidArgument("ranks {} and {} are on the same node {} and use no link; choose ranks of two nodes",
                                   link.from, link.to, from->node);
+  auto claim = claimLink(job, link, bothWays);
+  if (!claim) return claim.error();
+
+  std::vector<TrafficLimit> limits{{*from, *to, slowdown.bitsPerSecond}};
+  if (bothWays) limits.emplace_back(*to, *from, slowdown.bitsPerSecond);
+  for (const auto& limit : limits)
+    if (auto free = limit.mayBeApplied(); !free) return free.error();
+  const auto removeAll = [limits] {
+    for (const auto& limit : limits) limit.remove();
+  };
+  auto guardian = Guardian::start({removeAll, {}, claim->get()});
+  if (!guardian) return guardian.error();
   double bitsPerSecond = slowdown.bitsPerSecond;
   if (slowdown.iterations != 0) {
     const auto rate = rateFor(*from, *to, slowdown.iterations);
     if (!rate) return rate.error();
     bitsPerSecond = *rate;
+    for (auto& limit : limits) limit.setRate(bitsPerSecond);
   }
-  std::vector<TrafficLimit> limits{{*from, *to, bitsPerSecond}};
-  if (bothWays) limits.emplace_back(*to, *from, bitsPerSecond);
-  const auto removeAll = [limits] {
-    for (const auto& limit : limits) limit.remove();
-  };
-  auto guardian = Guardian::start({removeAll, {}});
-  if (!guardian) return guardian.error();
   Outcome outcome;
   outcome.kind = InjectionKind::slowLink;
   outcome.link = link;
@@ -181,7 +226,8 @@ Result<std::unique_ptr<Injection>> slowLink(const JobDescription& job, Link link
   outcome.started = momentNow();
   for (const auto& limit : limits)
     if (auto done = limit.apply(); !done) return done.error();
-  return std::unique_ptr<Injection>(new LinkInjection(outcome, std::move(*guardian), std::move(limits)));
+  return std::unique_ptr<Injection>(
+      new LinkInjection(outcome, std::move(*guardian), std::move(*claim), std::move(limits)));
 }
 
 }  // namespace falcon::tools

@@ -18,8 +18,12 @@ constexpr Nanoseconds dutyCycle = 100ms;  // as long as a quota's period
 
 class QuotaInjection final : public Injection {
  public:
-  QuotaInjection(Outcome outcome, Guardian guardian, CpuCgroup cgroup, ProcessorUse use, CpuCgroup::Throttling before)
-      : Injection(std::move(outcome), std::move(guardian)), cgroup_(std::move(cgroup)), use_(use), before_(before) {}
+  QuotaInjection(Outcome outcome, Guardian guardian, FileDescriptor claim, CpuCgroup cgroup, ProcessorUse use,
+                 CpuCgroup::Throttling before)
+      : Injection(std::move(outcome), std::move(guardian), std::move(claim)),
+        cgroup_(std::move(cgroup)),
+        use_(use),
+        before_(before) {}
 
  private:
   void read(Outcome& outcome) override {
@@ -33,7 +37,8 @@ class QuotaInjection final : public Injection {
   CpuCgroup::Throttling before_;
 };
 
-Result<std::unique_ptr<Injection>> slowByQuota(Outcome outcome, const RankDescription& rank, ProcessorUse use) {
+Result<std::unique_ptr<Injection>> slowByQuota(Outcome outcome, const RankDescription& rank, ProcessorUse use,
+                                               FileDescriptor claim) {
   if (outcome.quota < CpuCgroup::leastQuota)
     return Error::system(
         "rank {} would need a quota of {:.4f} cores, and the kernel takes no less than {}: it used {:.4f} cores; "
@@ -44,18 +49,19 @@ Result<std::unique_ptr<Injection>> slowByQuota(Outcome outcome, const RankDescri
   if (!quota) return quota.error();
   const auto before = cgroup.throttling();
   if (!before) return before.error();
-  auto guardian = Guardian::start({[cgroup, text = *quota] { (void)cgroup.restoreQuota(text); }, {}});
+  auto guardian = Guardian::start({[cgroup, text = *quota] { (void)cgroup.restoreQuota(text); }, {}, claim.get()});
   if (!guardian) return guardian.error();
   outcome.started = momentNow();
   use.restart();
   if (auto done = cgroup.setQuota(outcome.quota); !done) return done.error();
-  return std::unique_ptr<Injection>(new QuotaInjection(outcome, std::move(*guardian), cgroup, use, *before));
+  return std::unique_ptr<Injection>(
+      new QuotaInjection(outcome, std::move(*guardian), std::move(claim), cgroup, use, *before));
 }
 
 class StopInjection final : public Injection {
  public:
-  StopInjection(Outcome outcome, Guardian guardian, ProcessorUse use, SharedCounter stops)
-      : Injection(std::move(outcome), std::move(guardian)), use_(use), stops_(std::move(stops)) {}
+  StopInjection(Outcome outcome, Guardian guardian, FileDescriptor claim, ProcessorUse use, SharedCounter stops)
+      : Injection(std::move(outcome), std::move(guardian), std::move(claim)), use_(use), stops_(std::move(stops)) {}
 
  private:
   void read(Outcome& outcome) override {
@@ -67,7 +73,8 @@ class StopInjection final : public Injection {
   SharedCounter stops_;
 };
 
-Result<std::unique_ptr<Injection>> slowByStops(Outcome outcome, const RankDescription& rank, ProcessorUse use) {
+Result<std::unique_ptr<Injection>> slowByStops(Outcome outcome, const RankDescription& rank, ProcessorUse use,
+                                               FileDescriptor claim) {
   const double share = std::min(1.0, outcome.quota / outcome.coresBefore);
   const Nanoseconds running(static_cast<std::int64_t>(share * static_cast<double>(dutyCycle.count())));
   const auto stops = makeSharedCounter();
@@ -82,9 +89,9 @@ Result<std::unique_ptr<Injection>> slowByStops(Outcome outcome, const RankDescri
   };
   outcome.started = momentNow();
   use.restart();
-  auto guardian = Guardian::start({[group] { ::kill(group, SIGCONT); }, step});
+  auto guardian = Guardian::start({[group] { ::kill(group, SIGCONT); }, step, claim.get()});
   if (!guardian) return guardian.error();
-  return std::unique_ptr<Injection>(new StopInjection(outcome, std::move(*guardian), use, *stops));
+  return std::unique_ptr<Injection>(new StopInjection(outcome, std::move(*guardian), std::move(claim), use, *stops));
 }
 
 }  // namespace
@@ -94,6 +101,8 @@ Result<std::unique_ptr<Injection>> slowRank(const JobDescription& job, Rank rank
   if (!victim) return victim.error();
   if ((slowdown.quota > 0) == (slowdown.factor > 0))
     return Error::invalidArgument("give either a quota in cores or a factor, above 0");
+  auto claim = claimRank(job, rank, RankInjection::slowRank);
+  if (!claim) return claim.error();
 
   ProcessorUse use(victim->process);
   SystemClock::instance().sleep(observation);
@@ -106,7 +115,8 @@ Result<std::unique_ptr<Injection>> slowRank(const JobDescription& job, Rank rank
         "rank {} (process {}) used {:.4f} cores for {:.0f} s: it is idle or gone, and cannot be slowed", rank,
         victim->process, outcome.coresBefore, seconds(observation));
   outcome.quota = slowdown.quota > 0 ? slowdown.quota : outcome.coresBefore / slowdown.factor;
-  return victim->cgroup.empty() ? slowByStops(outcome, *victim, use) : slowByQuota(outcome, *victim, use);
+  return victim->cgroup.empty() ? slowByStops(outcome, *victim, use, std::move(*claim))
+                                : slowByQuota(outcome, *victim, use, std::move(*claim));
 }
 
 }  // namespace falcon::tools

@@ -9,13 +9,24 @@
 
 namespace falcon::tools {
 
-Status TrafficLimit::apply() const {
+Status TrafficLimit::mayBeApplied() const {
   const std::string& interface = sender_.interface;
   const auto present = tc(fmt::format("qdisc show dev {}", interface));
   if (!present) return present.error();
+  // The kernel's own queue has the handle 0:.
+  std::istringstream words(*present);
+  std::string qdisc, kind, handle;
+  if (!(words >> qdisc >> kind >> handle) || handle == "0:") return {};
+  return Error::system(
+      "the interface {} of rank {} has a queue ({} {}) that was not made here; remove it first, in the rank's network "
+      "namespace: tc qdisc del dev {} root",
+      interface, sender_.rank, kind, handle, interface);
+}
+
+Status TrafficLimit::apply() const {
+  const std::string& interface = sender_.interface;
   std::vector<std::string> steps;
-  if (present->find("htb 1:") == std::string::npos)
-    steps.push_back(fmt::format("qdisc add dev {} root handle 1: htb", interface));
+  steps.push_back(fmt::format("qdisc add dev {} root handle 1: htb", interface));
   // The burst is small, so that even short messages feel the limit; the quantum only silences a warning.
   steps.push_back(fmt::format(
       "class add dev {0} parent 1: classid {1} htb rate {2}bit ceil {2}bit burst 16k cburst 16k quantum 60000",
@@ -37,8 +48,12 @@ void TrafficLimit::remove() const {
   for (const int priority : {acknowledgementPriority(), dataPriority()})
     (void)tc(fmt::format("filter del dev {} parent 1: prio {}", interface, priority));
   (void)tc(fmt::format("class del dev {} classid {}", interface, classId()));
-  const auto left = tc(fmt::format("class show dev {}", interface));
-  if (left && left->find("class htb") == std::string::npos) (void)tc(fmt::format("qdisc del dev {} root", interface));
+  // Somebody may have put classes of their own beside ours, or another queue in the place of ours.
+  const auto queues = tc(fmt::format("qdisc show dev {}", interface));
+  const auto classes = tc(fmt::format("class show dev {}", interface));
+  const bool ours = queues && queues->find("htb 1: root") != std::string::npos && classes &&
+                    classes->find("class htb") == std::string::npos;
+  if (ours) (void)tc(fmt::format("qdisc del dev {} root", interface));
 }
 
 Result<LinkTraffic> TrafficLimit::traffic() const {

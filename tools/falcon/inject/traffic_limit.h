@@ -9,16 +9,20 @@
 namespace falcon::tools {
 
 /// An htb class on the sender's interface, with u32 filters for exactly one pair of addresses. What the filters do not
-/// match is not shaped at all (htb's direct queue). Several limits share one interface. A value: owns nothing.
+/// match is not shaped at all (htb's direct queue). The only limit of its interface. A value: owns nothing.
 class TrafficLimit {
  public:
   TrafficLimit(RankDescription sender, RankDescription receiver, double bitsPerSecond)
       : sender_(std::move(sender)), receiver_(std::move(receiver)), bitsPerSecond_(bitsPerSecond) {}
 
+  /// An error where the interface has queues that somebody else made: they stay as they are. Ask before apply().
+  Status mayBeApplied() const;
   Status apply() const;
-  /// Does no harm where it was never applied. The last limit takes the interface's queue with it.
+  /// Does no harm where mayBeApplied() but it never was.
   void remove() const;
   Result<LinkTraffic> traffic() const;
+  /// For the next apply().
+  void setRate(double bitsPerSecond) { bitsPerSecond_ = bitsPerSecond; }
 
  private:
   /// Runs tc in the sender's namespace. @param words  tc's arguments, with blanks between

@@ -66,6 +66,7 @@ Result<JobDescription> readDescription(const std::string& path) {
                          path, path);
   auto job = parseDescription(text.str());
   if (!job) return Error::invalidArgument("{}: {}", path, job.error().message());
+  job->path = path;
   return job;
 }
 

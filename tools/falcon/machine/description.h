@@ -27,6 +27,7 @@ struct JobDescription {
   int supervisor = -1;
   int nodes = 0;                       ///< 0: no nodes
   std::vector<RankDescription> ranks;  ///< ranks[r].rank == r
+  std::string path{};                  ///< the file it was read from
 };
 
 std::string toJson(const JobDescription& job);

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -13,9 +14,14 @@ namespace falcon::tools {
 namespace {
 
 // Another guardian started later by the same owner would inherit this one's lifeline and keep it open for ever.
-void closeAllBut(int kept) {
-  if (kept > 3) ::close_range(3, static_cast<unsigned>(kept - 1), 0);
-  ::close_range(static_cast<unsigned>(kept + 1), ~0U, 0);
+void closeAllBut(int one, int other) {
+  unsigned from = 3;
+  for (const int kept : {std::min(one, other), std::max(one, other)}) {
+    if (kept < static_cast<int>(from)) continue;
+    if (kept > static_cast<int>(from)) ::close_range(from, static_cast<unsigned>(kept - 1), 0);
+    from = static_cast<unsigned>(kept + 1);
+  }
+  ::close_range(from, ~0U, 0);
 }
 
 void waitForTheEnd(int lifeline, const std::function<Nanoseconds()>& step) {
@@ -36,7 +42,7 @@ void waitForTheEnd(int lifeline, const std::function<Nanoseconds()>& step) {
   sigset_t all;
   sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
-  closeAllBut(lifeline);
+  closeAllBut(lifeline, work.kept);
   // A reader of the owner's stdout must not wait for the guardian.
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   ::dup2(nothing, STDIN_FILENO);

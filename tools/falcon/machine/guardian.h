@@ -21,6 +21,8 @@ class Guardian {
     std::function<void()> undo;
     /// Called over and over while the owner holds on; returns the wait until the next time. Null: only wait.
     std::function<Nanoseconds()> step;
+    /// A descriptor that the guardian keeps open until it has undone; -1: none.
+    int kept = -1;
   };
   static Result<Guardian> start(Work work);
 
