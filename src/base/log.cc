@@ -23,9 +23,10 @@ struct Sink {
   std::string host;
   std::string path;  ///< "": stderr
   int file = STDERR_FILENO;
+  const Sink* before =
+      nullptr;  ///< the one that this replaced; left as it is, since another thread may be writing to it
 };
 
-// Those that were replaced are left as they are, since another thread may be writing to them.
 std::atomic<const Sink*> current{nullptr};
 std::atomic<bool> outdated{false};
 thread_local std::string threadLastError;
@@ -72,6 +73,7 @@ std::string expand(const std::string& pattern, const std::string& host) {
 
 std::unique_ptr<Sink> opened(const Sink* before) {
   auto sink = std::make_unique<Sink>();
+  sink->before = before;
   sink->host = hostName();
   sink->level = parse(configured("NCCL_DEBUG").value_or(""));
   const auto pattern = configured("NCCL_DEBUG_FILE");

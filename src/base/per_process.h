@@ -22,6 +22,7 @@ class PerProcess {
     Entry* known = current_.load(std::memory_order_acquire);
     while (!known || known->process != getpid()) {
       auto fresh = std::make_unique<Entry>();
+      fresh->parents = known;
       if (current_.compare_exchange_strong(known, fresh.get(), std::memory_order_acq_rel))
         return fresh.release()->value;
     }
@@ -32,6 +33,7 @@ class PerProcess {
   struct Entry {
     const pid_t process = getpid();
     T value{};
+    Entry* parents = nullptr;  ///< of the process that this one was forked from
   };
   std::atomic<Entry*> current_{nullptr};
 };
