@@ -162,7 +162,12 @@ TEST(Waiter, UsesUnderFivePercentOfACoreWhateverItWaitsFor) {
       waiter->prepare();
       waiter->wait(cases[i], 100ms);
     }
-    EXPECT_LT(seconds(threadTime() - used), 0.05) << "case " << i;
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    const double most = 0.25;  // its checks cost more than what they check; who spins would use all of it
+#else
+    const double most = 0.05;
+#endif
+    EXPECT_LT(seconds(threadTime() - used), most) << "case " << i;
   }
 }
 
