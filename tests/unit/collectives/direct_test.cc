@@ -8,6 +8,7 @@
 #include "collectives/direct_plan.h"
 #include "collectives/single_call.h"
 #include "direct_members.h"
+#include "harness/thoroughness.h"
 #include "transport/local_ports.h"
 #include "world.h"
 
@@ -168,7 +169,8 @@ TEST_P(Direct, WhatARankThatGaveUpHasInItsBuffersIsNotTaken) {
   EXPECT_EQ(state.error().code(), ErrorCode::remote);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, Direct, testing::Values(2, 3, 4, 5, 8));
+INSTANTIATE_TEST_SUITE_P(Ranks, Direct,
+                         testing::ValuesIn(falcon::test::thorough() ? std::vector{2, 3, 4, 5, 8} : std::vector{2, 3}));
 
 // As in a job: each rank runs its calls on a thread of its own, and sleeps when it waits for long.
 TEST_P(Direct, RanksOnThreadsRunAnySequence) {
