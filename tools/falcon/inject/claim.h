@@ -14,7 +14,7 @@ namespace falcon::tools {
 /// it ends when the last descriptor of it is closed, so whoever undoes the injection keeps one (Guardian::Work::kept).
 /// The range's begin is the victim, its length tells others what is in force.
 
-/// Errors say what is in force on the rank already.
+/// Errors say what is in force on the rank already. Several memory hogs may share a rank.
 enum class RankInjection : int { slowRank = 1, memoryHog = 2 };
 Result<FileDescriptor> claimRank(const JobDescription& job, Rank rank, RankInjection injection);
 
