@@ -15,9 +15,11 @@ namespace {
 
 // A wake across cores costs 25 us and a yield 0.2-0.6 us: so yield first, for about as long as two wakes take.
 constexpr Nanoseconds yieldTime = 50us;
-// Rings are not seen while poll sleeps. With both kinds of sources a chunk may come by the doorbell: look often.
+// Rings are not seen while poll sleeps. With both kinds of sources a chunk may come by the doorbell: look often at
+// first, later after an eighth of the time that nothing moved. So it comes late by that at most, and a long wait costs
+// little: 250 looks a second.
 constexpr Nanoseconds firstMixedSlice = 100us;
-constexpr Nanoseconds longestMixedSlice = 1ms;
+constexpr Nanoseconds longestMixedSlice = 4ms;
 // With sockets alone only an abort or a lifted hold rings.
 constexpr Nanoseconds socketSlice = 20ms;
 
@@ -46,8 +48,8 @@ class SystemWaiter final : public Waiter {
  private:
   void wait(std::span<const WaitSource> sources, Nanoseconds limit, Nanoseconds yieldFor);
   Turn* findTurn() const;
-  void pollInSlices(const Turn& turn, std::span<pollfd> sockets, Nanoseconds slice, Nanoseconds longestSlice,
-                    Nanoseconds deadline);
+  template <typename Slice>
+  void pollInSlices(const Turn& turn, std::span<pollfd> sockets, Slice slice, Nanoseconds deadline);
 
   const std::uint64_t number_ = ++lastWaiter;
   Doorbell& doorbell_ = processDoorbell();
@@ -97,23 +99,27 @@ void SystemWaiter::wait(std::span<const WaitSource> sources, Nanoseconds limit, 
     if (!sockets.empty() && poll(sockets.data(), sockets.size(), 0) != 0) return;
   }
   if (sockets.empty()) return doorbell_.wait(turn->ticket, deadline - clock_.now());
+  const auto mixedSlice = [&](Nanoseconds at) {
+    return std::clamp((at - *turn->stuckSince) / 8, firstMixedSlice, longestMixedSlice);
+  };
   if (timed) {
     // One slice: the caller asks its ports again whether time has helped.
-    return pollInSlices(*turn, sockets, longestMixedSlice, longestMixedSlice,
-                        std::min(deadline, clock_.now() + longestMixedSlice));
+    const auto once = clock_.now() + mixedSlice(clock_.now());
+    return pollInSlices(*turn, sockets, mixedSlice, std::min(deadline, once));
   }
-  if (doorbell) return pollInSlices(*turn, sockets, firstMixedSlice, longestMixedSlice, deadline);
-  pollInSlices(*turn, sockets, socketSlice, socketSlice, deadline);
+  if (doorbell) return pollInSlices(*turn, sockets, mixedSlice, deadline);
+  pollInSlices(*turn, sockets, [](Nanoseconds) { return socketSlice; }, deadline);
 }
 
-void SystemWaiter::pollInSlices(const Turn& turn, std::span<pollfd> sockets, Nanoseconds slice,
-                                Nanoseconds longestSlice, Nanoseconds deadline) {
+/// Polls until something can be moved, or it rang since the turn's ticket; `slice` of the time is how long it may sleep.
+template <typename Slice>
+void SystemWaiter::pollInSlices(const Turn& turn, std::span<pollfd> sockets, Slice slice, Nanoseconds deadline) {
   while (doorbell_.ticket() == turn.ticket) {
-    const auto rest = deadline - clock_.now();
+    const auto start = clock_.now();
+    const auto rest = deadline - start;
     if (rest <= Nanoseconds::zero()) return;
-    const timespec limit{0, static_cast<long>(std::min(slice, rest).count())};
+    const timespec limit{0, static_cast<long>(std::min<Nanoseconds>(slice(start), rest).count())};
     if (ppoll(sockets.data(), sockets.size(), &limit, nullptr) != 0) return;
-    slice = std::min(2 * slice, longestSlice);
   }
 }
 
