@@ -108,10 +108,12 @@ void SystemWaiter::wait(std::span<const WaitSource> sources, Nanoseconds limit, 
     return pollInSlices(*turn, sockets, mixedSlice, std::min(deadline, once));
   }
   if (doorbell) return pollInSlices(*turn, sockets, mixedSlice, deadline);
-  pollInSlices(*turn, sockets, [](Nanoseconds) { return socketSlice; }, deadline);
+  pollInSlices(
+      *turn, sockets, [](Nanoseconds) { return socketSlice; }, deadline);
 }
 
-/// Polls until something can be moved, or it rang since the turn's ticket; `slice` of the time is how long it may sleep.
+/// Polls until something can be moved, or it rang since the turn's ticket; `slice` of the time is how long it may
+/// sleep.
 template <typename Slice>
 void SystemWaiter::pollInSlices(const Turn& turn, std::span<pollfd> sockets, Slice slice, Nanoseconds deadline) {
   while (doorbell_.ticket() == turn.ticket) {
