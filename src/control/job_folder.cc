@@ -1,6 +1,5 @@
 #include "control/job_folder.h"
 
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,13 +33,9 @@ std::vector<std::pair<fs::path, instrument::CallLogView>> logsIn(const fs::path&
   return logs;
 }
 
-bool isAlive(const instrument::CallLogView& log) {
-  return kill(static_cast<pid_t>(log.pid), 0) == 0 || errno == EPERM;
-}
-
 bool isAlive(const fs::path& folder) {
   const auto logs = logsIn(folder);
-  return std::any_of(logs.begin(), logs.end(), [](const auto& log) { return isAlive(log.second); });
+  return std::any_of(logs.begin(), logs.end(), [](const auto& log) { return instrument::ownerIsAlive(log.second); });
 }
 
 }  // namespace
@@ -59,7 +54,7 @@ Status makeJobFolder(const std::string& folder) {
 void removeDeadRanks(const std::string& folder, const std::string& host) {
   std::error_code ignored;
   for (const auto& [file, log] : logsIn(folder))
-    if (log.identity.host == host && !isAlive(log)) fs::remove(file, ignored);
+    if (log.identity.host == host && !instrument::ownerIsAlive(log)) fs::remove(file, ignored);
 }
 
 void removeOldJobs() {

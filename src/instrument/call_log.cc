@@ -1,6 +1,7 @@
 #include "instrument/call_log.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -179,6 +180,10 @@ Result<CallLogView> readCallLog(const std::string& path, std::size_t wanted) {
     if (readSlot(slots[index & (header.capacity - 1)], index, record)) view.latest.push_back(record);
   }
   return view;
+}
+
+bool ownerIsAlive(const CallLogView& log) {
+  return log.pid > 0 && (kill(static_cast<pid_t>(log.pid), 0) == 0 || errno == EPERM);
 }
 
 Status sendCommand(const std::string& path, JobCommand command) {

@@ -104,6 +104,8 @@ struct CallLogView {
   std::vector<CallRecord> latest;  ///< at most `wanted`, oldest first
 };
 Result<CallLogView> readCallLog(const std::string& path, std::size_t wanted);
+/// Whether the process that wrote it still runs, on this host.
+bool ownerIsAlive(const CallLogView& log);
 
 /// Leaves a request for the process that owns the log.
 Status sendCommand(const std::string& path, JobCommand command);

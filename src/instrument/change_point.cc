@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/median.h"
+
 namespace falcon::instrument {
 namespace {
 
@@ -17,14 +19,6 @@ constexpr double clearOfNoise = 5;
 /// A computer's iteration time is never steadier than this, however few samples say so.
 constexpr double leastNoise = 0.01;
 
-double medianOf(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
-
 double deviationOf(const std::vector<double>& values) {
   double mean = 0, squares = 0;
   for (const double value : values) mean += value / static_cast<double>(values.size());
@@ -33,9 +27,9 @@ double deviationOf(const std::vector<double>& values) {
 }
 
 double robustDeviationOf(std::vector<double> values) {
-  const double centre = medianOf(values);
+  const double centre = median(values, 0);
   for (double& value : values) value = std::abs(value - centre);
-  return 1.4826 * medianOf(std::move(values));
+  return 1.4826 * median(std::move(values), 0);
 }
 
 /// Median of all pairwise means (Hodges and Lehmann, 1963): nearly as sharp as the mean, nearly as robust as the
@@ -45,14 +39,14 @@ double centreOf(const std::vector<double>& values) {
   means.reserve(values.size() * (values.size() + 1) / 2);
   for (std::size_t i = 0; i < values.size(); ++i)
     for (std::size_t k = i; k < values.size(); ++k) means.push_back((values[i] + values[k]) / 2);
-  return medianOf(std::move(means));
+  return median(std::move(means), 0);
 }
 
 /// How much longer than independent ones values take to average out: sqrt((1 + r) / (1 - r)) with r the correlation of
 /// neighbours, unless it may be chance.
 double memoryOf(const std::vector<double>& values) {
   if (values.size() < 16) return 1;
-  const double centre = medianOf(values), limit = 4 * robustDeviationOf(values);
+  const double centre = median(values, 0), limit = 4 * robustDeviationOf(values);
   double products = 0, squares = 0, before = 0;
   for (const double value : values) {
     const double now = std::clamp(value - centre, -limit, limit);  // a spike is no memory
@@ -100,7 +94,7 @@ double ChangePointDetector::noise() const {
   if (history_.size() < 4) return 0.1;
   std::vector<double> differences;
   for (std::size_t i = 1; i < history_.size(); ++i) differences.push_back(std::abs(history_[i] - history_[i - 1]));
-  double sigma = medianOf(std::move(differences)) / 0.954;
+  double sigma = median(std::move(differences), 0) / 0.954;
   if (state_ != State::learning) {
     std::vector<double> steady = atLevel();
     if (steady.size() >= 8) sigma = std::max(sigma, robustDeviationOf(std::move(steady)));
@@ -141,7 +135,7 @@ std::optional<Change> ChangePointDetector::add(double milliseconds) {
     if (added_ - start < learningSamples) return std::nullopt;
     state_ = State::healthy;
     levelStart_ = start;
-    healthy_ = level_ = medianOf(newest(added_ - start));
+    healthy_ = level_ = median(newest(added_ - start), 0);
     return std::nullopt;
   }
   if (streak_ == 0) residuals_.push_back({added_ - 1, value - level_});
@@ -153,7 +147,7 @@ std::optional<Change> ChangePointDetector::add(double milliseconds) {
 
 void ChangePointDetector::refineLevel() {
   if (streak_ != 0 || added_ - levelStart_ > refiningSamples) return;
-  level_ = medianOf(newest(added_ - levelStart_));
+  level_ = median(newest(added_ - levelStart_), 0);
   if (state_ == State::healthy) healthy_ = level_;
 }
 
@@ -172,7 +166,7 @@ std::optional<ChangePointDetector::Candidate> ChangePointDetector::lastingStreak
   for (const double sample : newest(count))
     if (std::abs(sample - level_) < clearOfNoise * sigma) return std::nullopt;
   const std::int64_t start = added_ - count;
-  return Candidate{start, medianOf(newest(std::min(count, 5))), posterior_.startedSince(start - 2), isSettled(sigma)};
+  return Candidate{start, median(newest(std::min(count, 5)), 0), posterior_.startedSince(start - 2), isSettled(sigma)};
 }
 
 /// A run that began after the level in force did, and whose centre differs clearly though single samples may not.

@@ -5,26 +5,17 @@
 #include <map>
 #include <mutex>
 
+#include "base/per_process.h"
+
 namespace falcon::transport {
 namespace {
 
-/// The boards that are mapped in this process, by name. Never freed; a forked child makes its own, since the parent's
-/// lock may be held by a thread that the child does not have.
+/// The boards that are mapped in this process, by name.
 struct Mapped {
-  pid_t process = getpid();
   std::mutex mutex;
   std::map<std::string, std::weak_ptr<SharedSegment>> byName;
 };
-
-Mapped& mappedHere() {
-  static std::atomic<Mapped*> current{nullptr};
-  Mapped* known = current.load(std::memory_order_acquire);
-  while (known == nullptr || known->process != getpid()) {
-    auto fresh = std::make_unique<Mapped>();
-    if (current.compare_exchange_strong(known, fresh.get(), std::memory_order_acq_rel)) known = fresh.release();
-  }
-  return *known;
-}
+constinit PerProcess<Mapped> mappedHere;
 
 }  // namespace
 
@@ -41,7 +32,7 @@ Result<std::unique_ptr<NodeBoard>> NodeBoard::create(int ranks) {
   auto segment = SharedSegment::create(bytesFor(ranks));
   if (!segment) return segment.error();
   auto shared = std::make_shared<SharedSegment>(std::move(*segment));
-  Mapped& mapped = mappedHere();
+  Mapped& mapped = mappedHere.get();
   const std::lock_guard lock(mapped.mutex);
   std::erase_if(mapped.byName, [](const auto& entry) { return entry.second.expired(); });
   mapped.byName[shared->name()] = shared;
@@ -49,7 +40,7 @@ Result<std::unique_ptr<NodeBoard>> NodeBoard::create(int ranks) {
 }
 
 Result<std::unique_ptr<NodeBoard>> NodeBoard::open(const std::string& name, int ranks) {
-  Mapped& mapped = mappedHere();
+  Mapped& mapped = mappedHere.get();
   const std::lock_guard lock(mapped.mutex);
   const auto known = mapped.byName.find(name);
   std::shared_ptr<SharedSegment> shared = known == mapped.byName.end() ? nullptr : known->second.lock();

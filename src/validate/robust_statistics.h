@@ -1,20 +1,12 @@
 // Centre and scatter that a few slow values do not move.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <vector>
 
-namespace falcon::validate {
+#include "base/median.h"
 
-/// The middle value, or the mean of the two in the middle; NaN of nothing.
-inline double median(std::vector<double> values) {
-  if (values.empty()) return std::nan("");
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
+namespace falcon::validate {
 
 /// Standard deviation, from the median distance to the median. A handful of values may lie close together by chance, so
 /// the scatter usually seen joins in as `priorWeight` values would.

@@ -2,8 +2,11 @@
 
 namespace falcon::tools {
 
+Injection::Injection(Outcome outcome, Guardian guardian, FileDescriptor claim, Reader read)
+    : outcome_(std::move(outcome)), read_(std::move(read)), claim_(std::move(claim)), guardian_(std::move(guardian)) {}
+
 void Injection::observe() {
-  if (!relieved_) read(outcome_);
+  if (!relieved_) read_(outcome_);
 }
 
 Outcome Injection::relieve() {
@@ -14,6 +17,13 @@ Outcome Injection::relieve() {
   outcome_.ended = momentNow();
   relieved_ = true;
   return outcome_;
+}
+
+Injection::Reader readUseAnd(std::uint64_t Outcome::*field, ProcessorUse use, SharedCounter count) {
+  return [=](Outcome& now) {
+    if (const auto cores = use.cores()) now.coresDuring = *cores;
+    now.*field = *count;
+  };
 }
 
 }  // namespace falcon::tools

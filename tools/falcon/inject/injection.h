@@ -1,6 +1,7 @@
 // One thing made slow on purpose.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -8,6 +9,8 @@
 #include "base/result.h"
 #include "inject/claim.h"
 #include "inject/outcome.h"
+#include "inject/processor_use.h"
+#include "inject/shared_counter.h"
 #include "machine/description.h"
 #include "machine/guardian.h"
 
@@ -17,7 +20,12 @@ namespace falcon::tools {
 /// Used by one thread. Make it before other threads are started: it forks.
 class Injection {
  public:
-  virtual ~Injection() = default;
+  /// Updates what can be read now, and leaves alone what cannot.
+  using Reader = std::function<void(Outcome&)>;
+
+  /// @param guardian  undoes it
+  /// @param claim     on the victim; given up once it is undone
+  Injection(Outcome outcome, Guardian guardian, FileDescriptor claim, Reader read);
   Injection(const Injection&) = delete;
 
   /// Reads the counters, which are gone when the job has ended: call it now and then.
@@ -25,20 +33,16 @@ class Injection {
   /// Undoes it. @return what it did; the same again when called again.
   Outcome relieve();
 
- protected:
-  /// @param guardian  undoes it
-  /// @param claim     on the victim; given up once it is undone
-  Injection(Outcome outcome, Guardian guardian, FileDescriptor claim)
-      : outcome_(std::move(outcome)), claim_(std::move(claim)), guardian_(std::move(guardian)) {}
-  /// Updates what can be read now, and leaves alone what cannot.
-  virtual void read(Outcome& outcome) = 0;
-
  private:
   Outcome outcome_;
+  const Reader read_;
   FileDescriptor claim_;
   Guardian guardian_;
   bool relieved_ = false;
 };
+
+/// Reads the rank's processor use into coresDuring, and what a guardian counts into `field`.
+Injection::Reader readUseAnd(std::uint64_t Outcome::*field, ProcessorUse use, SharedCounter count);
 
 /// How strongly to slow a rank; exactly one of the two is set (> 0).
 struct RankSlowdown {

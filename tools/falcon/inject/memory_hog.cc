@@ -4,8 +4,6 @@
 #include <cstring>
 
 #include "inject/injection.h"
-#include "inject/processor_use.h"
-#include "inject/shared_counter.h"
 #include "machine/cpu_cgroup.h"
 
 namespace falcon::tools {
@@ -14,21 +12,6 @@ namespace {
 constexpr std::size_t bufferBytes = 256u << 20;       // more than any last-level cache
 constexpr std::size_t pieceBytes = bufferBytes / 16;  // so that it soon sees its owner's end, also with little time
 constexpr Nanoseconds observation = 1s;
-
-class HogInjection final : public Injection {
- public:
-  HogInjection(Outcome outcome, Guardian guardian, FileDescriptor claim, ProcessorUse use, SharedCounter bytes)
-      : Injection(std::move(outcome), std::move(guardian), std::move(claim)), use_(use), bytes_(std::move(bytes)) {}
-
- private:
-  void read(Outcome& outcome) override {
-    if (const auto cores = use_.cores()) outcome.coresDuring = *cores;
-    outcome.hogBytes = *bytes_;
-  }
-
-  ProcessorUse use_;
-  SharedCounter bytes_;
-};
 
 // Copies the buffer's one half over the other, piece by piece.
 class MemoryStream {
@@ -85,7 +68,8 @@ Result<std::unique_ptr<Injection>> memoryHog(const JobDescription& job, Rank ran
   if (!guardian) return guardian.error();
   if (!victim->cgroup.empty())
     if (auto done = CpuCgroup(victim->cgroup).add(guardian->process()); !done) return done.error();
-  return std::unique_ptr<Injection>(new HogInjection(outcome, std::move(*guardian), std::move(*claim), use, *bytes));
+  return std::make_unique<Injection>(outcome, std::move(*guardian), std::move(*claim),
+                                     readUseAnd(&Outcome::hogBytes, use, *bytes));
 }
 
 }  // namespace falcon::tools

@@ -18,25 +18,6 @@ namespace {
 constexpr double unlimited = 100e9;
 constexpr auto watched = std::chrono::seconds(5);
 
-class LinkInjection final : public Injection {
- public:
-  LinkInjection(Outcome outcome, Guardian guardian, FileDescriptor claim, std::vector<TrafficLimit> limits)
-      : Injection(std::move(outcome), std::move(guardian), std::move(claim)), limits_(std::move(limits)) {}
-
- private:
-  void read(Outcome& outcome) override {
-    if (const auto traffic = limits_[0].traffic()) outcome.there = *traffic;
-    if (limits_.size() < 2) return;
-    if (const auto traffic = limits_[1].traffic()) outcome.back = *traffic;
-  }
-
-  std::vector<TrafficLimit> limits_;  // from -> to; where both ways, to -> from
-};
-
-}  // namespace
-
-namespace {
-
 Status mayBeFactor(double iterations) {
   if (iterations > 1) return {};
   return Error::invalidArgument("--slowdown {}: give how many times as long iterations shall take, more than 1",
@@ -82,26 +63,13 @@ LinkTraffic since(const LinkTraffic& before, const LinkTraffic& now) {
 }
 
 // Without network namespaces: lines `from to bytes_per_second` in the file that the job's socket transport reads.
-class ThrottleInjection final : public Injection {
- public:
-  ThrottleInjection(Outcome outcome, Guardian guardian, FileDescriptor claim, std::string file)
-      : Injection(outcome, std::move(guardian), std::move(claim)),
-        file_(std::move(file)),
-        link_(outcome.link),
-        opposite_{link_.to, link_.from},
-        thereBefore_(throttleTraffic(file_, link_)),
-        backBefore_(throttleTraffic(file_, opposite_)) {}
-
- private:
-  void read(Outcome& outcome) override {
-    outcome.there = since(thereBefore_, throttleTraffic(file_, link_));
-    if (outcome.bothWays) outcome.back = since(backBefore_, throttleTraffic(file_, opposite_));
-  }
-
-  const std::string file_;
-  const Link link_, opposite_;
-  const LinkTraffic thereBefore_, backBefore_;
-};
+Injection::Reader throttleReader(const std::string& file, Link link) {
+  const Link opposite{link.to, link.from};
+  return [=, thereBefore = throttleTraffic(file, link), backBefore = throttleTraffic(file, opposite)](Outcome& now) {
+    now.there = since(thereBefore, throttleTraffic(file, link));
+    if (now.bothWays) now.back = since(backBefore, throttleTraffic(file, opposite));
+  };
+}
 
 using Lines = std::vector<std::string>;
 
@@ -170,8 +138,8 @@ Result<std::unique_ptr<Injection>> throttleLink(Link link, bool bothWays, const 
   outcome.bitsPerSecond = bitsPerSecond;
   outcome.insideTransport = true;
   outcome.started = momentNow();
-  std::unique_ptr<Injection> injection(
-      new ThrottleInjection(outcome, std::move(*guardian), std::move(claim), slowdown.throttleFile));
+  auto injection = std::make_unique<Injection>(outcome, std::move(*guardian), std::move(claim),
+                                               throttleReader(slowdown.throttleFile, link));
   if (auto written = writeThrottle(slowdown.throttleFile, lines); !written) return written.error();
   return injection;
 }
@@ -226,8 +194,12 @@ Result<std::unique_ptr<Injection>> slowLink(const JobDescription& job, Link link
   outcome.started = momentNow();
   for (const auto& limit : limits)
     if (auto done = limit.apply(); !done) return done.error();
-  return std::unique_ptr<Injection>(
-      new LinkInjection(outcome, std::move(*guardian), std::move(*claim), std::move(limits)));
+  auto read = [limits](Outcome& now) {  // from -> to; where both ways, to -> from
+    if (const auto traffic = limits[0].traffic()) now.there = *traffic;
+    if (limits.size() < 2) return;
+    if (const auto traffic = limits[1].traffic()) now.back = *traffic;
+  };
+  return std::make_unique<Injection>(outcome, std::move(*guardian), std::move(*claim), std::move(read));
 }
 
 }  // namespace falcon::tools

@@ -5,8 +5,6 @@
 #include <cerrno>
 
 #include "inject/injection.h"
-#include "inject/processor_use.h"
-#include "inject/shared_counter.h"
 #include "machine/cpu_cgroup.h"
 
 namespace falcon::tools {
@@ -15,27 +13,6 @@ namespace {
 constexpr Nanoseconds observation = 3s;
 constexpr double idle = 0.002;            // cores
 constexpr Nanoseconds dutyCycle = 100ms;  // as long as a quota's period
-
-class QuotaInjection final : public Injection {
- public:
-  QuotaInjection(Outcome outcome, Guardian guardian, FileDescriptor claim, CpuCgroup cgroup, ProcessorUse use,
-                 CpuCgroup::Throttling before)
-      : Injection(std::move(outcome), std::move(guardian), std::move(claim)),
-        cgroup_(std::move(cgroup)),
-        use_(use),
-        before_(before) {}
-
- private:
-  void read(Outcome& outcome) override {
-    if (const auto cores = use_.cores()) outcome.coresDuring = *cores;
-    if (const auto now = cgroup_.throttling())
-      outcome.throttledPeriods = now->throttledPeriods - before_.throttledPeriods;
-  }
-
-  CpuCgroup cgroup_;
-  ProcessorUse use_;
-  CpuCgroup::Throttling before_;
-};
 
 Result<std::unique_ptr<Injection>> slowByQuota(Outcome outcome, const RankDescription& rank, ProcessorUse use,
                                                FileDescriptor claim) {
@@ -54,24 +31,13 @@ Result<std::unique_ptr<Injection>> slowByQuota(Outcome outcome, const RankDescri
   outcome.started = momentNow();
   use.restart();
   if (auto done = cgroup.setQuota(outcome.quota); !done) return done.error();
-  return std::unique_ptr<Injection>(
-      new QuotaInjection(outcome, std::move(*guardian), std::move(claim), cgroup, use, *before));
+  return std::make_unique<Injection>(outcome, std::move(*guardian), std::move(claim),
+                                     [use, cgroup, before = *before](Outcome& now) {
+                                       if (const auto cores = use.cores()) now.coresDuring = *cores;
+                                       if (const auto throttling = cgroup.throttling())
+                                         now.throttledPeriods = throttling->throttledPeriods - before.throttledPeriods;
+                                     });
 }
-
-class StopInjection final : public Injection {
- public:
-  StopInjection(Outcome outcome, Guardian guardian, FileDescriptor claim, ProcessorUse use, SharedCounter stops)
-      : Injection(std::move(outcome), std::move(guardian), std::move(claim)), use_(use), stops_(std::move(stops)) {}
-
- private:
-  void read(Outcome& outcome) override {
-    if (const auto cores = use_.cores()) outcome.coresDuring = *cores;
-    outcome.stops = *stops_;
-  }
-
-  ProcessorUse use_;
-  SharedCounter stops_;
-};
 
 Result<std::unique_ptr<Injection>> slowByStops(Outcome outcome, const RankDescription& rank, ProcessorUse use,
                                                FileDescriptor claim) {
@@ -91,7 +57,8 @@ Result<std::unique_ptr<Injection>> slowByStops(Outcome outcome, const RankDescri
   use.restart();
   auto guardian = Guardian::start({[group] { ::kill(group, SIGCONT); }, step, claim.get()});
   if (!guardian) return guardian.error();
-  return std::unique_ptr<Injection>(new StopInjection(outcome, std::move(*guardian), std::move(claim), use, *stops));
+  return std::make_unique<Injection>(outcome, std::move(*guardian), std::move(claim),
+                                     readUseAnd(&Outcome::stops, use, *stops));
 }
 
 }  // namespace

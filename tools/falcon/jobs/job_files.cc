@@ -1,9 +1,6 @@
 #include "jobs/job_files.h"
 
-#include <signal.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <fstream>
 
@@ -11,10 +8,6 @@ namespace falcon::jobs {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool isAlive(std::int64_t pid) {
-  return pid > 0 && (kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM);
-}
 
 std::string lastLine(const fs::path& path) {
   std::ifstream file(path);
@@ -48,7 +41,7 @@ std::vector<JobFiles> findJobs() {
       if (file.path().extension() != ".calls") continue;
       auto view = instrument::readCallLog(file.path(), 1);
       if (!view) continue;
-      const bool alive = isAlive(view->pid);
+      const bool alive = instrument::ownerIsAlive(*view);
       job.ranks.push_back({file.path(), std::move(*view), alive});
     }
     if (job.ranks.empty()) continue;

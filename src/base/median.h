@@ -1,0 +1,19 @@
+// The middle of some values.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+namespace falcon {
+
+/// The middle value, or the mean of the two in the middle; `ofNothing` of nothing.
+inline double median(std::vector<double> values, double ofNothing = std::numeric_limits<double>::quiet_NaN()) {
+  if (values.empty()) return ofNothing;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+}  // namespace falcon
