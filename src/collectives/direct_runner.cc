@@ -27,6 +27,10 @@ std::uint64_t addressOf(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
+bool isOnBoard(std::uint64_t input) {
+  return input == NodeBoard::inSlot || input == NodeBoard::inRoom;
+}
+
 }  // namespace
 
 DirectRunner::DirectRunner(DirectMember& member, const DirectAlgorithm& algorithm, const DirectShape& shape,
@@ -85,20 +89,23 @@ Result<bool> DirectRunner::enter() {
   const std::size_t posted = bytes(algorithm_->posts(shape_));
   if (posted == 0) return true;
   NodeBoard& board = member_->board();
-  while (!board.mayPost(operation_)) {
+  postedAddress_ = posted > member_->inlineBytes();
+  const std::uint64_t place = postedAddress_ ? NodeBoard::inSlot : NodeBoard::placeFor(posted);
+  while (!board.mayPost(operation_, place)) {
     const Rank slow = board.blocker();
-    const auto ready = await(slow, [&] { return board.hasCompleted(slow, operation_ - NodeBoard::slotCount); });
+    const auto ready = await(slow, [&] { return board.hasCompleted(slow, board.needed()); });
     if (!ready || !*ready) return ready;
   }
   NodeBoard::Notice notice{.signature = signature_};
-  if (posted <= member_->inlineBytes()) {
-    std::memcpy(board.payload(operation_), operands_.input, posted);
+  if (!postedAddress_) {
+    notice.input = place;
+    posted_ = board.payload(operation_, place);
+    std::memcpy(posted_, operands_.input, posted);
   } else {
     notice.input = addressOf(operands_.input);
-    postedAddress_ = true;
   }
-  // In the slot, what this rank makes of its segment takes the place of its input, which nobody else reads there.
-  if (algorithm_->output == Output::shared && postedAddress_) notice.output = addressOf(operands_.output);
+  // On the board, what this rank makes of its segment takes the place of its input, which nobody else reads there.
+  if (algorithm_->output == Output::shared) notice.output = postedAddress_ ? addressOf(operands_.output) : place;
   if (algorithm_->output == Output::late && notice.input == addressOf(operands_.output))
     aside_ = member_->aside(posted);
   board.post(operation_, notice);
@@ -174,8 +181,8 @@ Status DirectRunner::copyPiece(const DirectStep& step, Range piece, bool last) {
   const NodeBoard& board = member_->board();
   const NodeBoard::Notice notice = board.notice(step.peer, operation_);
   const std::uint64_t address = step.from == Stage::output ? notice.output : notice.input;
-  if (address == 0) {
-    std::memcpy(to, board.payload(step.peer, operation_) + bytes(piece.begin), bytes(piece.size()));
+  if (isOnBoard(address)) {
+    std::memcpy(to, board.payload(step.peer, operation_, address) + bytes(piece.begin), bytes(piece.size()));
   } else if (const Status got = read(step.peer, to, address + bytes(piece.begin), bytes(piece.size()), last); !got) {
     return got;
   }
@@ -190,7 +197,7 @@ Status DirectRunner::reducePiece(const DirectStep& step, Range piece, bool last)
   // of 4.7 for 32 KiB), as long as it stays in the caches.
   const bool shared = algorithm_->output == Output::shared;
   const bool copied = shared && bytes(step.count) <= cachedBytes;
-  std::byte* sums = shared && !postedAddress_ ? member_->board().payload(operation_) + at : member_->scratch(0);
+  std::byte* sums = shared && !postedAddress_ ? posted_ + at : member_->scratch(0);
   // All ranks reduce in the order of ranks, so that all get the same bits. Only the last turn writes to the output,
   // which may be this rank's input.
   const std::byte* sum = nullptr;
@@ -217,7 +224,7 @@ Result<const std::byte*> DirectRunner::operandOf(Rank peer, Range piece, int roo
   if (peer == shape_.rank) return operands_.input + bytes(piece.begin);
   const NodeBoard& board = member_->board();
   const std::uint64_t address = board.notice(peer, operation_).input;
-  if (address == 0) return board.payload(peer, operation_) + bytes(piece.begin);
+  if (isOnBoard(address)) return board.payload(peer, operation_, address) + bytes(piece.begin);
   std::byte* copied = member_->scratch(room);
   if (const Status got = read(peer, copied, address + bytes(piece.begin), bytes(piece.size()), last); !got)
     return got.error();

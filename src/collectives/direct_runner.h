@@ -63,7 +63,8 @@ class DirectRunner {
   std::uint64_t operation_ = 0;
   Phase phase_ = Phase::entering;
   bool postedAddress_ = false;
-  std::byte* aside_ = nullptr;  // where the result waits until nobody reads the input any more; null: it need not
+  std::byte* posted_ = nullptr;  // on the board
+  std::byte* aside_ = nullptr;   // where the result waits until nobody reads the input any more; null: it need not
   int step_ = 0;
   std::size_t done_ = 0;  // elements of the step
   Rank asked_ = 0;        // ranks before this one are known to be ready, or to have left

@@ -69,13 +69,14 @@ void NodeBoard::enter(Rank self, std::vector<std::shared_ptr<Doorbell>> doorbell
   doorbells_ = std::move(doorbells);
 }
 
-bool NodeBoard::mayPost(std::uint64_t operation) {
-  if (operation <= completedByAll_ + slotCount) return true;
-  const std::uint64_t needed = operation - slotCount;
+bool NodeBoard::mayPost(std::uint64_t operation, std::uint64_t place) {
+  const std::uint64_t ahead = place == inRoom ? roomCount : slotCount_;
+  if (operation <= completedByAll_ + ahead) return true;
+  needed_ = operation - ahead;
   std::uint64_t least = operation;
   for (Rank rank = 0; rank < ranks_; ++rank) {
     const std::uint64_t completed = cell(rank).completed.load(std::memory_order_seq_cst);
-    if (completed < needed) {
+    if (completed < needed_) {
       blocker_ = rank;
       return false;
     }

@@ -15,16 +15,20 @@
 
 namespace falcon::transport {
 
-/// Operations are numbered from 1; every rank runs them in the same order. Each rank has a few slots, used in turn: a
-/// slot may be written again once every rank has completed the operation that used it before (see mayPost()).
-/// Thread-safe between ranks; one thread at a time acts for a rank.
+/// Operations are numbered from 1; every rank runs them in the same order. Each rank has slots, used in turn, that hold
+/// short messages, and a few rooms for longer ones: one may be written again once every rank has completed the
+/// operation that used it before (see mayPost()). Thread-safe between ranks; one thread at a time acts for a rank.
 class NodeBoard {
  public:
-  /// Operations that a rank may be ahead of the slowest one.
-  static constexpr std::uint64_t slotCount = 4;
+  /// Operations that a rank may be ahead of the slowest one: many, so that a root that only sends need not wait for
+  /// ranks that have no core just now; few where the message is long.
+  static constexpr std::uint64_t slotCountFor(int ranks) { return ranks <= 16 ? 64 : 16; }
+  static constexpr std::uint64_t roomCount = 4;
+  /// The longest message that fits into a slot.
+  static constexpr std::size_t slotBytes = 1 << 10;
   /// More ranks than this on one node have no board: its size grows with them.
   static constexpr int mostRanks = 256;
-  /// The longest message that fits into a slot. A board takes 2 MiB for 16 ranks, and 8 MiB for 256.
+  /// The longest message that fits into a room. A board takes 3 MiB for 16 ranks, and 13 MiB for 256.
   static constexpr std::size_t payloadBytesFor(int ranks) { return ranks <= 16 ? 32 << 10 : 8 << 10; }
 
   /// How far a rank is with an operation, for the others to see.
@@ -36,9 +40,12 @@ class NodeBoard {
   /// What a rank says about its part in an operation.
   struct Notice {
     std::uint64_t signature = 0;  ///< of the call; equal on all ranks, or the calls do not fit
-    std::uint64_t input = 0;      ///< address of the message; 0: it is in the slot
+    std::uint64_t input = 0;      ///< address of the message, or where on the board it is
     std::uint64_t output = 0;     ///< address of the result
   };
+
+  /// Values of Notice::input that are no addresses.
+  static constexpr std::uint64_t inSlot = 0, inRoom = 1;
 
   /// Whom a sleeping rank waits for.
   static constexpr Rank anyone = -1;
@@ -60,11 +67,14 @@ class NodeBoard {
   /// up concerns the others or not, and they learn it elsewhere.
   void giveUp() { cell(self_).gaveUp.store(true, std::memory_order_seq_cst); }
 
-  /// Whether the slot of `operation` is free; otherwise `blocker()` is a rank that has not completed its last use.
-  bool mayPost(std::uint64_t operation);
+  /// Where a message of `bytes` is to be posted. Of an address nothing is in the room, so 0 will do.
+  static constexpr std::uint64_t placeFor(std::size_t bytes) { return bytes <= slotBytes ? inSlot : inRoom; }
+  /// Whether that place is free for `operation`; otherwise `blocker()` is a rank that has not completed `needed()`.
+  bool mayPost(std::uint64_t operation, std::uint64_t place);
   Rank blocker() const { return blocker_; }
-  /// Where a message goes that is to be posted in the slot.
-  std::byte* payload(std::uint64_t operation) { return payloadOf(slot(self_, operation)); }
+  std::uint64_t needed() const { return needed_; }
+  /// Where the message goes.
+  std::byte* payload(std::uint64_t operation, std::uint64_t place) { return payloadAt(self_, operation, place); }
   void post(std::uint64_t operation, const Notice& notice);
   void advance(std::uint64_t operation, Stage stage) { publish(slot(self_, operation).stage, word(operation, stage)); }
   /// This rank has read all that it reads in `operation`, which is its latest.
@@ -78,7 +88,10 @@ class NodeBoard {
   }
   /// Of a peer that has reached `posted`.
   Notice notice(Rank peer, std::uint64_t operation) const;
-  const std::byte* payload(Rank peer, std::uint64_t operation) const { return payloadOf(slot(peer, operation)); }
+  /// Of a peer whose notice says that its message is on the board.
+  const std::byte* payload(Rank peer, std::uint64_t operation, std::uint64_t place) const {
+    return payloadAt(peer, operation, place);
+  }
   /// What has been read from its memory meanwhile does not count.
   bool hasGivenUp(Rank peer) const { return cell(peer).gaveUp.load(std::memory_order_seq_cst) || hasLeft(peer); }
   /// What it put into its slots before it left still counts.
@@ -97,7 +110,8 @@ class NodeBoard {
     alignas(32) std::atomic<std::uint64_t> stage;
     std::atomic<std::uint64_t> signature, input, output;
   };
-  /// One rank's part; a cache line for each of those that change for different reasons. The slots follow.
+  /// One rank's part; a cache line for each of those that change for different reasons. The slots follow, then the
+  /// rooms.
   struct Cell {
     alignas(64) std::atomic<std::uint64_t> completed;
     alignas(64) std::atomic<std::int32_t> asleep;  // 0: awake; else awaited + 2
@@ -108,8 +122,11 @@ class NodeBoard {
   };
 
   NodeBoard(std::shared_ptr<SharedSegment> segment, int ranks);
-  static constexpr std::size_t slotStride(int ranks) { return cacheLine + payloadBytesFor(ranks); }
-  static constexpr std::size_t cellStride(int ranks) { return sizeof(Cell) + slotCount * slotStride(ranks); }
+  static constexpr std::size_t slotStride = cacheLine + slotBytes;
+  static constexpr std::size_t slotsBytes(int ranks) { return slotCountFor(ranks) * slotStride; }
+  static constexpr std::size_t cellStride(int ranks) {
+    return sizeof(Cell) + slotsBytes(ranks) + roomCount * payloadBytesFor(ranks);
+  }
   static constexpr std::size_t bytesFor(int ranks) { return sizeof(Memory) + ranks * cellStride(ranks); }
   static constexpr std::uint64_t word(std::uint64_t operation, Stage stage) {
     return operation << 2 | static_cast<std::uint64_t>(stage);
@@ -118,9 +135,12 @@ class NodeBoard {
   Cell& cell(Rank rank) const { return *reinterpret_cast<Cell*>(cells_ + rank * cellStride_); }
   Slot& slot(Rank rank, std::uint64_t operation) const {
     std::byte* slots = cells_ + rank * cellStride_ + sizeof(Cell);
-    return *reinterpret_cast<Slot*>(slots + operation % slotCount * slotStride_);
+    return *reinterpret_cast<Slot*>(slots + operation % slotCount_ * slotStride);
   }
-  static std::byte* payloadOf(Slot& slot) { return reinterpret_cast<std::byte*>(&slot) + sizeof(Slot); }
+  std::byte* payloadAt(Rank rank, std::uint64_t operation, std::uint64_t place) const {
+    if (place == inSlot) return reinterpret_cast<std::byte*>(&slot(rank, operation)) + sizeof(Slot);
+    return cells_ + rank * cellStride_ + sizeof(Cell) + slotsBytes_ + operation % roomCount * payloadBytesFor(ranks_);
+  }
   void publish(std::atomic<std::uint64_t>& where, std::uint64_t value) {
     // Sequentially consistent, as is the sleeper's announcement: either this sees the sleeper or the sleeper sees the
     // value.
@@ -135,10 +155,12 @@ class NodeBoard {
   Memory* memory_;
   std::byte* cells_;
   const int ranks_;
-  const std::size_t slotStride_ = slotStride(ranks_), cellStride_ = cellStride(ranks_);
+  const std::size_t slotCount_ = slotCountFor(ranks_), slotsBytes_ = slotsBytes(ranks_),
+                    cellStride_ = cellStride(ranks_);
   const pid_t process_;
   Rank self_ = -1;
   Rank blocker_ = -1;
+  std::uint64_t needed_ = 0;
   std::vector<std::shared_ptr<Doorbell>> doorbells_;
   std::uint64_t completedByAll_ = 0;  // as far as this rank knows
 };

@@ -90,6 +90,8 @@ TEST_P(Direct, EveryCollectiveIsRightAroundEveryEdge) {
                                       63,
                                       64,
                                       65,
+                                      NodeBoard::slotBytes,
+                                      NodeBoard::slotBytes + 1,
                                       payload / size,
                                       payload / size + 1,
                                       payload - 1,
@@ -221,28 +223,39 @@ TEST(DirectPlan, WithoutReadingMemoryOnlyWhatFitsIntoASlot) {
   }
 }
 
-TEST(DirectPlan, AFastRootIsAheadByTheSlotsAndNoFurther) {
+/// Runs the root ahead with messages of `bytes`.
+void expectRootIsAheadBy(std::uint64_t most, std::size_t bytes) {
   DirectMembers members = directMembers(2, Access::none);
-  std::byte value{0};
-  const auto broadcast = [&](Rank rank, std::byte* data) {
-    const Call call{Operation::broadcast, DataType::u8, ReduceOp::sum, data, data, 1, 0};
+  const auto broadcast = [&](Rank rank, std::vector<std::byte>& data) {
+    const Call call{Operation::broadcast, DataType::u8, ReduceOp::sum, data.data(), data.data(), bytes, 0};
     return *planDirect(*members[rank], {.rank = rank, .size = 2}, call);
   };
-  for (std::uint64_t i = 1; i <= NodeBoard::slotCount; ++i) {
-    value = static_cast<std::byte>(i);
-    EXPECT_EQ(*broadcast(0, &value).progress(), DirectRunner::State::finished);
+  const auto valueOf = [&](std::uint64_t i) { return std::vector(bytes, static_cast<std::byte>(i)); };
+  for (std::uint64_t i = 1; i <= most; ++i) {
+    auto value = valueOf(i);
+    EXPECT_EQ(*broadcast(0, value).progress(), DirectRunner::State::finished);
   }
-  value = std::byte{99};
-  DirectRunner fifth = broadcast(0, &value);
-  EXPECT_EQ(*fifth.progress(), DirectRunner::State::stuck);
-  EXPECT_EQ(fifth.awaited(), 1);
-  for (std::uint64_t i = 1; i <= NodeBoard::slotCount + 1; ++i) {
-    std::byte got{0};
-    EXPECT_EQ(*broadcast(1, &got).progress(), DirectRunner::State::finished);
-    EXPECT_EQ(got, i <= NodeBoard::slotCount ? static_cast<std::byte>(i) : std::byte{99});
+  auto value = valueOf(most + 1);
+  DirectRunner next = broadcast(0, value);
+  EXPECT_EQ(*next.progress(), DirectRunner::State::stuck);
+  EXPECT_EQ(next.awaited(), 1);
+  for (std::uint64_t i = 1; i <= most + 1; ++i) {
+    std::vector<std::byte> got(bytes);
+    EXPECT_EQ(*broadcast(1, got).progress(), DirectRunner::State::finished);
+    EXPECT_EQ(got, valueOf(i));
     if (i > 1) continue;
-    EXPECT_EQ(*fifth.progress(), DirectRunner::State::finished);
+    EXPECT_EQ(*next.progress(), DirectRunner::State::finished);
   }
+}
+
+TEST(DirectPlan, AFastRootIsAheadByTheSlotsAndNoFurther) {
+  expectRootIsAheadBy(NodeBoard::slotCountFor(2), 1);
+  expectRootIsAheadBy(NodeBoard::slotCountFor(2), NodeBoard::slotBytes);
+}
+
+TEST(DirectPlan, WithLongMessagesItIsAheadByTheRooms) {
+  expectRootIsAheadBy(NodeBoard::roomCount, NodeBoard::slotBytes + 1);
+  expectRootIsAheadBy(NodeBoard::roomCount, NodeBoard::payloadBytesFor(2));
 }
 
 }  // namespace
