@@ -1,0 +1,77 @@
+#include "world.h"
+
+#include <algorithm>
+
+#include "harness/thoroughness.h"
+
+namespace falcon::property {
+namespace {
+
+constexpr std::size_t bufferSizes[] = {4096, 4104, 8192, 20'000, 65'536, 0};
+
+const char* nameOf(Over over) {
+  constexpr const char* names[] = {"memory", "shared", "sockets", "nodes"};
+  return names[static_cast<int>(over)];
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> World::environment(int process) const {
+  std::vector<std::pair<std::string, std::string>> settings{{"NCCL_FALCON", "0"}, {"NCCL_FALCON_ENGINE", "host"}};
+  if (over == Over::shared) settings.emplace_back("NCCL_P2P_DISABLE", "1");
+  if (over == Over::sockets) settings.emplace_back("NCCL_SHM_DISABLE", "1");
+  if (over == Over::nodes) settings.emplace_back("NCCL_HOSTID", process < (processes + 1) / 2 ? "left" : "right");
+  if (bufferBytes) settings.emplace_back("NCCL_BUFFSIZE", std::to_string(bufferBytes));
+  if (channels) settings.emplace_back("NCCL_MIN_NCHANNELS", std::to_string(channels));
+  if (channels) settings.emplace_back("NCCL_MAX_NCHANNELS", std::to_string(channels));
+  if (!algorithm.empty()) settings.emplace_back("NCCL_ALGO", algorithm);
+  if (checksCalls) settings.emplace_back("NCCL_FALCON_CHECK", "1");
+  return settings;
+}
+
+std::string World::text() const {
+  std::string text = std::to_string(ranks) + " ranks in " + std::to_string(processes) + " processes, " + nameOf(over);
+  if (bufferBytes) text += ", buffers of " + std::to_string(bufferBytes);
+  if (channels) text += ", " + std::to_string(channels) + " channels";
+  if (!algorithm.empty()) text += ", algorithm " + algorithm;
+  if (checksCalls) text += ", calls checked";
+  if (lanes > 1) text += ", " + std::to_string(lanes) + " communicators at once";
+  return text;
+}
+
+World drawWorld(Choices& choices) {
+  World world;
+  do world.ranks = choices.of(rankCounts);
+  while (!test::thorough() && world.ranks > 5);
+  const int spreads[] = {world.ranks, world.ranks, 1, std::min(world.ranks, 2), std::min(world.ranks, 3)};
+  world.processes = choices.of(spreads);
+  world.over = choices.of(allTransports);
+  world.bufferBytes = choices.of(bufferSizes);
+  world.channels = static_cast<int>(choices.below(5));
+  if (choices.oneIn(2)) world.algorithm = choices.of(algorithms);
+  world.checksCalls = choices.oneIn(10);
+  if (choices.oneIn(5)) world.lanes = static_cast<int>(2 + choices.below(2));
+  return world;
+}
+
+std::vector<World> allWorlds() {
+  std::vector<World> worlds;
+  for (const int ranks : rankCounts)
+    for (const Over over : allTransports)
+      for (const char* algorithm : algorithms)
+        for (const int processes : {1, 2, ranks}) {
+          if ((processes == 2 && ranks <= 2) || (processes == 1 && (ranks == 1 || over == Over::nodes))) continue;
+          World world;
+          world.ranks = ranks;
+          world.processes = processes;
+          world.over = over;
+          world.algorithm = algorithm;
+          // Small buffers: their edges are many, and near.
+          world.bufferBytes = worlds.size() % 2 ? 4104 : 4096;
+          world.channels = 1 + static_cast<int>(worlds.size() % 4);
+          worlds.push_back(world);
+        }
+  return worlds;
+}
+
+}  // namespace falcon::property

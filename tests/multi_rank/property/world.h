@@ -1,0 +1,45 @@
+// Where calls run: how many ranks, how they are spread over processes, and what the environment tells the library.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "choices.h"
+
+namespace falcon::property {
+
+enum class Over {
+  memory,   ///< reading each other's memory, the default inside a node
+  shared,   ///< shared memory only
+  sockets,  ///< sockets only
+  nodes     ///< two nodes: shared memory inside, sockets between
+};
+inline constexpr Over allTransports[] = {Over::memory, Over::shared, Over::sockets, Over::nodes};
+inline constexpr int rankCounts[] = {1, 2, 3, 4, 5, 7, 8, 16};
+inline constexpr const char* algorithms[] = {"", "ring", "tree"};
+
+struct World {
+  int ranks = 2;
+  int processes = 2;  ///< rank r lives in process r % processes
+  Over over = Over::memory;
+  std::size_t bufferBytes = 0;  ///< 0: the default
+  int channels = 0;             ///< 0: the default
+  std::string algorithm;
+  bool checksCalls = false;
+  /// Communicators, each used by a thread of its own on every rank at the same time: all ranks, all ranks in another
+  /// order, and the even and odd ranks by themselves.
+  int lanes = 1;
+
+  int processOf(int rank) const { return rank % processes; }
+  /// What the connections' chunks hold.
+  std::size_t chunkBytes() const { return (bufferBytes ? bufferBytes : 1 << 20) / 8; }
+  std::vector<std::pair<std::string, std::string>> environment(int process) const;
+  std::string text() const;
+};
+
+World drawWorld(Choices& choices);
+/// Every count of ranks, spread, transport and algorithm.
+std::vector<World> allWorlds();
+
+}  // namespace falcon::property
