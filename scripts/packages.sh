@@ -1,5 +1,5 @@
 # Sourced by the scripts: installs Debian packages that are missing, as root, without asking.
-# Groups: build (compile and run), test (what only tests need), lint, browser.
+# Groups: build (compile and run), test (what only tests need), lint, browser, peers (what only scripts/bench needs).
 
 falcon_packages() {
   case "$1" in
@@ -7,6 +7,7 @@ falcon_packages() {
     test) echo libgtest-dev libgmock-dev binutils procps iproute2 ;;
     lint) echo clang-format clang-tidy ;;
     browser) echo chromium ;;
+    peers) echo openmpi-bin libopenmpi-dev mpich libmpich-dev libgloo-dev python3 ;;
     *) echo "packages.sh: no group named $1" >&2; return 2 ;;
   esac
 }
