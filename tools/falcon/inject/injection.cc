@@ -19,7 +19,7 @@ Outcome Injection::relieve() {
   return outcome_;
 }
 
-Injection::Reader readUseAnd(std::uint64_t Outcome::*field, ProcessorUse use, SharedCounter count) {
+Injection::Reader readUseAnd(std::uint64_t Outcome::*field, ProcessorUse use, const SharedCounter& count) {
   return [=](Outcome& now) {
     if (const auto cores = use.cores()) now.coresDuring = *cores;
     now.*field = *count;

@@ -42,7 +42,7 @@ class Injection {
 };
 
 /// Reads the rank's processor use into coresDuring, and what a guardian counts into `field`.
-Injection::Reader readUseAnd(std::uint64_t Outcome::*field, ProcessorUse use, SharedCounter count);
+Injection::Reader readUseAnd(std::uint64_t Outcome::*field, ProcessorUse use, const SharedCounter& count);
 
 /// How strongly to slow a rank; exactly one of the two is set (> 0).
 struct RankSlowdown {
