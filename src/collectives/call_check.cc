@@ -79,6 +79,16 @@ Status compareMessages(Rank sender, const CallStatement& sent, Rank receiver, co
       received.sequence, sender, receiver, describe(sent), describe(received)));
 }
 
+Rank missingRank(std::span<const CallStatement> statements, std::span<const Rank> ring, Rank self) {
+  const std::size_t size = ring.size();
+  const auto own = static_cast<std::size_t>(std::find(ring.begin(), ring.end(), self) - ring.begin());
+  for (std::size_t distance = 1; distance < size; ++distance) {
+    const Rank rank = ring[(own + size - distance) % size];
+    if (statements[rank].missing) return rank;
+  }
+  return -1;
+}
+
 TaskPlan planStatements(const MemberShape& shape, std::span<const Rank> ring, std::span<CallStatement> statements) {
   Geometry geometry = bytesOf(shape);
   geometry.ring = ring;

@@ -17,7 +17,7 @@ struct CallStatement {
   Operation operation = Operation::allReduce;
   DataType type = DataType::f32;
   ReduceOp reduction = ReduceOp::sum;
-  std::uint8_t unused = 0;
+  std::uint8_t missing = 0;  ///< 1 where it has not come yet
   bool operator==(const CallStatement&) const = default;
 };
 static_assert(sizeof(CallStatement) == 24);
@@ -31,6 +31,10 @@ std::string describe(const CallStatement& statement);
 Status compareCollectives(std::span<const CallStatement> statements);
 /// Errors (invalidUsage): the message that comes is not the one that is received.
 Status compareMessages(Rank sender, const CallStatement& sent, Rank receiver, const CallStatement& received);
+
+/// Whose statement this rank waits for: back along the ring, the first that has not come. Behind that rank others may
+/// be missing only because their statements pass through it. -1: all are there.
+Rank missingRank(std::span<const CallStatement> statements, std::span<const Rank> ring, Rank self);
 
 /// Gathers one statement of every rank: `statements` has room for all and this rank's in its place.
 TaskPlan planStatements(const MemberShape& shape, std::span<const Rank> ring, std::span<CallStatement> statements);

@@ -8,6 +8,9 @@
 namespace falcon::collectives {
 namespace {
 
+// With checks: how long a rank may keep the others waiting before it is named.
+constexpr Nanoseconds longWait = 10s;
+
 bool isToOneself(const LocalMember& member, const Call& call) {
   return isPointToPoint(call.operation) && call.peer == member.shape.rank;
 }
@@ -123,6 +126,9 @@ void GroupRun::startMessage(size_t index) {
   const MemberShape& shape = members_[entry.member].local->shape;
   if (shape.checksCalls) [[unlikely]] {
     entry.statements.assign(2, statementOf(entry.call, entry.sequence));
+    if (entry.call.operation == Operation::receive) entry.statements[1].missing = 1;
+    entry.stated = clock_.now();
+    checks_ = true;
     addTask(index, planStatement(shape, entry.call, entry.statements[1]), true);
   }
   if (entry.call.count > 0) addTask(index, planMessage(shape, entry.call));
@@ -142,7 +148,9 @@ bool GroupRun::startCollectives(size_t index) {
     started = true;
     const MemberShape& shape = member.local->shape;
     if (shape.checksCalls && shape.size > 1) [[unlikely]] {
-      entry.statements.resize(shape.size);
+      entry.statements.assign(shape.size, {.missing = 1});
+      entry.stated = clock_.now();
+      checks_ = true;
       entry.statements[shape.rank] = statementOf(entry.call, entry.sequence);
       addTask(next, planStatements(shape, *entry.ring, entry.statements), true);
       continue;
@@ -180,6 +188,30 @@ Status GroupRun::compare(const Entry& entry) const {
   return compareMessages(entry.call.peer, entry.statements[1], self, entry.statements[0]);
 }
 
+/// Who keeps the others waiting is said once for each call: the wait itself is no error.
+void GroupRun::nameMissing() {
+  const Nanoseconds now = clock_.now();
+  for (Entry& entry : entries_) {
+    if (entry.missed || entry.closed || entry.statements.empty() || now - entry.stated < longWait) continue;
+    entry.missed = true;
+    const Rank self = members_[entry.member].local->shape.rank;
+    const std::string call = describe(statementOf(entry.call, entry.sequence));
+    if (!isPointToPoint(entry.call.operation)) {
+      const Rank rank = missingRank(entry.statements, *entry.ring, self);
+      if (rank >= 0)
+        log::notice(
+            "NCCL_FALCON_CHECK: rank {} has not come to collective {} of the communicator, which rank {} began "
+            "{:.0f} s ago with {}; still waiting",
+            rank, entry.sequence, self, seconds(now - entry.stated), call);
+    } else if (entry.statements[1].missing) {
+      log::notice(
+          "NCCL_FALCON_CHECK: rank {} has not sent message {} to rank {}, which waits for it since {:.0f} s "
+          "with {}; still waiting",
+          entry.call.peer, entry.sequence, self, seconds(now - entry.stated), call);
+    }
+  }
+}
+
 void GroupRun::closeIfDone(Entry& entry) {
   if (entry.openTasks > 0 || entry.closed) return;
   entry.closed = true;
@@ -206,6 +238,8 @@ bool GroupRun::progress() {
   }
   if (!checked_.empty()) [[unlikely]]
     finishChecks();
+  if (checks_ && !moved) [[unlikely]]
+    nameMissing();
   return moved;
 }
 

@@ -58,6 +58,8 @@ class GroupRun {
     bool closed = false;  // no longer among openCalls_
     RingSchedule::Order ring;
     std::vector<CallStatement> statements;  // with checks: of all ranks, or (a message) own and peer's
+    Nanoseconds stated{0};                  // when this rank made its own
+    bool missed = false;                    // who is missing has been named
   };
   struct Task {
     size_t entry;
@@ -83,6 +85,7 @@ class GroupRun {
   void startTasks(size_t entry);
   void finishChecks();
   Status compare(const Entry& entry) const;
+  void nameMissing();
   void closeIfDone(Entry& entry);
   bool checkHealth(size_t member);
   Result<bool> progressQueue(Queue& queue);
@@ -93,6 +96,7 @@ class GroupRun {
   std::vector<Member> members_;
   std::vector<Entry> entries_;
   std::vector<Queue> queues_;
+  bool checks_ = false;
   std::vector<size_t> checked_;  // entries whose statements are complete and not compared yet
   size_t openCalls_ = 0;
   std::optional<Error> firstError_;

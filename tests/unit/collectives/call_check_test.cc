@@ -3,8 +3,15 @@
 
 #include <gmock/gmock.h>
 
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/log.h"
 #include "buffers.h"
 #include "collectives/group_run.h"
+#include "unit/base/environment.h"
 #include "world.h"
 
 namespace falcon::collectives {
@@ -133,6 +140,92 @@ TEST(CheckedGroup, AWrongCallIsNamedOnEveryRank) {
                       HasSubstr(describe(statementOf(wrong, 0)) + " on rank " + std::to_string(odd)));
         }
       }
+}
+
+/// What is logged while it lives.
+class LogText {
+ public:
+  LogText() { log::reset(); }
+  ~LogText() {
+    std::filesystem::remove(path_);
+    log::reset();
+  }
+  std::string text() const {
+    std::ifstream file(path_);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+ private:
+  // Another name each time: a log file in use stays in use, removed or not.
+  static inline int number_ = 0;
+  const std::string path_ = fmt::format("{}falcon-check-{}-{}", testing::TempDir(), getpid(), ++number_);
+  const Variable debug_{"NCCL_DEBUG", "WARN"}, file_{"NCCL_DEBUG_FILE", path_.c_str()};
+};
+
+TEST(CheckedGroup, ARankThatDoesNotComeIsNamedByEveryoneOnce) {
+  constexpr int ranks = 4;
+  for (Rank late = 0; late < ranks; ++late) {
+    const LogText log;
+    ManualClock clock;
+    World world(1, ranks, 1, {.checksCalls = true});
+    const Call sum{Operation::allReduce, DataType::f32, ReduceOp::sum, nullptr, nullptr, 100};
+    std::vector<RankBuffers> buffers;
+    std::vector<GroupRun> runs;
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      buffers.emplace_back(sum, rank, ranks, false);
+      runs.emplace_back(clock);
+      ASSERT_TRUE(runs[rank].add(world[rank], buffers[rank].call()));
+    }
+    const auto turns = [&] {
+      for (int turn = 0; turn < 200; ++turn)
+        for (Rank rank = 0; rank < ranks; ++rank)
+          if (rank != late) runs[rank].progress();
+    };
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      if (rank != late) {
+        ASSERT_TRUE(runs[rank].start());
+      }
+    }
+    turns();
+    clock.advance(5s);
+    turns();
+    EXPECT_EQ(log.text(), "") << "too early";
+    clock.advance(6s);
+    turns();
+    clock.advance(60s);
+    turns();
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      const std::string said = fmt::format(
+          "rank {} has not come to collective 0 of the communicator, which rank {} began 11 s ago with "
+          "ncclAllReduce of 100 float (sum); still waiting\n",
+          late, rank);
+      const std::string text = log.text();
+      const auto at = text.find(said);
+      EXPECT_EQ(at != std::string::npos, rank != late) << text;
+      EXPECT_TRUE(at == std::string::npos || text.find(said, at + 1) == std::string::npos) << "said twice\n" << text;
+    }
+    // To come late is no error.
+    ASSERT_TRUE(runs[late].start());
+    std::vector<GroupRun*> all;
+    for (GroupRun& run : runs) all.push_back(&run);
+    ASSERT_TRUE(driveAll(all, 1));
+    for (const RankBuffers& rank : buffers) EXPECT_TRUE(rank.check());
+  }
+}
+
+TEST(CheckedGroup, AMessageThatDoesNotComeIsNamed) {
+  const LogText log;
+  ManualClock clock;
+  World world(1, 2, 1, {.checksCalls = true});
+  int value = 0;
+  GroupRun run(clock);
+  ASSERT_TRUE(run.add(world[1], {Operation::receive, DataType::i32, ReduceOp::sum, nullptr, &value, 1, 0}));
+  ASSERT_TRUE(run.start());
+  run.progress();
+  clock.advance(11s);
+  run.progress();
+  EXPECT_THAT(log.text(), HasSubstr("rank 0 has not sent message 0 to rank 1, which waits for it since 11 s with "
+                                    "ncclRecv of 1 int32; still waiting"));
 }
 
 TEST(CheckedGroup, AWrongMessageIsNamed) {
