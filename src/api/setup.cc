@@ -37,6 +37,13 @@ void useDeviceOf(const JoinRequest& request) {
     log::notice("CUDA device {} cannot be made current", request.device);
 }
 
+/// A CTA is a channel.
+collectives::ChannelWish channelsOf(const Settings& settings) {
+  const ncclConfig_t& values = settings.vendor.values;
+  const auto given = [](int value) { return value == NCCL_CONFIG_UNDEF_INT ? 0 : value; };
+  return {given(values.minCTAs), given(values.maxCTAs)};
+}
+
 /// What Falcon may know of an engine. No host communicator to work with where the vendor's moves the data.
 control::KnownCommunicator knownOf(Engine& engine) {
   const bool onVendor = engine.kind() == EngineKind::vendor;
@@ -84,8 +91,9 @@ Status establish(ncclComm& communicator, const JoinRequest& request) {
   auto job = control::Job::acquire(*reactor, fmt::format("{:016x}", request.id.key));
   EngineHooks hooks = job ? job->hooks() : EngineHooks();
   hooks.calls = nullptr;  // recorded here (dispatch.cc), alike for both engines
-  auto host = collectives::HostCommunicator::create(*reactor, network, std::max(request.device, 0), hooks,
-                                                    job ? job->contact() : std::string());
+  auto host =
+      collectives::HostCommunicator::create(*reactor, network, std::max(request.device, 0), hooks,
+                                            job ? job->contact() : std::string(), channelsOf(communicator.settings));
   if (!host) return host.error();
   if (*kind == EngineKind::host) {
     startWith(communicator, std::move(*host), std::move(job));

@@ -18,16 +18,20 @@ namespace {
 
 // A connection holds eight chunks (see makeLocalPorts()).
 constexpr std::size_t chunksPerBuffer = 8;
+// As NCCL has.
+constexpr int mostChannelsEver = 64;
 
 class LocalCommunicator final : public HostCommunicator {
  public:
   LocalCommunicator(std::shared_ptr<transport::Reactor> reactor,
                     std::shared_ptr<bootstrap::CommunicatorNetwork> network, std::vector<MemberInfo> members,
-                    std::unique_ptr<transport::Ports> ports, const MemberShape& shape, const EngineHooks& hooks)
+                    std::unique_ptr<transport::Ports> ports, const MemberShape& shape, const EngineHooks& hooks,
+                    ChannelWish channels)
       : reactor_(std::move(reactor)),
         network_(std::move(network)),
         members_(std::move(members)),
         ports_(std::move(ports)),
+        channels_(channels),
         waiter_(transport::makeWaiter()),
         member_(shape, *ports_, *network_, hooks, topology::ringOrder(nodesOf(members_))) {
     network_->onFailure([](const Error&) { transport::ringOwnDoorbell(); });
@@ -71,6 +75,7 @@ class LocalCommunicator final : public HostCommunicator {
   const std::shared_ptr<bootstrap::CommunicatorNetwork> network_;
   const std::vector<MemberInfo> members_;
   const std::unique_ptr<transport::Ports> ports_;
+  const ChannelWish channels_;
   const std::unique_ptr<transport::Waiter> waiter_;
   mutable LocalMember member_;
 };
@@ -84,7 +89,7 @@ Result<std::unique_ptr<Engine>> LocalCommunicator::split(int color, int key) {
 
 Result<std::unique_ptr<Engine>> LocalCommunicator::childOver(std::shared_ptr<bootstrap::CommunicatorNetwork> network) {
   if (!network) return std::unique_ptr<Engine>();
-  auto made = create(reactor_, std::move(network), device(), member_.hooks, members_[rank()].extra);
+  auto made = create(reactor_, std::move(network), device(), member_.hooks, members_[rank()].extra, channels_);
   if (!made) return made.error();
   return std::unique_ptr<Engine>(std::move(*made));
 }
@@ -126,15 +131,24 @@ std::string hostName() {
 }
 
 Result<std::vector<MemberOffer>> exchangeOffers(transport::Reactor& reactor, bootstrap::CommunicatorNetwork& network,
-                                                int device, std::string extra, DirectSetup& direct) {
+                                                int device, std::string extra, ChannelWish channels,
+                                                DirectSetup& direct) {
   auto peer = transport::localPeer(reactor);
   if (!peer) return peer.error();
   MemberOffer mine;
   mine.info = {std::move(*peer), hostName(), getpid(), device, std::move(extra)};
   mine.info.peer.jobRank = jobRankFromEnvironment();
   mine.chunkBytes = static_cast<std::uint64_t>(parameters::bufferSize.value()) / chunksPerBuffer;
-  mine.fewestChannels = static_cast<int>(parameters::minChannels.value());
-  mine.mostChannels = static_cast<int>(parameters::maxChannels.value());
+  // Beyond the most channels that a variable may ask for there is nothing to gain.
+  const auto chosen = [](const IntegerParameter& parameter, int wish) {
+    const bool wished = wish > 0 && !parameter.isSet();
+    return wished ? std::min(wish, mostChannelsEver) : static_cast<int>(parameter.value());
+  };
+  mine.fewestChannels = chosen(parameters::minChannels, channels.fewest);
+  mine.mostChannels = chosen(parameters::maxChannels, channels.most);
+  // Who asks for many and sets no limit means it.
+  if (channels.most <= 0 && !parameters::maxChannels.isSet())
+    mine.mostChannels = std::max(mine.mostChannels, mine.fewestChannels);
   mine.preferred = preferencesFromEnvironment();
   mine.checksCalls = parameters::checkCalls.value();
   direct.offer(mine);
@@ -170,6 +184,19 @@ MemberShape agreedShape(const bootstrap::CommunicatorNetwork& network, const std
   return shape;
 }
 
+/// For people who wonder what their settings have become.
+void describe(const LocalMember& member, const std::vector<MemberInfo>& members) {
+  if (!log::on(log::Level::info)) return;
+  const std::vector<int> nodes = nodesOf(members);
+  const MemberShape& shape = member.shape;
+  log::info("communicator {:016x}: {} nodes, {} to {} channels, buffers of {} bytes, {}", member.id(),
+            *std::max_element(nodes.begin(), nodes.end()) + 1, shape.fewestChannels, shape.mostChannels,
+            shape.chunkBytes * chunksPerBuffer,
+            !member.direct                 ? "connections only"
+            : member.direct->readsMemory() ? "ranks read each other's memory"
+                                           : "short messages by a shared board");
+}
+
 LocalCommunicator& localOf(const Submission& submission) {
   return static_cast<LocalCommunicator&>(*submission.engine);
 }
@@ -190,9 +217,9 @@ std::optional<Status> runSingle(const Submission& submission) {
 
 Result<std::unique_ptr<HostCommunicator>> HostCommunicator::create(
     std::shared_ptr<transport::Reactor> reactor, std::shared_ptr<bootstrap::CommunicatorNetwork> network, int device,
-    const EngineHooks& hooks, std::string extra) {
+    const EngineHooks& hooks, std::string extra, ChannelWish channels) {
   DirectSetup direct(network->rank(), network->size());
-  const auto offers = exchangeOffers(*reactor, *network, device, std::move(extra), direct);
+  const auto offers = exchangeOffers(*reactor, *network, device, std::move(extra), channels, direct);
   if (!offers) return offers.error();
   direct.attach(*offers);
   std::vector<MemberInfo> members;
@@ -203,11 +230,13 @@ Result<std::unique_ptr<HostCommunicator>> HostCommunicator::create(
   }
   auto ports = transport::makeLocalPorts(reactor, network->id(), network->secret(), network->rank(), std::move(peers));
   if (!ports) return ports.error();
-  auto communicator = std::make_unique<LocalCommunicator>(std::move(reactor), network, std::move(members),
-                                                          std::move(*ports), agreedShape(*network, *offers), hooks);
+  auto communicator =
+      std::make_unique<LocalCommunicator>(std::move(reactor), network, std::move(members), std::move(*ports),
+                                          agreedShape(*network, *offers), hooks, channels);
   const auto votes = network->allGather(direct.vote(), parameters::initTimeout.value());
   if (!votes) return votes.error();
   communicator->member().direct = direct.agree(*votes);
+  describe(communicator->member(), communicator->members());
   return std::unique_ptr<HostCommunicator>(std::move(communicator));
 }
 

@@ -20,12 +20,20 @@ struct MemberInfo {
   std::string extra;  ///< opaque: control's bus contact rides along
 };
 
+/// How many channels the application asks for; 0: no wish. NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS come first.
+struct ChannelWish {
+  int fewest = 0;
+  int most = 0;
+};
+
 class HostCommunicator : public Engine {
  public:
-  /// Blocking; collective over the network's members. `extra` is carried to all members (see MemberInfo).
+  /// Blocking; collective over the network's members. `extra` is carried to all members (see MemberInfo). Parts of the
+  /// communicator have its channels.
   static Result<std::unique_ptr<HostCommunicator>> create(std::shared_ptr<transport::Reactor> reactor,
                                                           std::shared_ptr<bootstrap::CommunicatorNetwork> network,
-                                                          int device, const EngineHooks& hooks, std::string extra);
+                                                          int device, const EngineHooks& hooks, std::string extra,
+                                                          ChannelWish channels = {});
 
   virtual const std::vector<MemberInfo>& members() const = 0;
   virtual bootstrap::CommunicatorNetwork& network() = 0;

@@ -115,6 +115,66 @@ TEST(Variables, AnUnreadablePreferenceIsSaidOnce) {
   EXPECT_EQ(log.linesWith("NCCL_ALGO=allreduce:trees is not followed: there is no 'trees'"), 1) << log.text();
 }
 
+/// What a variable makes of a communicator of three ranks, as its INFO line tells; each has an effect that the line shows.
+struct Effect {
+  Environment environment;
+  int minCTAs, maxCTAs;  ///< of ncclConfig_t; 0: unset
+  const char* said;
+};
+class Effects : public testing::TestWithParam<Effect> {};
+
+TEST_P(Effects, AreThoseThatNcclDescribes) {
+  const Effect& effect = GetParam();
+  const LogFile log;
+  Environment environment{{"NCCL_DEBUG", "INFO"}, {"NCCL_DEBUG_FILE", log.path()}};
+  environment.insert(environment.end(), effect.environment.begin(), effect.environment.end());
+  inFreshChild(environment, [&] {
+    ncclUniqueId id;
+    NCCL_OK(ncclGetUniqueId(&id));
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < 3; ++rank)
+      threads.emplace_back([&, rank] {
+        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+        if (effect.minCTAs) config.minCTAs = effect.minCTAs;
+        if (effect.maxCTAs) config.maxCTAs = effect.maxCTAs;
+        Communicator comm;
+        NCCL_OK(ncclCommInitRankConfig(&comm.handle, 3, id, rank, &config));
+        std::vector<float> data(300'000, 1);
+        NCCL_OK(ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat, ncclSum, comm.handle, noStream));
+        EXPECT_EQ(data.front(), 3);
+        EXPECT_EQ(data.back(), 3);
+      });
+    for (std::thread& thread : threads) thread.join();
+  });
+  if (IsSkipped()) return;  // see inFreshChild()
+  EXPECT_EQ(log.linesWith(effect.said), 3) << effect.said << " in\n" << log.text();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Variables, Effects,
+    testing::Values(Effect{{}, 0, 0, "1 nodes, 1 to 2 channels, buffers of 1048576 bytes"},
+                    Effect{{{"NCCL_MIN_NCHANNELS", "2"}}, 0, 0, "2 to 2 channels"},
+                    Effect{{{"NCCL_MIN_NCHANNELS", "5"}}, 0, 0, "5 to 5 channels"},
+                    Effect{{{"NCCL_MAX_NCHANNELS", "7"}}, 0, 0, "1 to 7 channels"},
+                    Effect{{{"NCCL_MIN_NCHANNELS", "3"}, {"NCCL_MAX_NCHANNELS", "4"}}, 0, 0, "3 to 4 channels"},
+                    Effect{{{"NCCL_MIN_NCHANNELS", "9"}, {"NCCL_MAX_NCHANNELS", "4"}}, 0, 0, "4 to 4 channels"},
+                    Effect{{}, 3, 6, "3 to 6 channels"}, Effect{{}, 4, 0, "4 to 4 channels"},
+                    Effect{{}, 0, 1, "1 to 1 channels"}, Effect{{}, 0, 1000, "1 to 64 channels"},
+                    // The environment comes first.
+                    Effect{{{"NCCL_MAX_NCHANNELS", "2"}}, 0, 6, "1 to 2 channels"},
+                    Effect{{{"NCCL_BUFFSIZE", "65536"}}, 0, 0, "buffers of 65536 bytes"},
+                    Effect{{{"NCCL_P2P_DISABLE", "1"}}, 0, 0, "short messages by a shared board"},
+                    Effect{{{"NCCL_P2P_DISABLE", "0"}}, 0, 0, "ranks read each other's memory"},
+                    Effect{{{"NCCL_SHM_DISABLE", "1"}}, 0, 0, "connections only"}));
+
+TEST(Variables, SocketsOfTheWantedFamily) {
+  for (const char* family : {"AF_INET", "AF_INET6"}) {
+    if (std::string(family) == "AF_INET6" && !std::filesystem::exists("/proc/net/if_inet6")) continue;
+    inFreshChild({{"NCCL_SOCKET_IFNAME", "=lo"}, {"NCCL_SOCKET_FAMILY", family}, {"NCCL_SHM_DISABLE", "1"}},
+                 useEverything);
+  }
+}
+
 TEST(Check, NamesTheRankAndTheCallThatDiffer) {
   inFreshChild({{"NCCL_FALCON_CHECK", "1"}}, [] {
     withRanks(3, [](int rank, ncclComm_t comm) {

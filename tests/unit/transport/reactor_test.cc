@@ -357,5 +357,16 @@ TEST(InterfaceAddress, FollowsTheRulesOfTheInterfaceName) {
   }
 }
 
+TEST(InterfaceAddress, HasTheWantedFamily) {
+  const Environment interface("NCCL_SOCKET_IFNAME", "lo");
+  for (const auto& [family, host] : {std::pair{"AF_INET", "127.0.0.1"}, {"AF_INET6", "::1"}}) {
+    if (std::string(family) == "AF_INET6" && !std::filesystem::exists("/proc/net/if_inet6")) continue;
+    const Environment wanted("NCCL_SOCKET_FAMILY", family);
+    const auto address = chooseInterfaceAddress();
+    ASSERT_TRUE(address) << family;
+    EXPECT_EQ(address->host(), host);
+  }
+}
+
 }  // namespace
 }  // namespace falcon::transport
