@@ -18,6 +18,8 @@ class SocketAddress {
 
   /// "127.0.0.1:4000", "[::1]:4000", "name:4000" (resolved).
   static Result<SocketAddress> parse(std::string_view text);
+  /// The same without names: asks nobody, so fit for what comes from outside.
+  static Result<SocketAddress> parseNumeric(std::string_view text);
 
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage_); }
   socklen_t length() const { return family() == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in); }
@@ -31,6 +33,8 @@ class SocketAddress {
   std::string text() const;
 
  private:
+  static Result<SocketAddress> parse(std::string_view text, int flags);
+
   sockaddr_storage storage_{};
 };
 

@@ -2,20 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <mutex>
-#include <set>
-#include <string>
-
-#include "base/log.h"
-#include "base/parameters.h"
-#include "collectives/algorithm_choice.h"
 
 namespace falcon::collectives {
 namespace {
 
 constexpr const char* algorithms[] = {"Tree", "Ring", "CollnetDirect", "CollnetChain", "NVLS", "NVLSTree", "PAT"};
 constexpr const char* protocols[] = {"LL", "LL128", "Simple"};
-constexpr std::uint8_t simpleBit = 1 << 2;
 
 bool equalWords(std::string_view one, std::string_view two) {
   return std::ranges::equal(one, two,
@@ -50,49 +42,6 @@ Result<std::uint8_t> parseList(std::string_view list, std::span<const char* cons
   return excluding ? static_cast<std::uint8_t>(~mask) : mask;
 }
 
-bool firstTime(const std::string& text) {
-  static std::mutex mutex;
-  static auto* told = new std::set<std::string>;
-  const std::lock_guard lock(mutex);
-  return told->insert(text).second;
-}
-
-PreferenceMasks readMasks(const TextParameter& parameter, std::span<const char* const> words) {
-  const std::string text = parameter.value();
-  const auto masks = parsePreferences(text, words);
-  if (masks) return *masks;
-  if (firstTime(text))
-    log::notice("{}={} is not followed: {}; see docs/environment.md", parameter.name(), text, masks.error().message());
-  return {};
-}
-
-std::uint8_t availableFor(Operation operation) {
-  std::uint8_t available = 0;
-  for (const AlgorithmRow& row : algorithmTable())
-    if (row.operation == operation) available |= algorithmBit(row.algorithm->name);
-  return available;
-}
-
-/// The operations that cannot do as preferred.
-std::string unfollowed(const PreferenceMasks& masks, bool isProtocol) {
-  std::string names;
-  for (int i = 0; i < operationCount; ++i) {
-    const auto operation = static_cast<Operation>(i);
-    const std::uint8_t available = isProtocol ? simpleBit : availableFor(operation);
-    if (available == 0 || availableFor(operation) == 0 || (masks[operation] & available) != 0) continue;
-    names += (names.empty() ? "" : ", ") + std::string(nameOf(operation));
-  }
-  return names;
-}
-
-void tellOnce(const TextParameter& parameter, const PreferenceMasks& masks, bool isProtocol) {
-  if (!log::on(log::Level::info)) return;
-  const std::string names = unfollowed(masks, isProtocol);
-  if (!names.empty() && firstTime(parameter.name() + names))
-    log::info("{}={}: the host engine has none of these for {}; what it has by default is used", parameter.name(),
-              parameter.value(), names);
-}
-
 }  // namespace
 
 Result<PreferenceMasks> parsePreferences(std::string_view text, std::span<const char* const> words) {
@@ -120,17 +69,12 @@ Result<PreferenceMasks> parsePreferences(std::string_view text, std::span<const 
 std::span<const char* const> algorithmWords() {
   return algorithms;
 }
+std::span<const char* const> protocolWords() {
+  return protocols;
+}
 
 std::uint8_t algorithmBit(std::string_view name) {
   return bitOf(name, algorithms);
-}
-
-PreferenceMasks preferencesFromEnvironment() {
-  if (parameters::protocol.isSet()) tellOnce(parameters::protocol, readMasks(parameters::protocol, protocols), true);
-  if (!parameters::algorithm.isSet()) return {};
-  const PreferenceMasks masks = readMasks(parameters::algorithm, algorithms);
-  tellOnce(parameters::algorithm, masks, false);
-  return masks;
 }
 
 PreferenceMasks agreedPreferences(const PreferenceMasks& one, const PreferenceMasks& other) {

@@ -32,8 +32,9 @@ struct PreferenceMasks {
 /// logged): an unknown word or operation, or a later list without an operation.
 Result<PreferenceMasks> parsePreferences(std::string_view text, std::span<const char* const> words);
 
-/// The words of NCCL_ALGO; their places are the bits.
+/// The words of NCCL_ALGO and NCCL_PROTO; their places are the bits.
 std::span<const char* const> algorithmWords();
+std::span<const char* const> protocolWords();
 /// The bit of an algorithm's name; 0 for names that NCCL does not have.
 std::uint8_t algorithmBit(std::string_view name);
 

@@ -44,7 +44,7 @@ Result<MemberOffer> MemberOffer::decode(std::string_view bytes) {
     return log::decided(
         Error::remote("a member of the communicator described itself in {} bytes that make no sense", bytes.size()));
   if (address.empty()) return offer;
-  const auto parsed = SocketAddress::parse(address);
+  const auto parsed = SocketAddress::parseNumeric(address);
   if (!parsed) return parsed.error();
   offer.info.peer.address = *parsed;
   return offer;

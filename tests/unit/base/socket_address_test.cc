@@ -29,9 +29,20 @@ TEST(SocketAddress, TakesAnotherPort) {
   }
 }
 
+TEST(SocketAddress, WhatComesFromOutsideHasNoNames) {
+  EXPECT_TRUE(SocketAddress::parse("localhost:4000"));
+  EXPECT_FALSE(SocketAddress::parseNumeric("localhost:4000"));
+  for (const char* text : {"127.0.0.1:4000", "[::1]:4000"}) {
+    const auto address = SocketAddress::parseNumeric(text);
+    ASSERT_TRUE(address) << text;
+    EXPECT_EQ(address->text(), text);
+  }
+}
+
 TEST(SocketAddress, RefusesWhatIsNone) {
   for (const char* bad :
-       {"", "127.0.0.1", "127.0.0.1:", ":", "300.1.1.1.1:80", "host name:80", "127.0.0.1:port-that-is-none"}) {
+       {"", "127.0.0.1", "127.0.0.1:", ":", "300.1.1.1.1:80", "host name:80", "127.0.0.1:port-that-is-none", ":80",
+        "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1: 80", "127.0.0.1:80 "}) {
     const auto address = SocketAddress::parse(bad);
     ASSERT_FALSE(address) << bad;
     EXPECT_EQ(address.error().code(), ErrorCode::invalidArgument);
