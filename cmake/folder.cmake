@@ -1,7 +1,7 @@
 # One target a folder. falcon_folder(base) in src/base makes the static library falcon_base of every .cc in it;
 # the folders it may include are named here once, and tests/include_order checks the #include lines against the same order.
 function(falcon_compile_options target)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow=local -Wno-missing-field-initializers -fno-plt)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local> -Wno-missing-field-initializers -fno-plt)
   if(FALCON_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${FALCON_SANITIZE} -fno-omit-frame-pointer)
     target_link_options(${target} PRIVATE -fsanitize=${FALCON_SANITIZE})

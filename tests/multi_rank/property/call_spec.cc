@@ -140,7 +140,9 @@ std::vector<Group> allGroups(const World& world) {
           for (const std::size_t count : {at - 1, at, at + 1}) edges.push_back(count);
         std::sort(edges.begin(), edges.end());
         edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+        const std::size_t blocks = hasBlocks(static_cast<What>(what)) ? ranks : 1;
         for (const std::size_t count : edges) {
+          if (count * blocks * ranks * ranks > mostOracleElements) continue;
           CallSpec call;
           call.what = static_cast<What>(what);
           call.type = static_cast<ncclDataType_t>(type);

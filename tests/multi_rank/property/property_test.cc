@@ -64,10 +64,17 @@ std::uint64_t seedOfThisRun() {
 struct Cases {
   unsigned first = 0, last = 0;
 };
+const char* usualCases() {
+#if defined(__SANITIZE_ADDRESS__)
+  return "12";  // everything takes ten times as long
+#else
+  return test::thorough() ? "48" : "8";
+#endif
+}
 /// "60": so many; "17-17": these.
 Cases casesOfThisRun() {
   const char* given = std::getenv("FALCON_PROPERTY_CASES");
-  const std::string text = given ? given : test::thorough() ? "48" : "8";
+  const std::string text = given ? given : usualCases();
   Cases cases;
   if (std::sscanf(text.c_str(), "%u-%u", &cases.first, &cases.last) == 2) return cases;
   cases.last = static_cast<unsigned>(std::strtoul(text.c_str(), nullptr, 10)) - 1;

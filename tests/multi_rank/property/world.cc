@@ -1,6 +1,7 @@
 #include "world.h"
 
 #include <algorithm>
+#include <set>
 
 #include "harness/thoroughness.h"
 
@@ -59,8 +60,9 @@ std::vector<World> allWorlds() {
   for (const int ranks : rankCounts)
     for (const Over over : allTransports)
       for (const char* algorithm : algorithms)
-        for (const int processes : {1, 2, ranks}) {
-          if ((processes == 2 && ranks <= 2) || (processes == 1 && (ranks == 1 || over == Over::nodes))) continue;
+        for (const int processes : std::set{1, 2, ranks}) {
+          const bool oneNode = over == Over::nodes && processes == 1;
+          if (processes > ranks || oneNode) continue;
           World world;
           world.ranks = ranks;
           world.processes = processes;
