@@ -6,7 +6,7 @@ falcon_packages() {
     build) echo g++ cmake ninja-build ccache libfmt-dev libboost-dev libcli11-dev nlohmann-json3-dev libopenblas-serial-dev iproute2 ;;
     test) echo libgtest-dev libgmock-dev binutils procps iproute2 ;;
     lint) echo clang-format clang-tidy ;;
-    fuzz) echo clang libclang-rt-14-dev ;;
+    fuzz) echo clang libclang-rt-dev ;;
     browser) echo chromium ;;
     peers) echo openmpi-bin libopenmpi-dev mpich libmpich-dev libgloo-dev python3 ;;
     *) echo "packages.sh: no group named $1" >&2; return 2 ;;
