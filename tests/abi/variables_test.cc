@@ -115,7 +115,8 @@ TEST(Variables, AnUnreadablePreferenceIsSaidOnce) {
   EXPECT_EQ(log.linesWith("NCCL_ALGO=allreduce:trees is not followed: there is no 'trees'"), 1) << log.text();
 }
 
-/// What a variable makes of a communicator of three ranks, as its INFO line tells; each has an effect that the line shows.
+/// What a variable makes of a communicator of three ranks, as its INFO line tells; each has an effect that the line
+/// shows.
 struct Effect {
   Environment environment;
   int minCTAs, maxCTAs;  ///< of ncclConfig_t; 0: unset
