@@ -48,7 +48,7 @@ TEST_P(HalfOpen, ASilentHostIsARemoteErrorInAFewSeconds) {
   SharedBoard board;
   ForkedRanks forked(2, [&](Rank rank) { return rankBody(board, rank, GetParam()); });
   for (Rank rank : {0, 1}) {
-    if (board.waitFor(inNamespace + rank, 1, Seconds(5))) continue;
+    if (board.waitFor(inNamespace + rank, 1)) continue;
     GTEST_SKIP() << "network namespaces are not permitted here: " << forked.wait(rank, Seconds(1)).report;
   }
   // Named by process: nothing of it outlives the namespaces.

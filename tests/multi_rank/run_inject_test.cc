@@ -100,11 +100,15 @@ TEST_P(InjectSlowRank, SlowsASpinningRankAndNoOther) {
   EXPECT_GE(outcome.at("ended").at("monotonic").get<double>() - outcome.at("started").at("monotonic").get<double>(),
             3.0);
 
-  // Undone: the rank runs as much as the other one.
-  tools::ProcessorUse victim(description.ranks[1].process);
-  tools::ProcessorUse other(description.ranks[0].process);
-  std::this_thread::sleep_for(1500ms);
-  EXPECT_GT(*victim.cores(), 0.5 * *other.cores());
+  // Undone: the rank runs as much as the other one. Beside other programs not in every second.
+  bool undone = false;
+  for (int attempt = 0; attempt < 10 && !undone; ++attempt) {
+    tools::ProcessorUse victim(description.ranks[1].process);
+    tools::ProcessorUse other(description.ranks[0].process);
+    std::this_thread::sleep_for(1500ms);
+    undone = *victim.cores() > 0.5 * *other.cores();
+  }
+  EXPECT_TRUE(undone);
 }
 INSTANTIATE_TEST_SUITE_P(WithAndWithoutCgroups, InjectSlowRank, testing::Bool());
 

@@ -54,8 +54,8 @@ TEST_F(LiveJob, ARankBesideAMemoryHogIsNamed) {
 }
 
 TEST_F(LiveJob, SwitchedOffFallsSilentAndTrainsOn) {
-  TrainingJob job(40);
-  ASSERT_TRUE(job.waitForEvent("baseline-taken", 25)) << job.errors() << textOf(job.events());
+  TrainingJob job(60);
+  ASSERT_TRUE(job.waitForEvent("baseline-taken", 45)) << job.errors() << textOf(job.events());
   const auto live = job.status();
   EXPECT_EQ(live.code, 0);
   EXPECT_EQ(live.job.value("running", false), true) << live.job.dump();

@@ -167,7 +167,7 @@ TEST(Network, ACollectiveWithOneWhoLeftEndsWithAnErrorThatNamesIt) {
 TEST(Network, ALateRankIsNamed) {
   auto networks = formed(3);
   std::thread other([&] { EXPECT_FALSE(networks[1]->barrier(60s)); });
-  std::this_thread::sleep_for(50ms);
+  std::this_thread::sleep_for(500ms);  // rank 1 has come by then
   const auto result = networks[0]->barrier(200ms);
   other.join();
   ASSERT_FALSE(result);

@@ -120,11 +120,17 @@ TEST(ComputeBenchmark, TimeNotRunningLowersTheScore) {
                                 c[0] = 1;
                               }};
   const auto benchmark = makeComputeBenchmark(SystemClock::instance(), &halting);
-  const auto whole = benchmark->run(100ms);
-  sleeps = true;
-  const auto part = benchmark->run(100ms);
-  ASSERT_TRUE(whole && part);
-  EXPECT_LT(part->gigaflopsPerSecond, 0.7 * whole->gigaflopsPerSecond);
+  // A quarter on a calm machine. On a busy one the first may be disturbed more than the second: then once more.
+  bool lower = false;
+  for (int attempt = 0; attempt < 10 && !lower; ++attempt) {
+    sleeps = false;
+    const auto whole = benchmark->run(100ms);
+    sleeps = true;
+    const auto part = benchmark->run(100ms);
+    ASSERT_TRUE(whole && part);
+    lower = part->gigaflopsPerSecond < 0.7 * whole->gigaflopsPerSecond;
+  }
+  EXPECT_TRUE(lower);
 }
 
 TEST(ComputeBenchmark, CanBeStopped) {
