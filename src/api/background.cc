@@ -1,9 +1,7 @@
 #include "api/background.h"
 
-#include <system_error>
-#include <thread>
-
 #include "api/setup.h"
+#include "api/worker_pool.h"
 #include "base/log.h"
 
 namespace falcon::api {
@@ -32,14 +30,11 @@ Status runInBackground(std::vector<CommunicatorUse> communicators, std::function
     setState(*users, ncclComm::State::ready);
     return done;
   };
-  try {
-    std::thread([run, context = currentDeviceContext()] {
-      makeContextCurrent(context);
-      (void)run();
-    }).detach();
-  } catch (const std::system_error&) {
-    return run();
-  }
+  const bool handedOver = WorkerPool::instance().run([run, context = currentDeviceContext()] {
+    makeContextCurrent(context);
+    (void)run();
+  });
+  if (!handedOver) return run();
   return Error(ErrorCode::inProgress, "the call goes on in the background");
 }
 

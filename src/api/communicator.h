@@ -53,6 +53,7 @@ struct ncclComm {
   std::atomic<int> references{1};
   std::atomic<State> state{State::starting};
   std::atomic<Closed> closed{Closed::no};
+  std::atomic<bool> aborted{false};
   falcon::api::Settings settings;
   std::optional<falcon::Error> startError;  ///< in state failed
   falcon::api::BackgroundOutcome background;

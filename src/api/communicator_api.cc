@@ -111,6 +111,7 @@ Status giveUp(const char* function, ncclComm_t communicator, bool abort) {
   const CommunicatorUse use(*communicator);
   const auto state = communicator->state.load(std::memory_order_acquire);
   const bool made = state == ncclComm::State::ready || state == ncclComm::State::working;
+  if (abort) communicator->aborted.store(true, std::memory_order_relaxed);
   takeFromApplication(*communicator);
   if (abort && made) communicator->engine->abort();
   return {};

@@ -79,9 +79,11 @@ Status establish(ncclComm& communicator, const JoinRequest& request) {
   if (!reactor) return reactor.error();
   Network network;
   if (request.size == 1) {
+    (*reactor)->forget(transport::Purpose::rendezvous, request.id.key);  // nobody else will come
     network = bootstrap::aloneNetwork(request.id.key);
   } else {
-    auto joined = bootstrap::join(*reactor, request.id, request.rank, request.size, limit);
+    auto joined = bootstrap::join(*reactor, request.id, request.rank, request.size, limit,
+                                  [&communicator] { return communicator.aborted.load(std::memory_order_relaxed); });
     if (!joined) return joined.error();
     network = std::move(*joined);
   }

@@ -1,17 +1,20 @@
 #include "base/log.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <strings.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <climits>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 
 #include "base/config_file.h"
+#include "base/owned.h"
 
 namespace falcon::log {
 namespace {
@@ -82,7 +85,8 @@ std::unique_ptr<Sink> opened(const Sink* before) {
   // The file in use stays in use: neither a reset nor a forked child empties it.
   const bool same = before && before->path == path;
   const int file =
-      same ? before->file : ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+      same ? before->file
+           : newDescriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644)).release();
   if (file < 0) return sink;
   sink->path = path;
   sink->file = file;
@@ -101,6 +105,24 @@ const Sink& sink() {
   return *known;  // another thread was faster
 }
 
+/// A log that nobody reads any more (a pipe to a process that has ended), or that has grown to the limit of file sizes,
+/// must not end the job by a signal.
+void writeQuietly(int file, const std::string& line) {
+  sigset_t deadly, before, pending;
+  sigemptyset(&deadly);
+  sigaddset(&deadly, SIGPIPE);
+  sigaddset(&deadly, SIGXFSZ);
+  sigpending(&pending);
+  pthread_sigmask(SIG_BLOCK, &deadly, &before);
+  const bool written = ::write(file, line.data(), line.size()) >= 0;
+  const int signal = written ? 0 : errno == EPIPE ? SIGPIPE : errno == EFBIG ? SIGXFSZ : 0;
+  if (signal != 0 && !sigismember(&pending, signal)) {
+    const timespec now{};
+    sigtimedwait(&deadly, nullptr, &now);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
 }  // namespace
 
 Level level() {
@@ -117,7 +139,7 @@ void write(Level lineLevel, std::string_view message) {
   const std::string line =
       fmt::format("{}:{}:{} [-1] NCCL {} {}\n", out.host, getpid(), syscall(SYS_gettid), word, message);
   // One write call a line, so that lines of many threads and ranks do not mix.
-  [[maybe_unused]] const auto written = ::write(out.file, line.data(), line.size());
+  writeQuietly(out.file, line);
 }
 
 void setLastError(std::string_view message) {

@@ -1,8 +1,10 @@
 // Every C handle has exactly one owner that closes it.
 #pragma once
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <utility>
 
 namespace falcon {
@@ -38,5 +40,17 @@ inline void closeDescriptor(int descriptor) {
   ::close(descriptor);
 }
 using FileDescriptor = Owned<int, -1, closeDescriptor>;
+
+/// Takes over what the kernel has just made; empty, errno untouched, where that failed. Never number 0, 1 or 2: in a
+/// program that has closed those, whatever anybody prints would go into our connections and memory.
+inline FileDescriptor newDescriptor(int descriptor) {
+  if (descriptor < 0 || descriptor > 2) [[likely]]
+    return FileDescriptor(descriptor < 0 ? -1 : descriptor);
+  const int above = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
+  const int problem = errno;
+  ::close(descriptor);
+  errno = problem;
+  return FileDescriptor(above);
+}
 
 }  // namespace falcon

@@ -4,11 +4,19 @@
 #include <sys/timerfd.h>
 
 #include <algorithm>
+#include <cerrno>
+
+#include "base/log.h"
+#include "base/system_error.h"
 
 namespace falcon::bootstrap {
 
 Alarm::Alarm(std::shared_ptr<transport::Reactor> reactor, std::function<void()> ring)
-    : reactor_(std::move(reactor)), timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
+    : reactor_(std::move(reactor)), timer_(newDescriptor(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK))) {
+  if (!timer_) {
+    log::notice("there is no timer, so some time limits do not hold: {}", reasonOf(errno));
+    return;
+  }
   reactor_->watch(timer_.get(), POLLIN, [timer = timer_.get(), ring = std::move(ring)](short) {
     std::uint64_t times;
     // Nothing to read: it was set again since.
@@ -17,7 +25,7 @@ Alarm::Alarm(std::shared_ptr<transport::Reactor> reactor, std::function<void()> 
 }
 
 Alarm::~Alarm() {
-  reactor_->unwatch(timer_.get());
+  if (timer_) reactor_->unwatch(timer_.get());
 }
 
 void Alarm::set(Nanoseconds fromNow) {

@@ -61,9 +61,10 @@ void BusNode::expect(const transport::Secret& secret) {
   const std::uint64_t key = busKey(secret, self_.id);
   if (!expectedKeys_.insert(key).second) return;
   reactor_->expect(transport::Purpose::bus, key, secret,
-                   [weak = weak_from_this()](FileDescriptor socket, const transport::Hello&) {
+                   [weak = weak_from_this()](FileDescriptor socket, const transport::Hello& hello) {
                      const auto node = weak.lock();
-                     if (node && !node->leaving_) node->newcomers_.insert(node->openChannel(std::move(socket)));
+                     if (node && !node->leaving_ && hello.admitted)
+                       node->newcomers_.insert(node->openChannel(std::move(socket)));
                    });
 }
 

@@ -23,10 +23,11 @@ class Visit {
   }
   ~Visit() { channel_->close(); }  // afterwards no handler runs
 
-  /// Nothing: the rendezvous hung up without an answer, or did not answer in time.
-  std::optional<JoinAnswer> answer(Instant deadline) {
+  /// Nothing: the rendezvous hung up without an answer, or did not answer in time, or this rank gave up.
+  std::optional<JoinAnswer> answer(Instant deadline, const std::function<bool()>& givenUp) {
     std::unique_lock lock(mutex_);
-    changed_.wait_until(lock, deadline, [&] { return first_ || closed_; });
+    while (!first_ && !closed_ && std::chrono::steady_clock::now() < deadline && !givenUp())
+      changed_.wait_until(lock, std::min(deadline, std::chrono::steady_clock::now() + 100ms));
     return first_;
   }
   std::optional<Error> laterRefusal() {
@@ -99,7 +100,8 @@ class OwnRendezvous {
 }  // namespace
 
 Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id,
-                                                  Rank rank, int size, Nanoseconds limit) {
+                                                  Rank rank, int size, Nanoseconds limit,
+                                                  const std::function<bool()>& givenUp) {
   if (size < 1 || rank < 0 || rank >= size)
     return log::decided(Error::invalidArgument("rank {} does not fit into a communicator of {}", rank, size));
   const Instant deadline = std::chrono::steady_clock::now() + limit;
@@ -109,6 +111,7 @@ Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Rea
     return aloneNetwork(randomNumber());
   }
 
+  const auto gaveUp = Error::remote("rank {} gave up while the communicator was made", rank);
   const bool fixed = hasFixedAddress(id);
   std::unique_ptr<OwnRendezvous> own;
   if (fixed && rank == 0) {
@@ -124,7 +127,8 @@ Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Rea
     auto socket = transport::connectWithHello(here, id.address, hello, left());
     if (!socket) return Error::remote("rank {} cannot reach the rendezvous: {}", rank, socket.error().message());
     Visit visit(reactor, std::move(*socket));
-    const auto answer = visit.answer(deadline);
+    const auto answer = visit.answer(deadline, givenUp);
+    if (givenUp()) return gaveUp;
     const bool late = std::chrono::steady_clock::now() >= deadline;
     // With a fixed address this may have been the rendezvous of the communicator before: the next one opens soon.
     const bool tooEarly = fixed && (answer ? answer->kind == JoinAnswer::Kind::over : visit.hungUp());
@@ -141,7 +145,7 @@ Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Rea
       return log::decided(
           Error::internal("the rendezvous' table has {} rows for {} ranks", answer->members.size(), size));
     auto network = StarNetwork::form(reactor, answer->communicator, answer->secret, rank, answer->members, left(),
-                                     [&] { return visit.laterRefusal(); });
+                                     [&] { return givenUp() ? std::optional(gaveUp) : visit.laterRefusal(); });
     if (network) visit.tellFormed();
     return network;
   }

@@ -1,9 +1,11 @@
 #include "bootstrap/rendezvous.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <vector>
 
 #include "base/log.h"
+#include "base/system_error.h"
 #include "bootstrap/random.h"
 
 namespace falcon::bootstrap {
@@ -96,6 +98,10 @@ void Rendezvous::timeIsUp() {
 }
 
 void Rendezvous::welcome(FileDescriptor socket, const transport::Hello& hello) {
+  if (!hello.admitted && phase_ != Phase::collecting) return;
+  if (!hello.admitted)
+    return fail(log::decided(Error::system("rank {} cannot be let in at the rendezvous {}: {}", hello.from,
+                                           id_.address.text(), reasonOf(EMFILE))));
   const int number = nextGuest_++;
   auto channel = std::make_shared<MessageChannel>(reactor_, std::move(socket));
   guests_[number] = {hello.from, channel};

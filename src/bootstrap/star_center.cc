@@ -1,8 +1,10 @@
 #include "bootstrap/star_center.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/log.h"
+#include "base/system_error.h"
 
 namespace falcon::bootstrap {
 
@@ -18,7 +20,7 @@ void StarCenter::open(std::shared_ptr<transport::Reactor> reactor, CommunicatorI
                   });
   reactor->expect(transport::Purpose::pulse, id, secret,
                   [weak = std::weak_ptr(center)](FileDescriptor socket, const transport::Hello& hello) {
-                    if (const auto alive = weak.lock()) alive->welcomePulse(std::move(socket), hello.from);
+                    if (const auto alive = weak.lock()) alive->welcomePulse(std::move(socket), hello);
                   });
 }
 
@@ -35,6 +37,7 @@ void StarCenter::welcome(FileDescriptor socket, const transport::Hello& hello) {
     log::warn("a second connection of {} to its communicator was dropped", name(rank));
     return;
   }
+  if (!hello.admitted) return fail(noDescriptorFor(rank));
   auto channel = std::make_shared<MessageChannel>(reactor_, std::move(socket));
   seat(rank).presence = Presence::here;
   seat(rank).channel = channel;
@@ -51,8 +54,15 @@ void StarCenter::welcome(FileDescriptor socket, const transport::Hello& hello) {
     toAllHere({Kind::start, 0, -1, {}});
 }
 
-void StarCenter::welcomePulse(FileDescriptor socket, Rank rank) {
+std::string StarCenter::noDescriptorFor(Rank rank) const {
+  return fmt::format("{} cannot connect to {}, which has no file descriptor for it: {}", name(rank), name(0),
+                     reasonOf(EMFILE));
+}
+
+void StarCenter::welcomePulse(FileDescriptor socket, const transport::Hello& hello) {
+  const Rank rank = hello.from;
   if (rank < 0 || rank >= static_cast<Rank>(seats_.size()) || seat(rank).pulse) return;
+  if (!hello.admitted) return fail(noDescriptorFor(rank));
   seat(rank).pulse = std::make_unique<Pulse>(reactor_, std::move(socket), [weak = weak_from_this(), rank] {
     if (const auto self = weak.lock()) self->gone(rank, "its host fell silent");
   });

@@ -33,7 +33,8 @@ class StarCenter : public std::enable_shared_from_this<StarCenter> {
   using Parts = std::vector<std::optional<std::string>>;
 
   void welcome(FileDescriptor socket, const transport::Hello& hello);
-  void welcomePulse(FileDescriptor socket, Rank rank);
+  void welcomePulse(FileDescriptor socket, const transport::Hello& hello);
+  std::string noDescriptorFor(Rank rank) const;
   void receive(Rank rank, std::string_view bytes);
   void gather(Rank rank, StarMessage message);
   void completeGather(std::uint64_t sequence);

@@ -216,8 +216,9 @@ void StarMember::leave() {
   const auto channel = channel_;
   if (!channel || closed_) return;
   channel->send(StarMessage{Kind::goodbye, 0, -1, {}}.encode());
-  // The reactor's thread cannot wait for itself.
-  if (!onReactorThread()) changed_.wait_for(lock, goodbyeLimit, [&] { return goodbyeDone_ || closed_; });
+  // The reactor's thread cannot wait for itself; and of a broken communicator nobody misses this rank.
+  if (!onReactorThread() && !failure_.load())
+    changed_.wait_for(lock, goodbyeLimit, [&] { return goodbyeDone_ || closed_; });
   lock.unlock();
   channel->close();
 }

@@ -13,6 +13,8 @@
 
 #include "base/log.h"
 #include "base/owned.h"
+#include "base/reserve_file.h"
+#include "base/system_error.h"
 
 namespace falcon::instrument {
 namespace {
@@ -85,11 +87,11 @@ Result<std::unique_ptr<CallLog>> CallLog::create(const std::string& path, const 
     // A fresh file each time: readers of an older attempt keep theirs.
     ::unlink(path.c_str());
     const FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!file) return Error::system("call log {} cannot be created: {}", path, std::strerror(errno));
-    // posix_fallocate: a full /dev/shm is an error here and not a bus error later.
-    if (const int failed = posix_fallocate(file.get(), 0, static_cast<off_t>(bytes)); failed != 0) {
+    if (!file) return Error::system("call log {} cannot be created: {}", path, reasonOf(errno));
+    // A full /dev/shm is an error here and not a bus error later.
+    if (const int failed = reserveFile(file.get(), bytes); failed != 0) {
       ::unlink(path.c_str());
-      return Error::system("call log {} needs {} bytes: {}", path, bytes, std::strerror(failed));
+      return Error::system("call log {} needs {} bytes: {}", path, bytes, reasonOf(failed));
     }
     auto region = mapFile(path, ipc::read_write);
     if (!region) return region.error();

@@ -67,7 +67,7 @@ std::string toJson(const Event& event) {
 }
 
 Result<JsonLinesSink> JsonLinesSink::open(const std::string& path) {
-  FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  FileDescriptor file = newDescriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!file) return Error::system("events file {} cannot be opened: {}", path, std::strerror(errno));
   return JsonLinesSink(std::move(file), path);
 }

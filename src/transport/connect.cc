@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "base/system_error.h"
 #include "transport/fork_guard.h"
 #include "transport/hello.h"
 #include "transport/socket_options.h"
@@ -24,7 +25,7 @@ bool loopback(const SocketAddress& address) {
 }
 
 Error connectError(const SocketAddress& to, int number) {
-  return Error::remote("cannot connect to {}: {}", to.text(), std::strerror(number));
+  return Error::remote("cannot connect to {}: {}", to.text(), reasonOf(number));
 }
 
 // While nobody listens on a port of the ephemeral range, a connection to it may come from that very port: to itself.
@@ -41,8 +42,13 @@ Result<FileDescriptor> connectOnce(const SocketAddress& from, const SocketAddres
   auto socket = beginConnect(from, to);
   if (!socket) return socket.error();
   pollfd entry{socket->get(), POLLOUT, 0};
-  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(limit).count();
-  const int ready = poll(&entry, 1, static_cast<int>(std::clamp<std::int64_t>(milliseconds, 1, 1 << 30)));
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  int ready;
+  do {
+    const auto left = deadline - std::chrono::steady_clock::now();
+    const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+    ready = poll(&entry, 1, static_cast<int>(std::clamp<std::int64_t>(milliseconds, 1, 1 << 30)));
+  } while (ready < 0 && errno == EINTR);
   if (ready == 0) return connectError(to, ETIMEDOUT);
   if (ready < 0) return connectError(to, errno);
   const auto done = finishConnect(socket->get(), to, hello);
@@ -53,8 +59,8 @@ Result<FileDescriptor> connectOnce(const SocketAddress& from, const SocketAddres
 }  // namespace
 
 Result<FileDescriptor> beginConnect(const SocketAddress& from, const SocketAddress& to) {
-  FileDescriptor socket(::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket) return Error::system("no socket for a connection to {}: {}", to.text(), std::strerror(errno));
+  FileDescriptor socket = newDescriptor(::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket) return Error::system("no socket for a connection to {}: {}", to.text(), reasonOf(errno));
   closeInForkedChildren(socket.get());
   // A loopback source reaches nobody outside, and nobody outside is reached at a loopback address.
   if (!from.empty() && from.family() == to.family() && loopback(from) == loopback(to)) {
@@ -64,7 +70,7 @@ Result<FileDescriptor> beginConnect(const SocketAddress& from, const SocketAddre
     setsockopt(socket.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
     if (bind(socket.get(), source.get(), source.length()) != 0)
       return Error::system("cannot use the address {} for a connection to {}: {}", source.host(), to.text(),
-                           std::strerror(errno));
+                           reasonOf(errno));
   }
   if (connect(socket.get(), to.get(), to.length()) != 0 && errno != EINPROGRESS && errno != EINTR)
     return connectError(to, errno);

@@ -29,7 +29,8 @@ struct ConnectionOffer {
 enum class OfferAnswer : char {
   sharedMemory = 'm',  ///< mapped; the socket is of no more use
   socket = 's',        ///< chunks come over this very socket
-  chunkSize = 'c'      ///< the two disagree about the size of a chunk
+  chunkSize = 'c',     ///< the two disagree about the size of a chunk
+  noDescriptor = 'd'   ///< the receiver's process has none left
 };
 
 /// Names the inbox of one rank of one communicator: several ranks may live in one process and share a reactor.

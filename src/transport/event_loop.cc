@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <exception>
 
 #include "base/log.h"
+#include "base/system_error.h"
 
 namespace falcon::transport {
 namespace {
@@ -30,13 +30,13 @@ void guarded(const Function& function) {
 
 Result<std::shared_ptr<EventLoop>> EventLoop::create() {
   auto loop = std::make_shared<EventLoop>();
-  loop->epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
-  loop->wakeUp_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  loop->epoll_ = newDescriptor(epoll_create1(EPOLL_CLOEXEC));
+  loop->wakeUp_ = newDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = wakeToken;
   if (!loop->epoll_ || !loop->wakeUp_ || epoll_ctl(loop->epoll_.get(), EPOLL_CTL_ADD, loop->wakeUp_.get(), &event) != 0)
-    return log::decided(Error::system("the network thread cannot be set up: {}", std::strerror(errno)));
+    return log::decided(Error::system("the network thread cannot be set up: {}", reasonOf(errno)));
   return loop;
 }
 
@@ -111,7 +111,7 @@ void EventLoop::watch(int descriptor, short events, Reactor::EventHandler handle
   // The number may have been closed and given out again behind our back: then epoll does not know it any more.
   if (known && epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, descriptor, &event) == 0) return;
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0)
-    log::notice("descriptor {} cannot be watched: {}", descriptor, std::strerror(errno));
+    log::notice("descriptor {} cannot be watched: {}", descriptor, reasonOf(errno));
 }
 
 void EventLoop::unwatch(int descriptor) {

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <vector>
 
 #include "base/log.h"
 #include "base/parameters.h"
+#include "base/system_error.h"
 #include "transport/reactor.h"
 
 namespace falcon::transport {
@@ -29,7 +29,7 @@ bool linkLocal(const SocketAddress& address) {
 
 Result<std::vector<Interface>> interfacesThatAreUp() {
   ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return Error::system("the network interfaces cannot be listed: {}", std::strerror(errno));
+  if (getifaddrs(&list) != 0) return Error::system("the network interfaces cannot be listed: {}", reasonOf(errno));
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, freeifaddrs);
   std::vector<Interface> found;
   for (const ifaddrs* entry = list; entry; entry = entry->ifa_next) {

@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "base/parameters.h"
+#include "base/system_error.h"
 #include "transport/connect.h"
 #include "transport/connecting_port.h"
 #include "transport/connection_offer.h"
@@ -73,7 +74,7 @@ class LocalPorts final : public Ports {
   void onConnected(const PortKey& key, SendLine& line, const Hello& hello);
   void onAnswer(const PortKey& key, SendLine& line);
   void onOffer(FileDescriptor socket, const Hello& hello);
-  void accept(const PortKey& key, const ConnectionOffer& offer, FileDescriptor socket);
+  void accept(const PortKey& key, const ConnectionOffer& offer, FileDescriptor socket, bool admitted);
 
   const std::shared_ptr<Reactor> reactor_;
   const CommunicatorId communicator_;
@@ -247,6 +248,9 @@ void LocalPorts::onAnswer(const PortKey& key, SendLine& line) {
   if (answer == OfferAnswer::chunkSize)
     return failLine(line, Error::invalidUsage("{} has another NCCL_BUFFSIZE; set it alike on all ranks (here {})",
                                               nameOf(key.peer), chunkBytes_ * chunkSlots));
+  if (answer == OfferAnswer::noDescriptor)
+    return failLine(line, Error::remote("{} has no file descriptor left for a connection (raise ulimit -n there)",
+                                        nameOf(key.peer)));
   const bool memory = answer == OfferAnswer::sharedMemory && line.offered;
   if (!memory && answer != OfferAnswer::socket)
     return failLine(line, Error::remote("{} answered nonsense to a new connection", nameOf(key.peer)));
@@ -279,16 +283,20 @@ void LocalPorts::onOffer(FileDescriptor socket, const Hello& hello) {
     log::warn("{} opened channel {} a second time; dropped", nameOf(key.peer), key.channel);
     return;
   }
-  accept(key, *offer, std::move(socket));
+  accept(key, *offer, std::move(socket), hello.admitted);
   ownDoorbell_->ring();
 }
 
-void LocalPorts::accept(const PortKey& key, const ConnectionOffer& offer, FileDescriptor socket) {
+void LocalPorts::accept(const PortKey& key, const ConnectionOffer& offer, FileDescriptor socket, bool admitted) {
   auto& connection = receiveLine(key).connection;
   const auto reply = [&](OfferAnswer answer) {
     // A fresh connection takes one byte at once; if the peer has gone, the next read says so.
     [[maybe_unused]] const auto sent = send(socket.get(), &answer, sizeof answer, MSG_NOSIGNAL | MSG_DONTWAIT);
   };
+  if (!admitted) {
+    connection.fail(log::decided(Error::system("no connection from {}: {}", nameOf(key.peer), reasonOf(EMFILE))));
+    return reply(OfferAnswer::noDescriptor);
+  }
   if (offer.chunkBytes != chunkBytes_) {
     connection.fail(
         log::decided(Error::invalidUsage("{} has another NCCL_BUFFSIZE ({}); set it alike on all ranks (here {})",

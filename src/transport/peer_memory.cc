@@ -50,7 +50,9 @@ Status PeerMemory::read(std::byte* to, std::uint64_t address, std::size_t bytes,
     const int parts = last ? 2 : 1;
     const auto got = process_vm_readv(peer_.process, here, parts, there, parts, 0);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return Error::remote("cannot be read: {}", got < 0 ? strerror(errno) : "nothing came");
+    if (got <= 0)
+      return Error::remote("cannot be read at {:#x}: {}", address + done,
+                           got < 0 ? std::strerror(errno) : "nothing came");
     if (static_cast<std::size_t>(got) < bytes - done) {
       // A short read ends at memory that is not there; what comes next tells why. It never counts as done.
       done += static_cast<std::size_t>(got);

@@ -3,12 +3,12 @@
 #include <signal.h>
 
 #include <cerrno>
-#include <cstring>
 #include <mutex>
 #include <thread>
 
 #include "base/log.h"
 #include "base/per_process.h"
+#include "base/system_error.h"
 #include "transport/event_loop.h"
 #include "transport/fork_guard.h"
 #include "transport/reception.h"
@@ -76,11 +76,11 @@ class ThreadedReactor final : public Reactor {
 };
 
 Result<FileDescriptor> listen(const SocketAddress& wanted) {
-  FileDescriptor listener(socket(wanted.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  FileDescriptor listener = newDescriptor(socket(wanted.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const int on = 1;
   if (listener) setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (!listener || bind(listener.get(), wanted.get(), wanted.length()) != 0 || ::listen(listener.get(), 4096) != 0)
-    return Error::system("cannot listen on {}: {}", wanted.text(), std::strerror(errno));
+    return Error::system("cannot listen on {}: {}", wanted.text(), reasonOf(errno));
   closeInForkedChildren(listener.get());
   return listener;
 }
@@ -101,6 +101,7 @@ Result<std::shared_ptr<Reactor>> makeReactor(const SocketAddress& listenOn) {
   auto loop = EventLoop::create();
   if (!loop) return loop.error();
   auto reception = std::make_shared<Reception>(*loop, std::move(*listener));
+  if (const Status whole = reception->complete(); !whole) return whole.error();
   try {
     return std::shared_ptr<Reactor>(std::make_shared<ThreadedReactor>(
         SocketAddress(reinterpret_cast<sockaddr*>(&name), length), *loop, std::move(reception)));

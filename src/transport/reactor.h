@@ -28,6 +28,9 @@ struct Hello {
   Secret secret{};
   Rank from = -1;
   std::string payload;  ///< at most 4096 bytes, meaning depends on the purpose
+  /// Not sent. False: this process has no file descriptor to keep the connection, and has waited for one; what needs
+  /// the connection has to fail. The socket is for a last word only, not to be kept.
+  bool admitted = true;
 };
 
 /// Thread-safe. Handlers run on the reactor's thread and must not block.

@@ -1,13 +1,14 @@
 #include "transport/reception.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/timerfd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "base/log.h"
 #include "base/socket_address.h"
+#include "base/system_error.h"
 #include "transport/fork_guard.h"
 #include "transport/socket_options.h"
 
@@ -16,6 +17,8 @@ namespace {
 
 constexpr auto helloLimit = 5s;
 constexpr auto earlyLimit = 60s;
+// How long a process without descriptors may keep a peer waiting: a moment's shortage should not end a job.
+constexpr auto hungerLimit = 5s;
 constexpr std::size_t mostNewcomers = 1024;
 constexpr std::size_t mostEarly = 4096;
 
@@ -24,7 +27,13 @@ constexpr std::size_t mostEarly = 4096;
 Reception::Reception(std::shared_ptr<EventLoop> loop, FileDescriptor listener)
     : loop_(std::move(loop)),
       listener_(std::move(listener)),
-      timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {}
+      timer_(newDescriptor(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK))),
+      spare_(newDescriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC))) {}
+
+Status Reception::complete() const {
+  if (timer_ && spare_) return {};
+  return Error::system("the network thread cannot be set up: {}", reasonOf(errno));
+}
 
 void Reception::open() {
   loop_->watch(timer_.get(), POLLIN, [weak = weak_from_this()](short) {
@@ -59,36 +68,64 @@ void Reception::acceptAll() {
   while (true) {
     sockaddr_storage from{};
     socklen_t length = sizeof from;
-    FileDescriptor socket(
+    FileDescriptor socket = newDescriptor(
         accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from), &length, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
-      if (errno != EAGAIN && errno != EWOULDBLOCK) {
-        log::warn("a connection cannot be accepted: {}", std::strerror(errno));
-        pauseAccepting();  // e.g. no descriptors left: polling on would burn a core
-      }
-      return;
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return hungrySince_.reset();
+      if (lacksDescriptors(errno) && hungry() && turnAwayOne()) continue;
+      return pauseAccepting();  // polling on would burn a core
     }
-    closeInForkedChildren(socket.get());
-    const int number = socket.get();
-    {
-      const std::lock_guard lock(mutex_);
-      if (closed_) return;
-      newcomers_[number] = {std::move(socket),
-                            SocketAddress(reinterpret_cast<sockaddr*>(&from), length).text(),
-                            {},
-                            std::chrono::steady_clock::now() + helloLimit};
-      setTicking(true);
-    }
-    loop_->watch(number, POLLIN, [weak = weak_from_this(), number](short) {
-      if (const auto self = weak.lock()) self->readFrom(number);
-    });
-    const std::lock_guard lock(mutex_);
-    if (newcomers_.size() < mostNewcomers) continue;
-    paused_ = true;
-    loop_->unwatch(listener_.get());
-    return;
+    hungrySince_.reset();
+    if (!admit(std::move(socket), SocketAddress(reinterpret_cast<sockaddr*>(&from), length).text())) return;
   }
+}
+
+/// False: that is enough for now.
+bool Reception::admit(FileDescriptor socket, std::string address) {
+  closeInForkedChildren(socket.get());
+  const int number = socket.get();
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return false;
+    newcomers_[number] = {std::move(socket), std::move(address), {}, std::chrono::steady_clock::now() + helloLimit};
+    setTicking(true);
+  }
+  loop_->watch(number, POLLIN, [weak = weak_from_this(), number](short) {
+    if (const auto self = weak.lock()) self->readFrom(number);
+  });
+  const std::lock_guard lock(mutex_);
+  if (newcomers_.size() < mostNewcomers) return true;
+  paused_ = true;
+  loop_->unwatch(listener_.get());
+  return false;
+}
+
+/// accept() has just failed for want of a descriptor. True once that has lasted too long.
+bool Reception::hungry() {
+  const auto now = std::chrono::steady_clock::now();
+  if (!hungrySince_) {
+    hungrySince_ = now;
+    log::warn("a connection cannot be accepted yet: {}", reasonOf(errno));
+  }
+  return now - *hungrySince_ >= hungerLimit;
+}
+
+/// With the spare descriptor: whoever needs the connection fails and says why, instead of waiting for ever. False:
+/// there was nobody, or another thread took the descriptor.
+bool Reception::turnAwayOne() {
+  spare_.reset();
+  FileDescriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  const bool came = static_cast<bool>(socket);
+  HelloReader reader;
+  if (came && reader.read(socket.get()) == HelloReader::Progress::complete) {
+    Hello hello = reader.hello();
+    hello.admitted = false;
+    deliver(std::move(socket), "a peer", std::move(hello));
+  }
+  socket.reset();
+  spare_ = newDescriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  return came;
 }
 
 void Reception::pauseAccepting() {
@@ -124,6 +161,7 @@ void Reception::deliver(FileDescriptor socket, std::string address, Hello hello)
     const std::lock_guard lock(mutex_);
     if (closed_) return;
     const auto found = expectations_.find({hello.purpose, hello.key});
+    if (found == expectations_.end() && !hello.admitted) return;
     if (found == expectations_.end())
       return keep(
           {std::move(socket), std::move(address), std::move(hello), std::chrono::steady_clock::now() + earlyLimit});

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "transport/event_loop.h"
 #include "transport/hello.h"
@@ -17,6 +18,8 @@ class Reception : public std::enable_shared_from_this<Reception> {
  public:
   Reception(std::shared_ptr<EventLoop> loop, FileDescriptor listener);
 
+  /// Whether it has what it needs to work.
+  Status complete() const;
   void open();
   /// Afterwards nobody is let in, nobody waits. From any thread.
   void close();
@@ -46,6 +49,9 @@ class Reception : public std::enable_shared_from_this<Reception> {
   };
 
   void acceptAll();
+  bool admit(FileDescriptor socket, std::string address);
+  bool hungry();
+  bool turnAwayOne();
   void pauseAccepting();
   void listenAgain();
   void readFrom(int socket);
@@ -58,6 +64,8 @@ class Reception : public std::enable_shared_from_this<Reception> {
   const std::shared_ptr<EventLoop> loop_;
   const FileDescriptor listener_;
   const FileDescriptor timer_;
+  FileDescriptor spare_;                // given up for a moment to tell a peer that there is no descriptor for it
+  std::optional<Instant> hungrySince_;  // no descriptor for a newcomer since then; the loop's thread only
 
   std::mutex mutex_;  // taken before the loop's, never after
   bool closed_ = false;

@@ -9,6 +9,9 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/reserve_file.h"
+#include "base/system_error.h"
+
 namespace falcon::transport {
 namespace {
 
@@ -51,10 +54,10 @@ Result<SharedSegment> SharedSegment::create(std::size_t bytes) {
     return Error::system("{} bytes of shared memory are too many; at most {}", bytes, largestBytes);
   SharedSegment segment;
   const std::string secret = nonce();
-  segment.file_.reset(memfd_create(fileName(secret).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!segment.file_) return Error::system("shared memory cannot be created: {}", strerror(errno));
-  if (fallocate(segment.file_.get(), 0, 0, static_cast<off_t>(bytes)) != 0)
-    return Error::system("{} bytes of shared memory cannot be had: {}", bytes, strerror(errno));
+  segment.file_ = newDescriptor(memfd_create(fileName(secret).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!segment.file_) return Error::system("shared memory cannot be created: {}", reasonOf(errno));
+  if (const int failed = reserveFile(segment.file_.get(), bytes); failed != 0)
+    return Error::system("{} bytes of shared memory cannot be had: {}", bytes, reasonOf(failed));
   // Sealed, so that no peer can make the other's accesses fault by shrinking it.
   if (fcntl(segment.file_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
     return Error::system("shared memory cannot be sealed: {}", strerror(errno));
@@ -85,7 +88,7 @@ Result<SharedSegment> SharedSegment::open(const std::string& name, std::size_t b
     return Error::system("{} is not the peer's shared memory; is it in another pid namespace?", path);
   SharedSegment segment;
   segment.file_.reset(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
-  if (!segment.file_) return Error::system("shared memory {} cannot be opened: {}", path, strerror(errno));
+  if (!segment.file_) return Error::system("shared memory {} cannot be opened: {}", path, reasonOf(errno));
   struct stat status {};
   const int seals = fcntl(segment.file_.get(), F_GET_SEALS);
   if (fstat(segment.file_.get(), &status) != 0 || seals < 0 || (seals & F_SEAL_SHRINK) == 0 ||

@@ -1,0 +1,65 @@
+#include "api/worker_pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <system_error>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/per_process.h"
+
+namespace falcon::api {
+namespace {
+
+constexpr auto keptIdle = 5s;
+
+}  // namespace
+
+WorkerPool& WorkerPool::instance() {
+  static constinit PerProcess<WorkerPool> ofThisProcess;
+  return ofThisProcess.get();
+}
+
+bool WorkerPool::run(std::function<void()> work) {
+  const std::lock_guard lock(mutex_);
+  // Those that are idle have been promised to what waits already.
+  if (idle_ <= waiting_.size() && !startThread()) return false;
+  waiting_.push_back(std::move(work));
+  changed_.notify_one();
+  return true;
+}
+
+bool WorkerPool::startThread() {
+  // The application's signal handlers are not for our threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  bool started = true;
+  try {
+    std::thread([this] { work(); }).detach();
+    ++idle_;  // counted here, so that the next run() sees it
+  } catch (const std::system_error&) {
+    started = false;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return started;
+}
+
+void WorkerPool::work() {
+  pthread_setname_np(pthread_self(), "nccl-falcon-bg");
+  std::unique_lock lock(mutex_);
+  while (changed_.wait_for(lock, keptIdle, [&] { return !waiting_.empty(); })) {
+    auto next = std::move(waiting_.front());
+    waiting_.pop_front();
+    --idle_;
+    lock.unlock();
+    next();
+    next = nullptr;  // what it held ends outside the lock
+    lock.lock();
+    ++idle_;
+  }
+  --idle_;
+}
+
+}  // namespace falcon::api

@@ -1,0 +1,172 @@
+// What a container, another user or a security policy forbids costs speed, and nothing else.
+#include <gmock/gmock.h>
+#include <grp.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+
+#include "harness/api_rank.h"
+#include "harness/forbid_call.h"
+
+namespace falcon::test {
+namespace {
+
+constexpr int ranks = 3;
+
+bool becomeUser(unsigned number) {
+  return setgroups(0, nullptr) == 0 && setresgid(number, number, number) == 0 && setresuid(number, number, number) == 0;
+}
+
+/// All ranks run `before` first; "" goes on, all else is why it is not permitted here.
+void expectRightResults(const std::vector<std::unique_ptr<LogFile>>& logs,
+                        const std::function<std::string(int rank)>& before) {
+  SharedBoard board;
+  ForkedRanks forked(ranks, [&](int rank) -> std::string {
+    logs[rank]->use("INFO");
+    const std::string obstacle = before(rank);
+    board.reach(rank, obstacle.empty() ? 1 : 2);
+    for (int other = 0; other < ranks; ++other) {
+      board.waitFor(other, 1);
+      if (board->steps[other].load() != 1) return "not permitted: " + obstacle;
+    }
+    ncclComm_t comm = nullptr;
+    if (auto wrong = makeCommunicator(board, 0, rank, ranks, comm); !wrong.empty()) return wrong;
+    if (auto wrong = sumsAreRight(comm, rank, ranks); !wrong.empty()) return wrong;
+    return ncclCommDestroy(comm) == ncclSuccess ? "" : "destroy";
+  });
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto& outcome = forked.wait(rank, Seconds(60));
+    if (outcome.report.starts_with("not permitted")) GTEST_SKIP() << outcome.report;
+    EXPECT_TRUE(outcome.ended) << "rank " << rank << " hangs";
+    EXPECT_EQ(outcome.report, "") << "rank " << rank;
+    EXPECT_EQ(outcome.exitCode, 0) << "rank " << rank << ": signal " << outcome.signal;
+  }
+}
+
+class WithoutAttach : public testing::TestWithParam<int> {};
+
+TEST_P(WithoutAttach, ResultsAreRightAndItIsSaidOnce) {
+  const int forbidden = GetParam();  // how many ranks may not
+  const auto logs = logsOf(ranks);
+  expectRightResults(
+      logs, [&](int rank) { return rank >= forbidden || forbidCrossMemoryAttach(EPERM) ? "" : "no seccomp filter"; });
+  if (IsSkipped()) return;
+  for (int rank = 0; rank < forbidden; ++rank) {
+    const std::string log = logs[rank]->text();
+    EXPECT_EQ(countOf(log, "cannot be read"), 1u) << log;
+    EXPECT_EQ(countOf(log, "sockets are used"), 0u) << log;  // shared memory is still there
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Ranks, WithoutAttach, testing::Values(1, ranks));
+
+TEST(Permissions, RanksOfDifferentUsersWorkTogether) {
+  const auto logs = logsOf(ranks);
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become other users";
+  expectRightResults(logs, [](int rank) { return rank == 0 || becomeUser(65000 + rank) ? "" : "setresuid"; });
+}
+
+TEST(Permissions, RanksThatMayNotBeTracedWorkTogether) {
+  const auto logs = logsOf(ranks);
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to become a user without rights over its own kind";
+  // As of a program with set-user-id or file capabilities: /proc/<pid> belongs to root.
+  expectRightResults(logs, [](int rank) {
+    return becomeUser(65000) && (rank == 0 || prctl(PR_SET_DUMPABLE, 0) == 0) ? "" : "setresuid";
+  });
+}
+
+/// A file size limit is one on shared memory too, and exceeding it would be a deadly signal.
+TEST(Permissions, ALimitOfFileSizesLeavesSockets) {
+  const auto logs = logsOf(ranks);
+  expectRightResults(logs, [](int rank) {
+    const rlimit tiny{1000, 1000};
+    // The log would be one of those files.
+    unsetenv("NCCL_DEBUG_FILE");
+    setenv("NCCL_DEBUG", "VERSION", 1);
+    return rank != 1 || setrlimit(RLIMIT_FSIZE, &tiny) == 0 ? "" : "setrlimit";
+  });
+}
+
+/// The child of a fork is in the new namespace; it does the rank's work.
+template <class Body>
+std::string inNewProcess(const Body& body) {
+  int ends[2];
+  if (pipe(ends) != 0) return "no pipe";
+  const pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const std::string report = body();
+    [[maybe_unused]] const auto written = write(ends[1], report.data(), report.size());
+    _exit(0);
+  }
+  close(ends[1]);
+  std::string report;
+  char buffer[1024];
+  for (ssize_t got; (got = read(ends[0], buffer, sizeof buffer)) > 0;) report.append(buffer, got);
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? report : "signal " + std::to_string(WTERMSIG(status));
+}
+
+void expectRightResultsInNamespaces(int flags, const std::function<std::string(int rank)>& inside = {}) {
+  SharedBoard board;
+  ForkedRanks forked(ranks, [&](int rank) -> std::string {
+    const bool permitted = rank == 0 || unshare(flags) == 0;
+    board.reach(rank, permitted ? 1 : 2);
+    for (int other = 0; other < ranks; ++other) {
+      board.waitFor(other, 1);
+      if (board->steps[other].load() != 1) return "not permitted";
+    }
+    return inNewProcess([&]() -> std::string {
+      if (inside)
+        if (auto wrong = inside(rank); !wrong.empty()) return wrong;
+      ncclComm_t comm = nullptr;
+      if (auto wrong = makeCommunicator(board, 0, rank, ranks, comm); !wrong.empty()) return wrong;
+      if (auto wrong = sumsAreRight(comm, rank, ranks); !wrong.empty()) return wrong;
+      return ncclCommDestroy(comm) == ncclSuccess ? "" : "destroy";
+    });
+  });
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto& outcome = forked.wait(rank, Seconds(60));
+    if (outcome.report == "not permitted") GTEST_SKIP() << "namespaces are not permitted here";
+    EXPECT_TRUE(outcome.ended) << "rank " << rank << " hangs";
+    EXPECT_EQ(outcome.report, "") << "rank " << rank;
+  }
+}
+
+/// Two ranks have the same process id there, and ids of the first rank's namespace mean somebody else or nobody.
+TEST(Namespaces, OfProcessesAreNoObstacle) {
+  expectRightResultsInNamespaces(CLONE_NEWPID);
+}
+
+/// With a /proc of its own, a rank's own descriptors are found under the other ranks' process ids.
+TEST(Namespaces, OfProcessesWithTheirOwnProcAreNoObstacle) {
+  expectRightResultsInNamespaces(CLONE_NEWPID | CLONE_NEWNS, [](int rank) -> std::string {
+    if (rank == 0) return "";
+    mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
+    return mount("proc", "/proc", "proc", 0, nullptr) == 0 ? "" : "not permitted";
+  });
+}
+
+/// Each has a /dev/shm of its own, and a full one: Falcon cannot write there, and says so once.
+TEST(Namespaces, WithAFullSharedMemoryOfTheirOwnAreNoObstacle) {
+  const auto logs = logsOf(ranks);
+  expectRightResultsInNamespaces(CLONE_NEWNS | CLONE_NEWIPC, [&](int rank) -> std::string {
+    logs[rank]->use("WARN");
+    setenv("NCCL_FALCON", "1", 1);
+    setenv("NCCL_FALCON_JOB", ("falcon-fault-" + std::to_string(getppid())).c_str(), 1);
+    if (rank == 0) return setenv("NCCL_FALCON", "0", 1) == 0 ? "" : "setenv";
+    mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
+    return mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=8k") == 0 ? "" : "not permitted";
+  });
+  if (IsSkipped()) return;
+  EXPECT_EQ(countOf(logs[1]->text(), "No space left on device"), 1u) << logs[1]->text();
+}
+
+}  // namespace
+}  // namespace falcon::test
