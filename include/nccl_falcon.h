@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define NCCL_FALCON_API_VERSION 1
+#define NCCL_FALCON_API_VERSION 2
 
 /* The version of the running library's extension API, NCCL_FALCON_API_VERSION. Never fails with a valid pointer. */
 ncclResult_t ncclFalconGetVersion(int* version);
@@ -47,6 +47,46 @@ typedef struct {
  * May hold the caller while the job is trapped or a new plan is being agreed. Errors: ncclInvalidUsage without a
  * layout. */
 ncclResult_t ncclFalconIterationBegin(ncclComm_t comm, uint64_t iteration, ncclFalconPlan_t* plan);
+
+/* Host streams (since version 2): they do for operations on host memory what CUDA streams do for those on a device.
+ *
+ * A host stream is passed where a cudaStream_t goes. A call then checks its arguments, queues the operation and
+ * returns; the library carries it out on a thread of its own while the caller computes. NULL goes on meaning: complete
+ * on return.
+ *
+ * Order: operations of a stream run one after the other, as queued. So do all operations of a communicator, whatever
+ * streams they are on; one with NULL waits for those queued before. Different streams with different communicators run
+ * side by side. A group is one operation on every stream that its calls name: it starts when those before it on all
+ * these streams and of all its communicators are done, and all its calls end together; a group that also has host calls
+ * with NULL waits for it in ncclGroupEnd.
+ * Buffers, and the scalars of ncclScalarDevice, must stay valid and untouched from the call until the operation is
+ * done; the scalars are read when it runs.
+ *
+ * Errors that are known at the call are returned by it, and nothing is queued. What goes wrong later is kept: the first
+ * error of a stream is told by Query, and told and forgotten by Synchronize; ncclCommGetAsyncError tells it too,
+ * where it broke the communicator. Operations behind one that failed are tried all the same.
+ *
+ * ncclCommFinalize, ncclCommSplit and ncclCommShrink wait for the communicator's queued operations. ncclCommDestroy
+ * does not: they are carried out, then the memory is freed. ncclCommAbort and ncclCommRevoke end them with an error.
+ *
+ * Every function may be called from any thread, at any time. A stream belongs to its process: a forked child makes its
+ * own. All ranks need not use streams alike on the host engine; with NCCL_FALCON_ENGINE=vendor a host stream says that
+ * the call is for host memory, so that all ranks must pass one for the same operation. */
+typedef cudaStream_t ncclFalconStream_t;
+
+/* Makes a stream, and its thread. Errors: ncclSystemError (no thread can be had), ncclInvalidArgument. */
+ncclResult_t ncclFalconStreamCreate(ncclFalconStream_t* stream);
+
+/* Blocks until everything is done that was queued before. Errors: the stream's first since the last time;
+ * ncclInvalidArgument for what is no stream (destroyed, a CUDA stream, another process's). NULL succeeds. */
+ncclResult_t ncclFalconStreamSynchronize(ncclFalconStream_t stream);
+
+/* ncclInProgress while there is work left; then the stream's first error, or ncclSuccess. Never blocks. */
+ncclResult_t ncclFalconStreamQuery(ncclFalconStream_t stream);
+
+/* Takes no more work and returns; what is queued is still carried out, after which the thread ends. Synchronize first,
+ * to know when buffers are free and whether all went well. NULL succeeds. Errors: ncclInvalidArgument, as above. */
+ncclResult_t ncclFalconStreamDestroy(ncclFalconStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/exports.h"
+#include "api/lane.h"
 #include "api/registrations.h"
 #include "api/settings.h"
 #include "api/user_ops.h"
@@ -68,6 +69,7 @@ struct ncclComm {
   std::vector<std::uint64_t> sent, received;  ///< messages so far, by peer
   falcon::api::UserOps userOps;
   falcon::api::Registrations buffers, windows;
+  falcon::api::Lane lane;  ///< of calls on host streams
   std::uint64_t tailMagic;
 };
 

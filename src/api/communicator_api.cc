@@ -6,6 +6,7 @@
 #include "api/background.h"
 #include "api/group.h"
 #include "api/guard.h"
+#include "api/queued_calls.h"
 #include "api/setup.h"
 #include "base/log.h"
 
@@ -29,9 +30,12 @@ Status split(ncclComm_t parent, int color, int key, ncclComm_t* output, const nc
 
   auto* child = new ncclComm(std::move(*settings));
   auto held = std::make_shared<CommunicatorUse>(std::move(*use));
-  return Group::ofThisThread().setUp(
-      function,
-      {child, output, [held, child, color, key] { return establishSplit(**held, *child, color, key); }, color >= 0});
+  return Group::ofThisThread().setUp(function, {child, output,
+                                                [held, child, color, key] {
+                                                  awaitQueued(**held);
+                                                  return establishSplit(**held, *child, color, key);
+                                                },
+                                                color >= 0});
 }
 
 Result<std::vector<Rank>> readExcluded(const char* function, const int* list, int count, const Engine& engine) {
@@ -73,6 +77,7 @@ Status shrink(ncclComm_t parent, const int* list, int count, ncclComm_t* output,
   auto* child = new ncclComm(std::move(*settings));
   auto held = std::make_shared<CommunicatorUse>(std::move(*use));
   return Group::ofThisThread().setUp(function, {child, output, [held, child, excluded = *excluded, abort] {
+                                                  if (!abort) awaitQueued(**held);
                                                   return establishShrunk(**held, *child, excluded, abort);
                                                 }});
 }
@@ -96,11 +101,15 @@ Status finalize(ncclComm_t communicator) {
     return log::decided(Error::invalidArgument("{}: comm was finalized before", function));
   if (closed == ncclComm::Closed::revoked) return log::decided(Error::invalidUsage("{}: comm was revoked", function));
   (*use)->closed = ncclComm::Closed::finalized;
-  if ((*use)->settings.blocking) return (*use)->engine->finalize();
-  Engine& engine = *(*use)->engine;
+  ncclComm& finalized = **use;
+  const auto complete = [&finalized] {
+    awaitQueued(finalized);
+    return finalized.engine->finalize();
+  };
+  if (finalized.settings.blocking) return complete();
   std::vector<CommunicatorUse> users;
   users.push_back(std::move(*use));
-  return runInBackground(std::move(users), [&engine] { return engine.finalize(); });
+  return runInBackground(std::move(users), complete);
 }
 
 /// For Destroy and Abort. Communicators inherited across fork() are the parent's: the child lets them be.

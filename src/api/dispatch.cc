@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "api/queued_calls.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "collectives/host_communicator.h"
@@ -24,7 +25,7 @@ Status refuseDevicePointers(const PendingCall& pending) {
 }
 
 Submission toSubmission(const PendingCall& pending) {
-  return {pending.communicator->engine.get(), pending.call, pending.stream};
+  return {pending.communicator->engine.get(), pending.call, pending.stream, pending.hostStream != nullptr};
 }
 
 struct Shares {
@@ -35,14 +36,12 @@ Result<Shares> divide(std::span<const PendingCall> calls) {
   Shares shares;
   for (const PendingCall& pending : calls) {
     Submission submission = toSubmission(pending);
-    if (submission.engine->kind() == EngineKind::vendor) {
-      auto& communicator = static_cast<vendor::VendorCommunicator&>(*submission.engine);
-      if (!communicator.isForHost(pending.call, pending.stream)) {
-        shares.onVendor.push_back(submission);
-        continue;
-      }
-      submission.engine = &communicator.host();
+    if (isForVendor(pending)) {
+      shares.onVendor.push_back(submission);
+      continue;
     }
+    if (submission.engine->kind() == EngineKind::vendor)
+      submission.engine = &static_cast<vendor::VendorCommunicator&>(*submission.engine).host();
     if (pending.communicator->driver) {
       if (const Status allowed = refuseDevicePointers(pending); !allowed) return allowed.error();
     }
@@ -142,7 +141,23 @@ Status runWatched(std::span<const PendingCall> calls) {
 
 }  // namespace
 
+bool isForVendor(const PendingCall& pending) {
+  if (pending.hostStream || pending.communicator->engine->kind() != EngineKind::vendor) return false;
+  const auto& communicator = static_cast<vendor::VendorCommunicator&>(*pending.communicator->engine);
+  return !communicator.isForHost(pending.call, pending.stream);
+}
+
+Status checkForHost(std::span<const PendingCall> calls) {
+  const auto shares = divide(calls);
+  return shares ? collectives::checkGroup(shares->onHost) : shares.error();
+}
+
 Status runCalls(std::span<const PendingCall> calls) {
+  for (const PendingCall& pending : calls) awaitQueued(*pending.communicator);
+  return runNow(calls);
+}
+
+Status runNow(std::span<const PendingCall> calls) {
   if (calls.empty()) return {};
   bool watched = false;
   for (const PendingCall& pending : calls) watched = watched || pending.communicator->watched;

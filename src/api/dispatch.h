@@ -4,6 +4,7 @@
 #include <span>
 
 #include "api/communicator.h"
+#include "api/host_stream.h"
 #include "base/call.h"
 
 namespace falcon::api {
@@ -13,10 +14,19 @@ struct PendingCall {
   ncclComm* communicator = nullptr;
   Call call;
   void* stream = nullptr;
+  std::shared_ptr<HostStream> hostStream{};  ///< where `stream` names one
 };
 
-/// Runs one call, or all calls of an outermost group. The communicators are in use and ready. Gives the first error.
+/// Runs one call, or all calls of an outermost group, after what is queued for their communicators. These are in use
+/// and ready. Gives the first error.
 Status runCalls(std::span<const PendingCall> calls);
+/// The same for calls whose turn it is.
+Status runNow(std::span<const PendingCall> calls);
+
+/// The vendor's engine moves this call's data.
+bool isForVendor(const PendingCall& pending);
+/// What would be wrong with running these calls, which are all for the host engine, as one group.
+Status checkForHost(std::span<const PendingCall> calls);
 
 /// Microseconds that the calls would take; nothing runs. The host engine's by collectives::estimatedMicroseconds().
 Result<float> estimateCalls(std::span<const PendingCall> calls);

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "api/background.h"
+#include "api/queued_calls.h"
 #include "api/setup_jobs.h"
 #include "base/log.h"
 
@@ -33,16 +34,21 @@ Status Group::agreeOnBlocking(const char* function, bool blocking) {
 }
 
 Status Group::submit(const char* function, CommunicatorUse communicator, const Call& call, void* stream) {
-  const PendingCall pending{communicator.get(), call, stream};
+  PendingCall pending{communicator.get(), call, stream};
+  if (stream) [[unlikely]] {
+    auto hostStream = streamFor(function, *communicator, stream);
+    if (!hostStream) return hostStream.error();
+    pending.hostStream = std::move(*hostStream);
+  }
   if (!open()) [[likely]] {
-    if (communicator->settings.blocking) [[likely]]
+    if (communicator->settings.blocking && !pending.hostStream) [[likely]]
       return runCalls({&pending, 1});
     start();
     (void)noted(submit(function, std::move(communicator), call, stream));
     return end();
   }
   if (const Status agreed = agreeOnBlocking(function, communicator->settings.blocking); !agreed) return agreed;
-  calls_.push_back(pending);
+  calls_.push_back(std::move(pending));
   inUse_.push_back(std::move(communicator));
   return {};
 }
@@ -93,6 +99,9 @@ Status Group::runCollected() {
   const auto isHosts = [](const PendingCall& pending) {
     return pending.communicator->engine->kind() == EngineKind::host;
   };
+  const auto isQueued = [](const PendingCall& pending) { return pending.hostStream != nullptr; };
+  if (std::any_of(calls_.begin(), calls_.end(), isQueued))
+    return queueCalls(std::move(calls_), std::move(inUse_), blocking_.value_or(true));
   // The vendor's engine only enqueues: that needs no background.
   if (blocking_.value_or(true) || std::none_of(calls_.begin(), calls_.end(), isHosts)) return runCalls(calls_);
   const auto calls = std::make_shared<const std::vector<PendingCall>>(std::move(calls_));

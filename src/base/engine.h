@@ -58,6 +58,7 @@ struct Submission {
   Engine* engine = nullptr;
   Call call;
   void* stream = nullptr;
+  bool besideComputing = false;  ///< host engine: who waits leaves its core to the application at once
 };
 
 }  // namespace falcon

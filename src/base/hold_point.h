@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/clock.h"
 #include "base/types.h"
 
 namespace falcon {
@@ -24,6 +25,10 @@ class HoldPoint {
     if (raised_.load(std::memory_order_relaxed)) [[unlikely]]
       holdWait();
   }
+  /// This thread uses the library at `now`: who holds the job waits for it too, for a while. `resting`: it has nothing
+  /// to do there until it says so again.
+  virtual void noteCall(Nanoseconds) noexcept {}
+  static constexpr Nanoseconds resting = Nanoseconds::min();
   /// After a call, so that the trap knows which threads are inside the library.
   void leaveCall() {
     if (raised_.load(std::memory_order_relaxed)) [[unlikely]]

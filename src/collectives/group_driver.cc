@@ -4,7 +4,7 @@
 
 namespace falcon::collectives {
 
-Status drive(GroupRun& run, transport::Waiter& waiter, std::span<HoldPoint* const> holds) {
+Status drive(GroupRun& run, transport::Waiter& waiter, std::span<HoldPoint* const> holds, bool patient) {
   std::vector<transport::WaitSource> sources;
   Patience patience(false);
   while (!run.finished()) {
@@ -16,11 +16,14 @@ Status drive(GroupRun& run, transport::Waiter& waiter, std::span<HoldPoint* cons
     }
     // What is published on a board rings nobody who is awake: so look often before sleeping, and say so.
     const bool boards = run.waitsAtBoards();
-    if (boards && patience.again()) continue;
+    if (boards && patient && patience.again()) continue;
     sources.clear();
     run.appendWaitSources(sources);
     if (!boards) {
-      waiter.wait(sources, longestSleep);
+      if (patient)
+        waiter.wait(sources, longestSleep);
+      else
+        waiter.sleep(sources, longestSleep);
       continue;
     }
     run.announceSleep();

@@ -12,6 +12,8 @@ namespace falcon::collectives {
 inline constexpr Nanoseconds longestSleep = 100ms;
 
 /// Blocks until the started `run` has finished. Between any two turns it may be held by one of `holds`.
-Status drive(GroupRun& run, transport::Waiter& waiter, std::span<HoldPoint* const> holds);
+/// @param patient  yields for a moment before it sleeps: sooner to see what comes, but behind threads that compute it
+///                 gets its core back only after their time slice, while who sleeps is woken before them
+Status drive(GroupRun& run, transport::Waiter& waiter, std::span<HoldPoint* const> holds, bool patient);
 
 }  // namespace falcon::collectives

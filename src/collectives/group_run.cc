@@ -36,7 +36,7 @@ Status GroupRun::add(LocalMember& local, const Call& call) {
   return {};
 }
 
-Status GroupRun::start() {
+Status GroupRun::checkOwnMessages() const {
   for (const Member& member : members_) {
     if (member.ownSends.size() != member.ownReceives.size())
       return log::decided(Error::invalidUsage(
@@ -51,7 +51,11 @@ Status GroupRun::start() {
                                                 receive.count * sizeOf(receive.type)));
     }
   }
+  return {};
+}
 
+Status GroupRun::start() {
+  if (const Status paired = checkOwnMessages(); !paired) return paired;
   openCalls_ = entries_.size();
   for (size_t i = 0; i < entries_.size(); ++i) {
     Entry& entry = entries_[i];

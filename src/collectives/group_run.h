@@ -21,6 +21,8 @@ class GroupRun {
 
   /// Checks a call; nothing has happened yet. Errors: a broken communicator's, invalidArgument, invalidUsage.
   Status add(LocalMember& member, const Call& call);
+  /// After the last add(): messages to oneself have their counterparts. Errors: invalidUsage.
+  Status checkOwnMessages() const;
   /// After the last add(): pairs messages to oneself, numbers the calls. On an error nothing has happened.
   Status start();
 

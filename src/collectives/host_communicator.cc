@@ -240,9 +240,18 @@ Result<std::unique_ptr<HostCommunicator>> HostCommunicator::create(
   return std::unique_ptr<HostCommunicator>(std::move(communicator));
 }
 
+Status checkGroup(std::span<const Submission> submissions) {
+  GroupRun run(SystemClock::instance());
+  for (const Submission& submission : submissions)
+    if (const Status possible = run.add(localOf(submission).member(), submission.call); !possible) return possible;
+  return run.checkOwnMessages();
+}
+
 Status runGroup(std::span<const Submission> submissions) {
   if (submissions.empty()) return {};
-  if (submissions.size() == 1) {
+  const bool besideComputing = std::any_of(submissions.begin(), submissions.end(),
+                                           [](const Submission& submission) { return submission.besideComputing; });
+  if (submissions.size() == 1 && !besideComputing) {
     if (auto done = runSingle(submissions[0])) return std::move(*done);
   }
   const Clock& clock = SystemClock::instance();
@@ -268,7 +277,7 @@ Status runGroup(std::span<const Submission> submissions) {
   }
   if (status) status = run.start();
   if (status) {
-    status = drive(run, localOf(submissions[0]).waiter(), holds);
+    status = drive(run, localOf(submissions[0]).waiter(), holds, !besideComputing);
     if (recorded) run.record(enter, clock.now());
   }
   for (HoldPoint* hold : holds) hold->leaveCall();

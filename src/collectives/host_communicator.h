@@ -51,6 +51,9 @@ class HostCommunicator : public Engine {
   virtual void decideRing(std::uint64_t fromCollective, bool commit) = 0;
 };
 
+/// What runGroup() would find wrong with the calls before anything happens. Nothing is changed.
+Status checkGroup(std::span<const Submission> submissions);
+
 /// Runs the calls of a group (or a single call) to completion, over any host communicators: all progress together.
 /// Returns the first error. Host collectives with stream NULL are complete on return.
 Status runGroup(std::span<const Submission> submissions);

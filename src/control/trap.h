@@ -27,8 +27,8 @@ class Trap final : public HoldPoint {
   /// How long the trap has held, all times together, threads counted once.
   Nanoseconds totalClosed() const;
 
-  /// On the call path, after each call: this thread is alive and uses the library. A thread-local store.
-  void noteCall(Nanoseconds now) noexcept;
+  /// On the call path, after each call: a thread-local store.
+  void noteCall(Nanoseconds now) noexcept override;
 
  private:
   struct ThreadSlot {

@@ -10,3 +10,8 @@ ncclResult_t falconHeaderUse(ncclComm_t comm, const float* in, float* out, cudaS
   ncclResult_t result = ncclAllReduce(in, out, 1, types[4], ncclSum, comm, stream);
   return result == ncclSuccess ? pncclGroupEnd() : result;
 }
+
+ncclResult_t falconHeaderStreamUse(ncclComm_t comm, const float* in, float* out, ncclFalconStream_t stream);
+ncclResult_t falconHeaderStreamUse(ncclComm_t comm, const float* in, float* out, ncclFalconStream_t stream) {
+  return falconHeaderUse(comm, in, out, stream);
+}

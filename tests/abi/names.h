@@ -15,7 +15,8 @@ inline constexpr const char* functionNames[] = {
     "LLA2ACreateRequirement", "TeamWorld", "TeamLsa", "TeamRail", "TeamRankToWorld", "TeamRankToLsa"};
 static_assert(sizeof functionNames / sizeof *functionNames == 52);
 
-inline constexpr const char* falconFunctionNames[] = {"ncclFalconGetVersion", "ncclFalconRegisterLayout",
-                                                      "ncclFalconIterationBegin"};
+inline constexpr const char* falconFunctionNames[] = {
+    "ncclFalconGetVersion",        "ncclFalconRegisterLayout", "ncclFalconIterationBegin", "ncclFalconStreamCreate",
+    "ncclFalconStreamSynchronize", "ncclFalconStreamQuery",    "ncclFalconStreamDestroy"};
 
 }  // namespace falcon::abi

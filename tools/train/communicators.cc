@@ -6,9 +6,12 @@
 #include "nccl_falcon.h"
 #include "train/rendezvous.h"
 
-// Absent in other libraries of the same ABI; then they are null and the split stays equal.
+// Absent in other libraries of the same ABI; then they are null: the split stays equal, and nothing overlaps.
 #pragma weak ncclFalconRegisterLayout
 #pragma weak ncclFalconIterationBegin
+#pragma weak ncclFalconStreamCreate
+#pragma weak ncclFalconStreamSynchronize
+#pragma weak ncclFalconStreamDestroy
 
 namespace falcon::train {
 
@@ -29,7 +32,7 @@ ncclComm* splitOff(ncclComm* world, int size, int color, int key) {
 
 }  // namespace
 
-Communicators::Communicators(const Place& place, const Layout& layout, int microBatches)
+Communicators::Communicators(const Place& place, const Layout& layout, int microBatches, bool overlap)
     : layout_(layout), microBatches_(microBatches) {
   ncclUniqueId id{};
   if (place.rank == 0) require(ncclGetUniqueId(&id), "ncclGetUniqueId");
@@ -41,9 +44,13 @@ Communicators::Communicators(const Place& place, const Layout& layout, int micro
   pipeline_ = splitOff(world_, pipeline.count, data.index * tensor.count + tensor.index, pipeline.index);
   tensor_ = splitOff(world_, tensor.count, data.index * pipeline.count + pipeline.index, tensor.index);
   planned_ = registerLayout();
+  if (overlap && data_ != nullptr && ncclFalconStreamCreate != nullptr)
+    require(ncclFalconStreamCreate(&gradientStream_), "ncclFalconStreamCreate");
 }
 
 void Communicators::close() {
+  if (gradientStream_ != nullptr) require(ncclFalconStreamDestroy(gradientStream_), "ncclFalconStreamDestroy");
+  gradientStream_ = nullptr;
   for (ncclComm** one : {&tensor_, &pipeline_, &data_, &world_}) {
     if (*one != nullptr) require(ncclCommDestroy(*one), "ncclCommDestroy");
     *one = nullptr;
@@ -98,8 +105,13 @@ void Communicators::exchange(int to, const float* sent, int from, float* receive
 
 void Communicators::sumGradients(std::span<float> gradients) {
   if (data_ == nullptr) return;
-  require(ncclAllReduce(gradients.data(), gradients.data(), gradients.size(), ncclFloat32, ncclSum, data_, nullptr),
-          "ncclAllReduce");
+  require(
+      ncclAllReduce(gradients.data(), gradients.data(), gradients.size(), ncclFloat32, ncclSum, data_, gradientStream_),
+      "ncclAllReduce");
+}
+
+void Communicators::awaitGradients() {
+  if (gradientStream_ != nullptr) require(ncclFalconStreamSynchronize(gradientStream_), "ncclFalconStreamSynchronize");
 }
 
 void Communicators::sumOverJob(std::span<double> values) {

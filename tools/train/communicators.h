@@ -10,14 +10,16 @@
 #include "train/pipeline.h"
 #include "train/reducer.h"
 
+struct CUstream_st;
 struct ncclComm;
 
 namespace falcon::train {
 
-/// Collective: every rank of the job makes one. Host memory, blocking calls, used by one thread.
+/// Collective: every rank of the job makes one. Host memory, used by one thread; all calls but sumGradients() block.
 class Communicators final : public Reducer<float>, public PipelineLink<float> {
  public:
-  Communicators(const Place& place, const Layout& layout, int microBatches);
+  /// @param overlap  sumGradients() shall return at once, if the library has host streams
+  Communicators(const Place& place, const Layout& layout, int microBatches, bool overlap);
   Communicators(const Communicators&) = delete;
   Communicators& operator=(const Communicators&) = delete;
   /// Leaves what is open to the end of the process: after an error, peers may never answer.
@@ -31,8 +33,11 @@ class Communicators final : public Reducer<float>, public PipelineLink<float> {
   void sum(float* values, std::size_t count) override;
   /// With the neighbouring pipeline stages.
   void exchange(int to, const float* sent, int from, float* received, std::size_t count) override;
-  /// Over the data-parallel replicas.
+  /// Over the data-parallel replicas. Where it overlaps, the gradients are summed after awaitGradients(), and not to be
+  /// touched before.
+  bool overlaps() const { return gradientStream_ != nullptr; }
   void sumGradients(std::span<float> gradients);
+  void awaitGradients();
   /// Over all ranks of the job.
   void sumOverJob(std::span<double> values);
 
@@ -43,6 +48,7 @@ class Communicators final : public Reducer<float>, public PipelineLink<float> {
   Layout layout_;
   int microBatches_;
   bool planned_ = false;
+  CUstream_st* gradientStream_ = nullptr;  // null: sums are complete on return
   ncclComm* world_ = nullptr;
   ncclComm* data_ = nullptr;  // null where the group has one rank
   ncclComm* pipeline_ = nullptr;

@@ -107,6 +107,8 @@ ParsedOptions parseOptions(int argc, char** argv) {
   app.add_option("--learning-rate", options.learningRate, "Adam's learning rate")->check(tools::numberAbove(0, 1000));
   app.add_option("--log", options.log,
                  "One JSON line per iteration, from rank 0; from every rank if the name has %r, its rank");
+  app.add_flag("--no-overlap{false},--overlap{true}", options.overlap,
+               "Sum the gradients after the backward pass, not beside it on a host stream");
   app.add_flag("--quiet", options.quiet, "No line per iteration on standard output");
   try {
     app.parse(argc, argv);

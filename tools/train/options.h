@@ -29,6 +29,7 @@ struct Options {
   double learningRate = 3e-3;
   std::string log;  ///< empty: none
   bool quiet = false;
+  bool overlap = true;  ///< gradients are summed while others are computed
   Place place;
 };
 

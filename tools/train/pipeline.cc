@@ -11,10 +11,12 @@ Pipeline<Real>::Pipeline(Stage<Real>& stage, Shard place, PipelineLink<Real>& li
 }
 
 template <class Real>
-double Pipeline<Real>::run(int microBatches, double scale, const std::function<MicroBatch(int)>& batchAt) {
+double Pipeline<Real>::run(int microBatches, double scale, const std::function<MicroBatch(int)>& batchAt,
+                           const std::function<void(std::size_t)>& bucketDone) {
   double loss = 0;
   int to = -1;
   int turn = 0;
+  int stillToCome = microBatches;  // backward passes
   const auto exchange = [&](int from) {
     if (to < 0 && from < 0) return;
     link_.exchange(to, buffers_[1 - turn].data(), from, buffers_[turn].data(), stage_.activationCount());
@@ -26,7 +28,10 @@ double Pipeline<Real>::run(int microBatches, double scale, const std::function<M
       batches_[slot] = batchAt(step.microBatch);
       loss += stage_.forward(slot, batches_[slot], buffers_[turn].data());
     } else {
-      stage_.backward(slot, batches_[slot], scale, buffers_[turn].data());
+      const bool lastOne = --stillToCome == 0;
+      stage_.backward(slot, batches_[slot], scale, buffers_[turn].data(), [&](std::size_t bucket) {
+        if (lastOne) bucketDone(bucket);
+      });
     }
     to = targetOf(step, place_);
     turn = 1 - turn;

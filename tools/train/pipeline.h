@@ -25,8 +25,11 @@ class Pipeline {
   Pipeline(Stage<Real>& stage, Shard place, PipelineLink<Real>& link);
 
   /// Adds the gradients of scale * sum of the mean losses. `batchAt(i)` is called once for each of the replica's
-  /// micro-batches. Returns the sum of the mean losses on the last stage, 0 on others.
-  double run(int microBatches, double scale, const std::function<MicroBatch(int)>& batchAt);
+  /// micro-batches; `bucketDone(i)` once for each of the stage's buckets, from the last to the first, as soon as its
+  /// gradients are complete: while those of the other buckets are still computed. Returns the sum of the mean losses on
+  /// the last stage, 0 on others.
+  double run(int microBatches, double scale, const std::function<MicroBatch(int)>& batchAt,
+             const std::function<void(std::size_t)>& bucketDone);
 
  private:
   Stage<Real>& stage_;

@@ -25,10 +25,21 @@ double Stage<Real>::forward(int slot, const MicroBatch& batch, Real* x) {
 }
 
 template <class Real>
-void Stage<Real>::backward(int slot, const MicroBatch& batch, double scale, Real* gradient) {
-  if (head_) head_->backward(batch, slots_[slot].head, scale, gradient);
-  for (std::size_t i = blocks_.size(); i-- > 0;) blocks_[i]->backward(gradient, slots_[slot].blocks[i], scratch_);
-  if (embedding_) embedding_->backward(batch, gradient);
+void Stage<Real>::backward(int slot, const MicroBatch& batch, double scale, Real* gradient,
+                           const std::function<void(std::size_t)>& bucketDone) {
+  std::size_t bucket = buckets_.size();
+  if (head_) {
+    head_->backward(batch, slots_[slot].head, scale, gradient);
+    bucketDone(--bucket);
+  }
+  for (std::size_t i = blocks_.size(); i-- > 0;) {
+    blocks_[i]->backward(gradient, slots_[slot].blocks[i], scratch_);
+    bucketDone(--bucket);
+  }
+  if (embedding_) {
+    embedding_->backward(batch, gradient);
+    bucketDone(--bucket);
+  }
 }
 
 template <class Real>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -28,7 +29,10 @@ class Stage {
   double forward(int slot, const MicroBatch& batch, Real* x);
 
   /// In place: gradient of the output into gradient of the input; the last stage starts from scale * mean loss.
-  void backward(int slot, const MicroBatch& batch, double scale, Real* gradient);
+  /// `bucketDone(i)` is called for each of buckets(), from the last to the first, when nothing is added to it any more.
+  void backward(
+      int slot, const MicroBatch& batch, double scale, Real* gradient,
+      const std::function<void(std::size_t)>& bucketDone = [](std::size_t) {});
 
   /// In the order of the forward pass: embedding, blocks, head, as far as this stage has them.
   std::deque<ParameterBucket<Real>>& buckets() { return buckets_; }

@@ -24,7 +24,7 @@ Trainer::Trainer(const Options& options)
     : options_(options),
       layout_(layoutOf(options.place.rank, options.dataParallel, options.pipelineParallel, options.tensorParallel)),
       log_(options.log, options.place.rank),
-      communicators_(options.place, layout_, options.microBatches),
+      communicators_(options.place, layout_, options.microBatches, options.overlap),
       source_(options.seed, options.shape.vocabulary),
       stage_(options.shape, options.seed, layout_.pipeline, layout_.tensor, pipelineSlots(layout_.pipeline),
              communicators_),
@@ -53,11 +53,17 @@ Trainer::Outcome Trainer::iterate(std::uint64_t iteration, double stopTime) {
   auto& buckets = stage_.buckets();
   for (auto& bucket : buckets) bucket.clearGradients();
   // Every micro-batch counts the same, whichever replica computes it: the sum over all is the mean over all.
-  const double lossSum = pipeline_.run(share.count, 1.0 / options_.microBatches, [&](int index) {
-    return source_.batch(iteration, share.first + index, options_.shape.microBatchSize, options_.shape.sequence);
-  });
+  const double lossSum = pipeline_.run(
+      share.count, 1.0 / options_.microBatches,
+      [&](int index) {
+        return source_.batch(iteration, share.first + index, options_.shape.microBatchSize, options_.shape.sequence);
+      },
+      [&](std::size_t bucket) {
+        if (communicators_.overlaps()) communicators_.sumGradients(buckets[bucket].gradients());
+      });
+  communicators_.awaitGradients();
   for (std::size_t i = buckets.size(); i-- > 0;) {
-    communicators_.sumGradients(buckets[i].gradients());
+    if (!communicators_.overlaps()) communicators_.sumGradients(buckets[i].gradients());
     optimisers_[i].step(buckets[i].values(), buckets[i].gradients());
   }
   return agree(iteration, lossSum, share.count, monotonicSeconds() >= stopTime);

@@ -75,6 +75,21 @@ TEST(Trap, OpensItselfAtItsLimit) {
   waitUntil([&] { return caller.calls() > before; });
 }
 
+TEST(Trap, ThreadsThatRestDoNotCount) {
+  SystemClock clock;
+  Trap trap(clock);
+  trap.noteCall(clock.now());
+  trap.close(60s);
+  std::thread held([&] { trap.passWait(); });
+  EXPECT_FALSE(trap.holdsAll(1h));
+  trap.noteCall(HoldPoint::resting);
+  waitUntil([&] { return trap.holdsAll(1h); });
+  trap.noteCall(clock.now());
+  EXPECT_FALSE(trap.holdsAll(1h));
+  trap.open();
+  held.join();
+}
+
 TEST(Trap, ThreadsThatEndedDoNotCount) {
   SystemClock clock;
   Trap trap(clock);

@@ -47,14 +47,19 @@ std::vector<double> train(const SplitCase& split) {
     const MicroBatchRange share = shareOf(split, layout.data.index);
     for (int iteration = 0; iteration < iterations; ++iteration) {
       for (auto& bucket : stage.buckets()) bucket.clearGradients();
-      double loss = pipeline.run(share.count, 1.0 / microBatches, [&](int index) {
-        return source.batch(iteration, share.first + index, shape.microBatchSize, shape.sequence);
-      });
-      for (auto& bucket : stage.buckets()) {
-        dataSums[layout.pipeline.index * split.tensor + layout.tensor.index].sum(
-            layout.data.index, bucket.gradients().data(), bucket.count());
+      std::size_t left = stage.buckets().size();
+      double loss = pipeline.run(
+          share.count, 1.0 / microBatches,
+          [&](int index) { return source.batch(iteration, share.first + index, shape.microBatchSize, shape.sequence); },
+          [&](std::size_t done) {
+            EXPECT_EQ(done, --left);
+            auto& bucket = stage.buckets()[done];
+            dataSums[layout.pipeline.index * split.tensor + layout.tensor.index].sum(
+                layout.data.index, bucket.gradients().data(), bucket.count());
+          });
+      EXPECT_EQ(left, 0u);
+      for (auto& bucket : stage.buckets())
         for (std::size_t i = 0; i < bucket.count(); ++i) bucket.values()[i] -= 0.5 * bucket.gradients()[i];
-      }
       if (!stage.last() || layout.tensor.index != 0) loss = 0;
       everyone.sum(rank, &loss, 1);
       if (rank == 0) losses[iteration] = loss / microBatches;

@@ -1,0 +1,112 @@
+#include "api/host_stream.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <system_error>
+
+#include "base/log.h"
+#include "base/per_process.h"
+
+namespace falcon::api {
+namespace {
+
+// Destroyed streams whose addresses are kept from being used again, so that they are known for what they are.
+constexpr std::size_t rememberedStreams = 256;
+
+struct Registry {
+  std::mutex mutex;
+  std::map<const void*, std::shared_ptr<HostStream>> live;
+  std::deque<std::shared_ptr<HostStream>> destroyed;
+};
+constinit PerProcess<Registry> registry;
+// Until there is one, every stream is foreign: calls for the vendor's engine pay no more than this.
+constinit std::atomic<bool> anyStreams{false};
+
+FoundStream find(const Registry& known, const void* handle) {
+  if (const auto live = known.live.find(handle); live != known.live.end())
+    return {FoundStream::Kind::host, live->second};
+  const bool destroyed = std::any_of(known.destroyed.begin(), known.destroyed.end(),
+                                     [&](const auto& stream) { return stream.get() == handle; });
+  return {destroyed ? FoundStream::Kind::destroyed : FoundStream::Kind::foreign, nullptr};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<HostStream>> HostStream::start() {
+  auto stream = std::make_shared<HostStream>();
+  try {
+    stream->thread_ = std::thread([stream] {
+      pthread_setname_np(pthread_self(), "nccl-falcon-str");
+      sigset_t all;
+      sigfillset(&all);
+      pthread_sigmask(SIG_SETMASK, &all, nullptr);  // the application's handlers run on the application's threads
+      stream->lane.serve();
+    });
+  } catch (const std::system_error& error) {
+    return log::decided(Error::system("a thread for a host stream cannot be started: {}", error.what()));
+  }
+  return stream;
+}
+
+void HostStream::end() {
+  const bool idle = lane.empty();
+  lane.close();
+  if (idle)
+    thread_.join();
+  else
+    thread_.detach();
+}
+
+Status HostStream::synchronize() {
+  std::shared_ptr<control::Job> job;
+  {
+    const std::lock_guard lock(jobMutex_);
+    job = job_.lock();
+  }
+  lane.wait(job ? job->hooks().hold : nullptr);
+  if (auto error = lane.takeError()) return *error;
+  return {};
+}
+
+Status HostStream::query() const {
+  if (!lane.empty()) return Error(ErrorCode::inProgress, "the stream has work left");
+  if (auto error = lane.error()) return *error;
+  return {};
+}
+
+void HostStream::joinJob(const std::shared_ptr<control::Job>& job) {
+  const std::lock_guard lock(jobMutex_);
+  job_ = job;
+}
+
+void addStream(std::shared_ptr<HostStream> stream) {
+  Registry& known = registry.get();
+  const std::lock_guard lock(known.mutex);
+  const void* handle = stream.get();
+  known.live.emplace(handle, std::move(stream));
+  anyStreams.store(true, std::memory_order_release);
+}
+
+FoundStream findStream(const void* handle) {
+  if (!anyStreams.load(std::memory_order_acquire)) return {};
+  Registry& known = registry.get();
+  const std::lock_guard lock(known.mutex);
+  return find(known, handle);
+}
+
+FoundStream removeStream(const void* handle) {
+  Registry& known = registry.get();
+  const std::lock_guard lock(known.mutex);
+  FoundStream found = find(known, handle);
+  if (found.kind != FoundStream::Kind::host) return found;
+  known.live.erase(handle);
+  known.destroyed.push_back(found.stream);
+  if (known.destroyed.size() > rememberedStreams) known.destroyed.pop_front();
+  return found;
+}
+
+}  // namespace falcon::api

@@ -1,0 +1,49 @@
+// Host streams: what ncclFalconStreamCreate makes, and how their handles are told from other streams.
+#pragma once
+
+#include <memory>
+#include <thread>
+
+#include "api/lane.h"
+#include "control/job.h"
+
+namespace falcon::api {
+
+/// A lane with a thread that serves it.
+class HostStream {
+ public:
+  /// Errors (system): no thread can be had.
+  static Result<std::shared_ptr<HostStream>> start();
+  /// No more work is taken. Returns when the thread has ended, or (work is left) leaves it to finish that by itself.
+  void end();
+
+  /// Blocks until all is done that was queued before. Gives the first error since the last time, and forgets it.
+  Status synchronize();
+  /// inProgress, or the first error, or success.
+  Status query() const;
+  /// Where its threads may be held from now on; null: nowhere.
+  void joinJob(const std::shared_ptr<control::Job>& job);
+
+  Lane lane;
+
+ private:
+  std::thread thread_;
+  mutable std::mutex jobMutex_;
+  std::weak_ptr<control::Job> job_;
+};
+
+/// What a pointer is that came where a stream is expected.
+struct FoundStream {
+  enum class Kind : std::uint8_t { host, destroyed, foreign };
+  Kind kind = Kind::foreign;
+  std::shared_ptr<HostStream> stream;  ///< Kind::host only
+};
+
+/// Makes it known under its address.
+void addStream(std::shared_ptr<HostStream> stream);
+/// Looks the pointer up; it may be anything. Streams from before a fork() are foreign.
+FoundStream findStream(const void* handle);
+/// The same, and forgets it: from now on it is known as destroyed.
+FoundStream removeStream(const void* handle);
+
+}  // namespace falcon::api

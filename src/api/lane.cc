@@ -1,0 +1,110 @@
+#include "api/lane.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/per_process.h"
+
+namespace falcon::api {
+namespace {
+
+// While it waits, a thread looks at the trap so often.
+constexpr Nanoseconds holdInterval = 20ms;
+
+// One for all lanes: they change together, and only for moments.
+constinit PerProcess<std::mutex> lanesMutex;
+
+Status guardedRun(const QueuedWork& work) {
+  try {
+    return work.run();
+  } catch (const std::exception& exception) {
+    return log::decided(Error::internal("a call on a host stream: {}", exception.what()));
+  }
+}
+
+}  // namespace
+
+bool Lane::queue(const std::shared_ptr<QueuedWork>& work) {
+  const std::lock_guard lock(lanesMutex.get());
+  if (std::any_of(work->lanes.begin(), work->lanes.end(), [](const Lane* lane) { return lane->closed_; })) return false;
+  for (Lane* lane : work->lanes) {
+    lane->works_.push_back(work);
+    ++lane->queuedSoFar_;
+    lane->unfinished_.fetch_add(1, std::memory_order_relaxed);
+  }
+  work->lanes.front()->changed_.notify_all();
+  return true;
+}
+
+void Lane::wait(HoldPoint* hold) {
+  std::unique_lock lock(lanesMutex.get());
+  const std::uint64_t last = queuedSoFar_;
+  while (finishedSoFar_ < last) {
+    if (!hold) {
+      changed_.wait(lock);
+      continue;
+    }
+    changed_.wait_for(lock, holdInterval);
+    lock.unlock();
+    hold->passWait();
+    lock.lock();
+  }
+}
+
+std::optional<Error> Lane::error() const {
+  const std::lock_guard lock(lanesMutex.get());
+  return error_;
+}
+
+std::optional<Error> Lane::takeError() {
+  const std::lock_guard lock(lanesMutex.get());
+  return std::exchange(error_, std::nullopt);
+}
+
+bool Lane::mayRun() const {
+  if (works_.empty() || works_.front()->lanes.front() != this) return false;
+  const auto& first = works_.front();
+  return std::all_of(first->lanes.begin(), first->lanes.end(),
+                     [&](const Lane* lane) { return lane->works_.front() == first; });
+}
+
+void Lane::serve() {
+  std::unique_lock lock(lanesMutex.get());
+  while (true) {
+    changed_.wait(lock, [this] { return mayRun() || (closed_ && works_.empty()); });
+    if (works_.empty()) return;
+    std::shared_ptr<QueuedWork> work = works_.front();
+    lock.unlock();
+    work->outcome = guardedRun(*work);
+    lock.lock();
+    finish(work);
+    // What the work owns may go with it, a communicator even: not under the lock.
+    lock.unlock();
+    work.reset();
+    lock.lock();
+  }
+}
+
+void Lane::finish(const std::shared_ptr<QueuedWork>& work) {
+  for (Lane* lane : work->lanes) {
+    lane->works_.pop_front();
+    ++lane->finishedSoFar_;
+    lane->unfinished_.fetch_sub(1, std::memory_order_release);
+    if (!work->outcome && !lane->error_) lane->error_ = work->outcome.error();
+    lane->changed_.notify_all();
+  }
+  // After all have left: who may run now has been behind this one in one of its lanes.
+  for (Lane* lane : work->lanes)
+    if (!lane->works_.empty()) lane->works_.front()->lanes.front()->changed_.notify_all();
+}
+
+void Lane::close() {
+  const std::lock_guard lock(lanesMutex.get());
+  closed_ = true;
+  changed_.notify_all();
+}
+
+}  // namespace falcon::api

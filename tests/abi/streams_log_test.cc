@@ -1,0 +1,61 @@
+// What Falcon sees of operations on host streams: when they ran, not when they were queued.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <optional>
+
+#include "abi/streams.h"
+#include "instrument/call_log.h"
+
+namespace falcon::abi {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::optional<instrument::CallLogView> logIn(const std::string& folder) {
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    if (file.path().extension() != ".calls") continue;
+    auto view = instrument::readCallLog(file.path(), 100);
+    if (view) return std::move(*view);
+  }
+  return std::nullopt;
+}
+
+TEST(StreamLog, HasOperationsAsTheyRan) {
+  const NamedJob job;
+  inFreshChild({{"NCCL_FALCON", "1"}, {"NCCL_FALCON_JOB", job.name}}, [&] {
+    const Duo duo;
+    const std::array<Stream, 2> streams;
+    std::array<int, 2> values = {1, 2};
+    const auto queueTwo = [&](int rank) {
+      for (const auto operation : {ncclMax, ncclMin})
+        NCCL_OK(ncclAllReduce(&values[rank], &values[rank], 1, ncclInt, operation, duo[rank], streams[rank]));
+    };
+    queueTwo(0);
+    std::this_thread::sleep_for(50ms);
+    const Nanoseconds partnerCame = SystemClock::instance().now();
+    queueTwo(1);
+    for (const Stream& stream : streams) NCCL_OK(synchronized(stream));
+    const auto log = logIn(job.folder());
+    ASSERT_TRUE(log);
+    ASSERT_EQ(log->calls, 4u);
+    for (const CallRecord& record : log->latest) {
+      const bool first = record.reduction == ReduceOp::max;
+      EXPECT_EQ(record.sequence, first ? 0u : 1u);
+      EXPECT_GE(record.leave, partnerCame);
+      EXPECT_GE(record.leave, record.enter);
+      // The one that was queued behind has not begun before.
+      if (!first) {
+        EXPECT_GE(record.enter, partnerCame);
+      }
+    }
+    // Of the first two, one has waited for the other.
+    const auto waited = std::count_if(log->latest.begin(), log->latest.end(),
+                                      [&](const CallRecord& record) { return record.enter < partnerCame; });
+    EXPECT_EQ(waited, 1);
+  });
+}
+
+}  // namespace
+}  // namespace falcon::abi
