@@ -116,6 +116,12 @@ ncclResult_t pncclCommInitRankScalable(ncclComm_t* newcomm, int nranks, int myra
     if (nId < 1 || nId > nranks)
       return group.noted(
           log::decided(Error::invalidArgument("{}: nId is {}, not 1 to nranks ({})", function, nId, nranks)));
+    for (int i = 1; i < nId; ++i) {
+      const auto unused = bootstrap::UniqueId::parse(commIds[i].internal);
+      if (!unused) return group.noted(unused.error());
+      // This process may have made it, and holds a rendezvous open that nobody will visit.
+      if (std::memcmp(&commIds[i], &commIds[0], sizeof commIds[0]) != 0) bootstrap::dropUniqueId(*unused);
+    }
     return group.noted(initRank(function, newcomm, nranks, commIds[0], myrank, -1, config));
   });
 }

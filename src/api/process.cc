@@ -44,8 +44,8 @@ void Process::begin() {
     log::info("NCCL Falcon is active: it looks for slow ranks and links; NCCL_FALCON=0 turns it off");
   else
     log::info("NCCL Falcon's detection is off; NCCL_FALCON=1 turns it on");
-  for (const TextParameter* ignored : {&parameters::threads, &parameters::socketThreads, &parameters::socketsPerThread})
-    if (ignored->isSet()) log::info("{}={} has no effect on the host engine", ignored->name(), ignored->value());
+  if (parameters::threads.isSet())
+    log::info("{}={} has no effect on the host engine", parameters::threads.name(), parameters::threads.value());
   for (const std::string& name : unknownParameters())
     log::notice("{} is set, but NCCL Falcon knows no such parameter; see docs/environment.md", name);
 }

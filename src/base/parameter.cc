@@ -137,14 +137,39 @@ std::string ChoiceParameter::rangeText() const {
 
 std::span<const ParameterRow* const> allParameters() {
   using namespace parameters;
-  static const ParameterRow* const rows[] = {&parameters::falcon, &engine,           &vendorLibrary, &job,
-                                             &validate,           &mitigate,         &deterministic, &trapBudget,
-                                             &trapTimeout,        &onsetThreshold,   &events,        &metrics,
-                                             &deathTimeout,       &initTimeout,      &checkCalls,    &linkThrottleFile,
-                                             &minChannels,        &maxChannels,      &bufferSize,    &socketInterface,
-                                             &socketFamily,       &hostId,           &commId,        &shmDisable,
-                                             &p2pDisable,         &algorithm,        &protocol,      &threads,
-                                             &socketThreads,      &socketsPerThread, &debug,         &debugFile};
+  static const ParameterRow* const rows[] = {&parameters::falcon,
+                                             &engine,
+                                             &vendorLibrary,
+                                             &job,
+                                             &validate,
+                                             &mitigate,
+                                             &deterministic,
+                                             &trapBudget,
+                                             &trapTimeout,
+                                             &onsetThreshold,
+                                             &events,
+                                             &metrics,
+                                             &deathTimeout,
+                                             &initTimeout,
+                                             &checkCalls,
+                                             &secret,
+                                             &linkThrottleFile,
+                                             &minChannels,
+                                             &maxChannels,
+                                             &bufferSize,
+                                             &socketInterface,
+                                             &socketFamily,
+                                             &hostId,
+                                             &commId,
+                                             &shmDisable,
+                                             &p2pDisable,
+                                             &algorithm,
+                                             &protocol,
+                                             &threads,
+                                             &socketThreads,
+                                             &socketsPerThread,
+                                             &debug,
+                                             &debugFile};
   return rows;
 }
 

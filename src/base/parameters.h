@@ -60,6 +60,10 @@ inline constexpr SwitchParameter checkCalls{
     "NCCL_FALCON_CHECK", false,
     "1: before every call the ranks compare what they call (operation, count, type, reduction, root) and a difference "
     "ends the communicator with an error that names the rank and the call. Slow; for finding errors. All ranks alike."};
+inline constexpr TextParameter secret{
+    "NCCL_FALCON_SECRET", "",
+    "With NCCL_COMM_ID: what a rank must know to join the job, the same on all ranks (unique ids have a secret of "
+    "their own). Empty: none, and rank 0 says so. Never logged."};
 inline constexpr TextParameter linkThrottleFile{"NCCL_FALCON_INJECT_LINK_FILE", "",
                                                 "For demonstrations without network namespaces: a file with lines "
                                                 "`from to bytes_per_second` (job ranks), read again when it changes."};
@@ -89,11 +93,11 @@ inline constexpr TextParameter algorithm{
 inline constexpr TextParameter protocol{
     "NCCL_PROTO", "", "Preferred protocols, in the same syntax. The host engine has Simple only (one INFO line)."};
 inline constexpr TextParameter threads{"NCCL_NTHREADS", "", "For GPUs; the host engine ignores it (one INFO line)."};
-inline constexpr TextParameter socketThreads{
-    "NCCL_SOCKET_NTHREADS", "", "Accepted without effect: a channel's socket is driven by its caller (one INFO line)."};
-inline constexpr TextParameter socketsPerThread{
-    "NCCL_NSOCKS_PERTHREAD", "",
-    "Accepted without effect: a channel has one socket; NCCL_MAX_NCHANNELS gives more (one INFO line)."};
+inline constexpr IntegerParameter socketThreads{"NCCL_SOCKET_NTHREADS", 1, 1, 16,
+                                                "Times NCCL_NSOCKS_PERTHREAD: sockets of a connection, at most 64, "
+                                                "over which its chunks go in turn. No threads are "
+                                                "started: the caller drives them all."};
+inline constexpr IntegerParameter socketsPerThread{"NCCL_NSOCKS_PERTHREAD", 1, 1, 16, "See NCCL_SOCKET_NTHREADS."};
 inline constexpr TextParameter debug{"NCCL_DEBUG", "", "VERSION, WARN, INFO or TRACE."};
 inline constexpr TextParameter debugFile{"NCCL_DEBUG_FILE", "",
                                          "Where log lines go instead of stderr; %h is the host, %p the process."};

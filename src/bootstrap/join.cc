@@ -1,12 +1,15 @@
 // Joining a communicator: meet at the rendezvous, then form the star.
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 
 #include "base/log.h"
+#include "base/parameters.h"
 #include "bootstrap/random.h"
 #include "bootstrap/rendezvous.h"
 #include "bootstrap/star_network.h"
+#include "transport/descriptor_limit.h"
 
 namespace falcon::bootstrap {
 namespace {
@@ -97,6 +100,15 @@ class OwnRendezvous {
   std::future<void> gone_;
 };
 
+/// Once a process.
+void sayWithoutSecret() {
+  static std::atomic<bool> said{false};
+  if (parameters::secret.isSet() || said.exchange(true)) return;
+  log::notice(
+      "NCCL_COMM_ID names the rendezvous and NCCL_FALCON_SECRET is not set: anybody who reaches the address can join "
+      "the job; set it to the same value on all ranks");
+}
+
 }  // namespace
 
 Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id,
@@ -114,7 +126,14 @@ Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Rea
   const auto gaveUp = Error::remote("rank {} gave up while the communicator was made", rank);
   const bool fixed = hasFixedAddress(id);
   std::unique_ptr<OwnRendezvous> own;
+  if (rank == 0) {
+    // Everyone's visit to the rendezvous, and two connections of everyone to the center of the star.
+    const auto room = transport::reserveDescriptors(static_cast<std::size_t>(size) * 3,
+                                                    fmt::format("rank 0 of a communicator of {} ranks", size));
+    if (!room) return room.error();
+  }
   if (fixed && rank == 0) {
+    sayWithoutSecret();
     auto opened = OwnRendezvous::open(id, deadline);
     if (!opened) return opened.error();
     own = std::move(*opened);

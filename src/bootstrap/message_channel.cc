@@ -2,6 +2,7 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -40,12 +41,18 @@ void MessageChannel::watch() {
   });
 }
 
-bool MessageChannel::send(std::string_view message) {
+MessageChannel::Framed MessageChannel::frame(std::string_view message) {
+  const auto length = static_cast<std::uint32_t>(std::min<std::size_t>(message.size(), UINT32_MAX));
+  std::string framed(reinterpret_cast<const char*>(&length), lengthBytes);
+  return std::make_shared<const std::string>(framed.append(message));
+}
+
+bool MessageChannel::send(Framed framed) {
   const std::lock_guard lock(mutex_);
-  if (closed_ || broken_ || finishing_ || message.size() > maximumMessage) return false;
-  if (output_.size() - sent_ + message.size() > queueLimit_) return false;
-  const auto length = static_cast<std::uint32_t>(message.size());
-  output_.append(reinterpret_cast<const char*>(&length), lengthBytes).append(message);
+  if (closed_ || broken_ || finishing_ || framed->size() > lengthBytes + maximumMessage) return false;
+  if (waiting_ + framed->size() > queueLimit_) return false;
+  waiting_ += framed->size();
+  output_.push_back(std::move(framed));
   if (!watchingOutput_) flush();
   return true;
 }
@@ -58,21 +65,21 @@ void MessageChannel::finish() {
 }
 
 void MessageChannel::flush() {
-  while (sent_ < output_.size() && !broken_) {
-    const auto count =
-        ::send(socket_.get(), output_.data() + sent_, output_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (count >= 0)
-      sent_ += static_cast<std::size_t>(count);
-    else if (errno == EAGAIN || errno == EWOULDBLOCK)
-      break;
-    else if (errno != EINTR)
-      broken_ = true;
-  }
-  const bool done = broken_ || sent_ == output_.size();
-  if (done || sent_ > output_.size() / 2) {
-    output_.erase(0, done ? std::string::npos : sent_);
+  while (!output_.empty() && !broken_) {
+    const std::string& first = *output_.front();
+    const auto count = ::send(socket_.get(), first.data() + sent_, first.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count < 0) {
+      if (errno == EAGAIN || errno == EWOULDBLOCK) break;
+      if (errno != EINTR) broken_ = true;
+      continue;
+    }
+    sent_ += static_cast<std::size_t>(count);
+    waiting_ -= static_cast<std::size_t>(count);
+    if (sent_ < first.size()) continue;
+    output_.pop_front();
     sent_ = 0;
   }
+  const bool done = broken_ || output_.empty();
   if (done && finishing_) shutdown(socket_.get(), SHUT_WR);
   if (watchingOutput_ == !done) return;
   watchingOutput_ = !done;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -30,8 +31,13 @@ class MessageChannel : public std::enable_shared_from_this<MessageChannel> {
 
   void start(MessageHandler message, CloseHandler closed);
 
+  /// A message as it goes over the wire. Many channels can send the same one without a copy each.
+  using Framed = std::shared_ptr<const std::string>;
+  static Framed frame(std::string_view message);
+
   /// Never blocks. False: not sent, because closed, too long or too much waits already.
-  bool send(std::string_view message);
+  bool send(std::string_view message) { return send(frame(message)); }
+  bool send(Framed framed);
   /// Nothing more will be sent: tells the other side so once all is out. Receiving goes on.
   void finish();
   /// Closes at once. After it returns no handler is running or will run (unless called from one).
@@ -54,8 +60,9 @@ class MessageChannel : public std::enable_shared_from_this<MessageChannel> {
   std::condition_variable handlersLeft_;
   std::thread::id inside_{};  // of handlers, while any runs
   FileDescriptor socket_;
-  std::string output_;
-  std::size_t sent_ = 0;  // of output_
+  std::deque<Framed> output_;
+  std::size_t waiting_ = 0;  // bytes of output_ that are not sent
+  std::size_t sent_ = 0;     // of the first of output_
   bool watchingOutput_ = false;
   bool finishing_ = false;
   bool broken_ = false;  // sending failed; receiving will find out why

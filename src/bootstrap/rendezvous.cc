@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <vector>
 
 #include "base/log.h"
@@ -14,18 +15,30 @@ namespace {
 constexpr auto failureLimit = 10s;  // how long late ranks still hear why it failed
 constexpr int mostRanks = 1 << 20;
 
+JoinAnswer wrongSecret(const UniqueId& id) {
+  JoinAnswer answer;
+  answer.code = ErrorCode::invalidUsage;
+  answer.text = fmt::format("the rendezvous at {} turned this rank away, because they have different secrets: {}",
+                            id.address.text(),
+                            hasFixedAddress(id) ? "set NCCL_FALCON_SECRET to the same value on all ranks, or on none"
+                                                : "give all ranks the unique id as ncclGetUniqueId made it");
+  return answer;
+}
+
 }  // namespace
 
-UniqueId idOfFixedAddress(const SocketAddress& address) {
+UniqueId idOfFixedAddress(const SocketAddress& address, std::string_view secret) {
   UniqueId id{address, hashOf(std::string_view(address.text())), {}};
-  // No secret can come from a name that all know; it only keeps out connections that went astray.
-  for (std::size_t i = 0; i < id.secret.size(); ++i)
-    id.secret[i] = static_cast<std::byte>(hashOf({id.key, static_cast<std::uint64_t>(i)}));
+  // Without a secret this one keeps out only connections that went astray: it comes from a name that all know.
+  for (std::size_t half = 0; half < 2; ++half) {
+    const std::uint64_t part = hashOf(fmt::format("{} {} {}", half, id.key, secret));
+    std::memcpy(id.secret.data() + half * sizeof part, &part, sizeof part);
+  }
   return id;
 }
 
 bool hasFixedAddress(const UniqueId& id) {
-  return idOfFixedAddress(id.address).key == id.key;
+  return idOfFixedAddress(id.address, {}).key == id.key;
 }
 
 std::string JoinRequest::encode() const {
@@ -68,11 +81,13 @@ std::future<void> Rendezvous::open(std::shared_ptr<transport::Reactor> reactor, 
   auto rendezvous = std::make_shared<Rendezvous>(reactor, id);
   auto gone = rendezvous->gone_.get_future();
   rendezvous->startTimer(limit);
-  reactor->expect(transport::Purpose::rendezvous, id.key, id.secret,
-                  [rendezvous](FileDescriptor socket, const transport::Hello& hello) {
-                    const auto alive = rendezvous;  // the handler may be forgotten while it runs
-                    alive->welcome(std::move(socket), hello);
-                  });
+  reactor->expect(
+      transport::Purpose::rendezvous, id.key, id.secret,
+      [rendezvous](FileDescriptor socket, const transport::Hello& hello) {
+        const auto alive = rendezvous;  // the handler may be forgotten while it runs
+        alive->welcome(std::move(socket), hello);
+      },
+      *MessageChannel::frame(wrongSecret(id).encode()));
   return gone;
 }
 
@@ -169,7 +184,7 @@ void Rendezvous::tellAll() {
   answer.communicator = randomNumber();
   answer.secret = randomSecret();
   for (const auto& [rank, member] : known_) answer.members.push_back(member);
-  const std::string bytes = answer.encode();
+  const auto bytes = MessageChannel::frame(answer.encode());
   for (const auto& [number, guest] : guests_) guest.channel->send(bytes);
 }
 

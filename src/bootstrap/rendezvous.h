@@ -14,8 +14,8 @@
 
 namespace falcon::bootstrap {
 
-/// With NCCL_COMM_ID: the id that every process derives from the address.
-UniqueId idOfFixedAddress(const SocketAddress& address);
+/// With NCCL_COMM_ID: the id that every process derives from the address and the job's secret ("": none).
+UniqueId idOfFixedAddress(const SocketAddress& address, std::string_view secret);
 bool hasFixedAddress(const UniqueId& id);
 
 /// What a rank tells the rendezvous (in the hello's payload).

@@ -172,7 +172,7 @@ void StarCenter::fail(const std::string& text) {
 }
 
 void StarCenter::toAllHere(const StarMessage& message, Rank except) {
-  const std::string bytes = message.encode();
+  const auto bytes = MessageChannel::frame(message.encode());
   for (Rank rank = 0; rank < static_cast<Rank>(seats_.size()); ++rank)
     if (seat(rank).presence == Presence::here && rank != except) seat(rank).channel->send(bytes);
 }

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "bootstrap/random.h"
 #include "bootstrap/star_center.h"
+#include "transport/descriptor_limit.h"
 
 namespace falcon::bootstrap {
 namespace {
@@ -28,7 +29,12 @@ Result<std::shared_ptr<CommunicatorNetwork>> StarNetwork::form(std::shared_ptr<t
                                                                Rank rank, std::vector<Member> members,
                                                                Nanoseconds limit,
                                                                const std::function<std::optional<Error>()>& givenUp) {
-  if (rank == 0) StarCenter::open(reactor, id, secret, members);
+  if (rank == 0) {
+    const auto room = transport::reserveDescriptors(
+        2 * members.size(), fmt::format("rank 0 of a communicator of {} ranks", members.size()));
+    if (!room) return room.error();
+    StarCenter::open(reactor, id, secret, members);
+  }
   auto member = std::make_shared<StarMember>(reactor, id, secret, rank, std::move(members));
   auto network = std::make_shared<StarNetwork>(member);
   const auto connected = member->connect(limit, givenUp);

@@ -58,9 +58,13 @@ Result<UniqueId> makeUniqueId() {
   if (parameters::commId.isSet() && !parameters::commId.value().empty()) {
     const auto address = SocketAddress::parse(parameters::commId.value());
     if (!address) return log::decided(Error::invalidArgument("NCCL_COMM_ID: {}", address.error().message()));
-    return idOfFixedAddress(*address);
+    return idOfFixedAddress(*address, parameters::secret.value());
   }
   return makeOwnUniqueId();
+}
+
+void dropUniqueId(const UniqueId& id) {
+  if (auto reactor = transport::processReactor()) (*reactor)->forget(transport::Purpose::rendezvous, id.key);
 }
 
 Result<UniqueId> makeOwnUniqueId() {

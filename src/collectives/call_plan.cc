@@ -69,6 +69,14 @@ Geometry geometryOf(const MemberShape& shape, const Call& call, std::span<const 
   return geometry;
 }
 
+Geometry messageGeometryOf(const MemberShape& shape, const Call& call, int channel, Rank peer) {
+  Geometry geometry = geometryOf(shape, call, {});
+  geometry.chunk = std::clamp<std::size_t>(shape.messageChunkBytes / sizeOf(call.type), 1, geometry.chunk);
+  geometry.channel = channel;
+  geometry.root = peer;
+  return geometry;
+}
+
 /// AllToAll, Gather and Scatter as messages of `count` elements, between blocks of the buffers.
 class Exchange {
  public:
@@ -85,9 +93,7 @@ class Exchange {
  private:
   void add(QueueKey::Kind kind, const Algorithm& algorithm, Rank peer, int inputBlock, int outputBlock) {
     if (call_.count == 0) return;
-    Geometry geometry = geometryOf(shape_, call_, {});
-    geometry.root = peer;
-    geometry.channel = exchangeChannel;
+    const Geometry geometry = messageGeometryOf(shape_, call_, exchangeChannel, peer);
     Operands operands = operandsOf(shape_, call_);
     if (operands.input) operands.input += inputBlock * blockBytes_;
     if (operands.output) operands.output += outputBlock * blockBytes_;
@@ -195,8 +201,7 @@ std::vector<TaskPlan> planCollective(const MemberShape& shape, const Call& call,
 }
 
 TaskPlan planMessage(const MemberShape& shape, const Call& call) {
-  Geometry geometry = geometryOf(shape, call, {});
-  geometry.channel = messageChannel;
+  const Geometry geometry = messageGeometryOf(shape, call, messageChannel, call.peer);
   const bool sending = call.operation == Operation::send;
   return {{sending ? QueueKey::Kind::send : QueueKey::Kind::receive, messageChannel, call.peer},
           {sending ? sendMessage : receiveMessage, geometry, {0, call.count}},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <compare>
+#include <limits>
 #include <vector>
 
 #include "base/call.h"
@@ -21,6 +22,7 @@ struct MemberShape {
   std::size_t chunkBytes = 1;  ///< of every connection
   PreferenceMasks preferred;   ///< algorithms
   bool checksCalls = false;    ///< ranks compare what they call before they do it
+  std::size_t messageChunkBytes = std::numeric_limits<std::size_t>::max();  ///< of those for messages, where smaller
 };
 
 /// Tasks with the same key use the same connections: one after the other, in the order of submission.

@@ -12,12 +12,11 @@
 #include "collectives/member_info.h"
 #include "collectives/single_call.h"
 #include "topology/ring_order.h"
+#include "transport/chunk_size.h"
 
 namespace falcon::collectives {
 namespace {
 
-// A connection holds eight chunks (see makeLocalPorts()).
-constexpr std::size_t chunksPerBuffer = 8;
 // As NCCL has.
 constexpr int mostChannelsEver = 64;
 
@@ -138,7 +137,7 @@ Result<std::vector<MemberOffer>> exchangeOffers(transport::Reactor& reactor, boo
   MemberOffer mine;
   mine.info = {std::move(*peer), hostName(), getpid(), device, std::move(extra)};
   mine.info.peer.jobRank = jobRankFromEnvironment();
-  mine.chunkBytes = static_cast<std::uint64_t>(parameters::bufferSize.value()) / chunksPerBuffer;
+  mine.chunkBytes = static_cast<std::uint64_t>(parameters::bufferSize.value()) / transport::chunkSlots;
   // Beyond the most channels that a variable may ask for there is nothing to gain.
   const auto chosen = [](const IntegerParameter& parameter, int wish) {
     const bool wished = wish > 0 && !parameter.isSet();
@@ -179,6 +178,8 @@ MemberShape agreedShape(const bootstrap::CommunicatorNetwork& network, const std
     shape.checksCalls = shape.checksCalls && offer.checksCalls;
   }
   shape.fewestChannels = std::min(shape.fewestChannels, shape.mostChannels);
+  shape.messageChunkBytes =
+      transport::chunkBytesFor(transport::Lane::peerToPeer, shape.chunkBytes * transport::chunkSlots, shape.size);
   if (!shape.checksCalls && parameters::checkCalls.value())
     log::notice("NCCL_FALCON_CHECK=1 has no effect: not all ranks of the communicator have it set");
   return shape;
@@ -191,7 +192,7 @@ void describe(const LocalMember& member, const std::vector<MemberInfo>& members)
   const MemberShape& shape = member.shape;
   log::info("communicator {:016x}: {} nodes, {} to {} channels, buffers of {} bytes, {}", member.id(),
             *std::max_element(nodes.begin(), nodes.end()) + 1, shape.fewestChannels, shape.mostChannels,
-            shape.chunkBytes * chunksPerBuffer,
+            shape.chunkBytes * transport::chunkSlots,
             !member.direct                 ? "connections only"
             : member.direct->readsMemory() ? "ranks read each other's memory"
                                            : "short messages by a shared board");

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/owned.h"
 #include "transport/port.h"
@@ -69,7 +70,8 @@ class ConnectingSendPort final : public SendPort {
 
   Connecting<SendPort> connection;
   // While the peer has not answered yet; guarded by who connects.
-  FileDescriptor socket;
+  std::vector<FileDescriptor> sockets;
+  std::size_t answered = 0;  // of them
   std::shared_ptr<SharedSegment> offered;
 
  private:
@@ -95,6 +97,8 @@ class ConnectingReceivePort final : public ReceivePort {
   }
 
   Connecting<ReceivePort> connection;
+  // Until all of the sender's sockets have come; guarded by who connects.
+  std::vector<FileDescriptor> arrived;
 
  private:
   std::size_t chunkBytes_;

@@ -1,12 +1,13 @@
 #include "transport/connection_offer.h"
 
 #include "base/wire.h"
+#include "transport/striped_port.h"
 
 namespace falcon::transport {
 
 std::string ConnectionOffer::encode() const {
   WireWriter out;
-  out.put(channel).put(lane).put(chunkBytes).put(segment).put(doorbell);
+  out.put(channel).put(lane).put(chunkBytes).put(segment).put(doorbell).put(stream).put(streams);
   return out.take();
 }
 
@@ -18,7 +19,11 @@ Result<ConnectionOffer> ConnectionOffer::decode(std::string_view bytes) {
   offer.chunkBytes = in.get<std::uint64_t>();
   offer.segment = in.getString();
   offer.doorbell = in.getString();
-  if (!in.finished() || offer.channel < 0 || offer.channel >= channelLimit || offer.lane > Lane::probe)
+  offer.stream = in.get<int>();
+  offer.streams = in.get<int>();
+  const bool streamsFit = offer.stream >= 0 && offer.stream < offer.streams && offer.streams <= mostStreams &&
+                          (offer.streams == 1 || offer.segment.empty());
+  if (!in.finished() || !streamsFit || offer.channel < 0 || offer.channel >= channelLimit || offer.lane > Lane::probe)
     return Error::remote("an offer of {} bytes for a connection cannot be read", bytes.size());
   return offer;
 }

@@ -19,6 +19,8 @@ struct ConnectionOffer {
   std::uint64_t chunkBytes = 0;
   std::string segment;   ///< shared memory to use; "": the socket
   std::string doorbell;  ///< of the sender, rung when a chunk is given back
+  int stream = 0;        ///< which one of the connection's sockets this is
+  int streams = 1;       ///< of how many; more than one carry no segment
 
   std::string encode() const;
   /// A remote error if the bytes are no offer.

@@ -5,23 +5,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cstring>
 #include <deque>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <mutex>
 
 #include "base/log.h"
 #include "base/parameters.h"
 #include "base/system_error.h"
+#include "transport/chunk_size.h"
 #include "transport/connect.h"
 #include "transport/connecting_port.h"
 #include "transport/connection_offer.h"
 #include "transport/memory_port.h"
-#include "transport/socket_port.h"
+#include "transport/striped_port.h"
 
 namespace falcon::transport {
 namespace {
@@ -59,20 +62,23 @@ class LocalPorts final : public Ports {
   std::string nameOf(Rank peer) const;
   PeerState& stateOf(Rank peer) { return states_[static_cast<std::size_t>(peer)]; }
   const Peer& infoOf(Rank peer) const { return peers_[static_cast<std::size_t>(peer)]; }
+  std::size_t chunkBytesOf(const PortKey& key) const {
+    return chunkBytesFor(key.lane, bufferBytes_, static_cast<int>(peers_.size()));
+  }
 
   // All below: with mutex_ held.
   ReceiveLine& receiveLine(const PortKey& key);
   Status connectToSelf(const PortKey& key, SendLine& line);
   Status startConnecting(const PortKey& key, SendLine& line);
   /// Null where it cannot be had; then the two go on by sockets.
-  std::shared_ptr<SharedSegment> segmentFor(Rank peer);
+  std::shared_ptr<SharedSegment> segmentFor(Rank peer, std::size_t chunkBytes);
   std::shared_ptr<Doorbell> doorbellOf(Rank peer);
   void stopSharingWith(Rank peer, std::string_view reason);
   void failLine(SendLine& line, const Error& error);
 
   // On the reactor's thread.
-  void onConnected(const PortKey& key, SendLine& line, const Hello& hello);
-  void onAnswer(const PortKey& key, SendLine& line);
+  void onConnected(const PortKey& key, SendLine& line, std::size_t stream, const Hello& hello);
+  void onAnswer(const PortKey& key, SendLine& line, std::size_t stream);
   void onOffer(FileDescriptor socket, const Hello& hello);
   void accept(const PortKey& key, const ConnectionOffer& offer, FileDescriptor socket, bool admitted);
 
@@ -81,7 +87,10 @@ class LocalPorts final : public Ports {
   const Secret secret_;
   const Rank self_;
   const std::vector<Peer> peers_;
-  const std::size_t chunkBytes_;
+  const int streams_ = static_cast<int>(
+      parameters::socketThreads.value() *
+      std::min<std::int64_t>(parameters::socketsPerThread.value(), mostStreams / parameters::socketThreads.value()));
+  const std::size_t bufferBytes_ = static_cast<std::size_t>(parameters::bufferSize.value());
   const pid_t process_ = getpid();
   const std::shared_ptr<Doorbell> ownDoorbell_{&processDoorbell(), [](Doorbell*) {}};  // lives as long as the process
 
@@ -99,7 +108,6 @@ LocalPorts::LocalPorts(std::shared_ptr<Reactor> reactor, CommunicatorId communic
       secret_(secret),
       self_(self),
       peers_(std::move(peers)),
-      chunkBytes_(static_cast<std::size_t>(parameters::bufferSize.value()) / chunkSlots),
       states_(peers_.size()) {
   const Peer& own = infoOf(self_);
   for (std::size_t rank = 0; rank < peers_.size(); ++rank)
@@ -122,8 +130,7 @@ LocalPorts::~LocalPorts() {
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;
-    for (auto& [key, line] : sends_)
-      if (line->socket) waiting.push_back(std::move(line->socket));
+    for (auto& [key, line] : sends_) std::ranges::move(std::exchange(line->sockets, {}), std::back_inserter(waiting));
   }
   for (const FileDescriptor& socket : waiting) reactor_->unwatch(socket.get());
 }
@@ -152,7 +159,7 @@ Result<SendPort*> LocalPorts::openSend(const PortKey& key) {
   const std::lock_guard lock(mutex_);
   auto& known = sends_[key];
   if (known) return known.get();
-  auto line = std::make_unique<SendLine>(chunkBytes_);
+  auto line = std::make_unique<SendLine>(chunkBytesOf(key));
   if (auto started = key.peer == self_ ? connectToSelf(key, *line) : startConnecting(key, *line); !started) {
     sends_.erase(key);
     return started.error();
@@ -169,35 +176,48 @@ Result<ReceivePort*> LocalPorts::openReceive(const PortKey& key) {
 
 LocalPorts::ReceiveLine& LocalPorts::receiveLine(const PortKey& key) {
   auto& line = receives_[key];
-  if (!line) line = std::make_unique<ReceiveLine>(chunkBytes_);
+  if (!line) line = std::make_unique<ReceiveLine>(chunkBytesOf(key));
   return *line;
 }
 
 Status LocalPorts::connectToSelf(const PortKey& key, SendLine& line) {
-  auto segment = SharedSegment::createPrivate(ChunkRing::bytesFor(chunkBytes_));
+  const std::size_t chunkBytes = chunkBytesOf(key);
+  auto segment = SharedSegment::createPrivate(ChunkRing::bytesFor(chunkBytes));
   if (!segment) return log::decided(segment.error());
   const MemoryLine memory{std::make_shared<SharedSegment>(std::move(*segment)), ownDoorbell_, nameOf(self_)};
-  line.connection.attach(std::make_unique<MemorySendPort>(memory, chunkBytes_, stateOf(self_).bytesSent));
-  receiveLine(key).connection.attach(std::make_unique<MemoryReceivePort>(memory, chunkBytes_));
+  line.connection.attach(std::make_unique<MemorySendPort>(memory, chunkBytes, stateOf(self_).bytesSent));
+  receiveLine(key).connection.attach(std::make_unique<MemoryReceivePort>(memory, chunkBytes));
   ownDoorbell_->ring();
   return {};
 }
 
 Status LocalPorts::startConnecting(const PortKey& key, SendLine& line) {
-  auto socket = beginConnect(reactor_->address(), infoOf(key.peer).address);
-  if (!socket) return log::decided(socket.error());
-  line.socket = std::move(*socket);
-  line.offered = segmentFor(key.peer);
-  const ConnectionOffer offer{key.channel, key.lane, chunkBytes_, line.offered ? line.offered->name() : "",
-                              line.offered ? ownDoorbell_->name() : ""};
-  const Hello hello{Purpose::data, inboxKey(communicator_, key.peer), secret_, self_, offer.encode()};
-  reactor_->watch(line.socket.get(), POLLOUT, [this, key, &line, hello](short) { onConnected(key, line, hello); });
+  const std::size_t chunkBytes = chunkBytesOf(key);
+  line.offered = segmentFor(key.peer, chunkBytes);
+  const std::size_t streams = line.offered ? 1 : static_cast<std::size_t>(streams_);
+  while (line.sockets.size() < streams) {
+    auto socket = beginConnect(reactor_->address(), infoOf(key.peer).address);
+    if (!socket) return log::decided(socket.error());
+    line.sockets.push_back(std::move(*socket));
+  }
+  for (std::size_t stream = 0; stream < streams; ++stream) {
+    const ConnectionOffer offer{key.channel,
+                                key.lane,
+                                chunkBytes,
+                                line.offered ? line.offered->name() : "",
+                                line.offered ? ownDoorbell_->name() : "",
+                                static_cast<int>(stream),
+                                static_cast<int>(streams)};
+    const Hello hello{Purpose::data, inboxKey(communicator_, key.peer), secret_, self_, offer.encode()};
+    reactor_->watch(line.sockets[stream].get(), POLLOUT,
+                    [this, key, &line, stream, hello](short) { onConnected(key, line, stream, hello); });
+  }
   return {};
 }
 
-std::shared_ptr<SharedSegment> LocalPorts::segmentFor(Rank peer) {
+std::shared_ptr<SharedSegment> LocalPorts::segmentFor(Rank peer, std::size_t chunkBytes) {
   if (!stateOf(peer).sharesMemory || !doorbellOf(peer)) return nullptr;
-  auto segment = SharedSegment::create(ChunkRing::bytesFor(chunkBytes_));
+  auto segment = SharedSegment::create(ChunkRing::bytesFor(chunkBytes));
   if (segment) return std::make_shared<SharedSegment>(std::move(*segment));
   stopSharingWith(peer, segment.error().message());
   return nullptr;
@@ -221,52 +241,55 @@ void LocalPorts::stopSharingWith(Rank peer, std::string_view reason) {
 }
 
 void LocalPorts::failLine(SendLine& line, const Error& error) {
-  reactor_->unwatch(line.socket.get());
-  line.socket.reset();
+  for (const FileDescriptor& socket : line.sockets) reactor_->unwatch(socket.get());
+  line.sockets.clear();
   line.offered.reset();
   line.connection.fail(log::decided(error));
   ownDoorbell_->ring();
 }
 
-void LocalPorts::onConnected(const PortKey& key, SendLine& line, const Hello& hello) {
+void LocalPorts::onConnected(const PortKey& key, SendLine& line, std::size_t stream, const Hello& hello) {
   const std::lock_guard lock(mutex_);
-  if (closing_ || !line.socket) return;
-  if (auto done = finishConnect(line.socket.get(), infoOf(key.peer).address, hello); !done)
+  if (closing_ || line.sockets.empty()) return;
+  const int socket = line.sockets[stream].get();
+  if (auto done = finishConnect(socket, infoOf(key.peer).address, hello); !done)
     return failLine(line, Error(done.error().code(), fmt::format("{}: {}", nameOf(key.peer), done.error().message())));
-  reactor_->watch(line.socket.get(), POLLIN, [this, key, &line](short) { onAnswer(key, line); });
+  reactor_->watch(socket, POLLIN, [this, key, &line, stream](short) { onAnswer(key, line, stream); });
 }
 
-void LocalPorts::onAnswer(const PortKey& key, SendLine& line) {
+void LocalPorts::onAnswer(const PortKey& key, SendLine& line, std::size_t stream) {
   const std::lock_guard lock(mutex_);
-  if (closing_ || !line.socket) return;
+  if (closing_ || line.sockets.empty()) return;
+  const int socket = line.sockets[stream].get();
   OfferAnswer answer{};
-  const auto got = recv(line.socket.get(), &answer, sizeof answer, MSG_DONTWAIT);
+  const auto got = recv(socket, &answer, sizeof answer, MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0)
     return failLine(line, Error::remote("{} closed a new connection: {}", nameOf(key.peer),
                                         got == 0 ? "it left or never opened this communicator" : strerror(errno)));
   if (answer == OfferAnswer::chunkSize)
     return failLine(line, Error::invalidUsage("{} has another NCCL_BUFFSIZE; set it alike on all ranks (here {})",
-                                              nameOf(key.peer), chunkBytes_ * chunkSlots));
+                                              nameOf(key.peer), bufferBytes_));
   if (answer == OfferAnswer::noDescriptor)
     return failLine(line, Error::remote("{} has no file descriptor left for a connection (raise ulimit -n there)",
                                         nameOf(key.peer)));
   const bool memory = answer == OfferAnswer::sharedMemory && line.offered;
   if (!memory && answer != OfferAnswer::socket)
     return failLine(line, Error::remote("{} answered nonsense to a new connection", nameOf(key.peer)));
-  reactor_->unwatch(line.socket.get());
+  reactor_->unwatch(socket);
+  if (++line.answered < line.sockets.size()) return;
   if (memory) {
     line.offered->dropName();
     line.connection.attach(
         std::make_unique<MemorySendPort>(MemoryLine{std::move(line.offered), doorbellOf(key.peer), nameOf(key.peer)},
-                                         chunkBytes_, stateOf(key.peer).bytesSent));
-    line.socket.reset();
+                                         chunkBytesOf(key), stateOf(key.peer).bytesSent));
+    line.sockets.clear();
   } else {
     if (line.offered) stopSharingWith(key.peer, "it cannot open it");
     line.offered.reset();
-    line.connection.attach(std::make_unique<SocketSendPort>(
-        std::move(line.socket), nameOf(key.peer), chunkBytes_,
-        linkThrottle({infoOf(self_).jobRank, infoOf(key.peer).jobRank}), stateOf(key.peer).bytesSent));
+    line.connection.attach(makeSocketSendPort(std::exchange(line.sockets, {}), nameOf(key.peer), chunkBytesOf(key),
+                                              linkThrottle({infoOf(self_).jobRank, infoOf(key.peer).jobRank}),
+                                              stateOf(key.peer).bytesSent));
   }
   ownDoorbell_->ring();
 }
@@ -289,28 +312,29 @@ void LocalPorts::onOffer(FileDescriptor socket, const Hello& hello) {
 
 void LocalPorts::accept(const PortKey& key, const ConnectionOffer& offer, FileDescriptor socket, bool admitted) {
   auto& connection = receiveLine(key).connection;
-  const auto reply = [&](OfferAnswer answer) {
+  const std::size_t chunkBytes = chunkBytesOf(key);
+  const auto reply = [](const FileDescriptor& to, OfferAnswer answer) {
     // A fresh connection takes one byte at once; if the peer has gone, the next read says so.
-    [[maybe_unused]] const auto sent = send(socket.get(), &answer, sizeof answer, MSG_NOSIGNAL | MSG_DONTWAIT);
+    [[maybe_unused]] const auto sent = send(to.get(), &answer, sizeof answer, MSG_NOSIGNAL | MSG_DONTWAIT);
   };
   if (!admitted) {
     connection.fail(log::decided(Error::system("no connection from {}: {}", nameOf(key.peer), reasonOf(EMFILE))));
-    return reply(OfferAnswer::noDescriptor);
+    return reply(socket, OfferAnswer::noDescriptor);
   }
-  if (offer.chunkBytes != chunkBytes_) {
+  if (offer.chunkBytes != chunkBytes) {
     connection.fail(
         log::decided(Error::invalidUsage("{} has another NCCL_BUFFSIZE ({}); set it alike on all ranks (here {})",
-                                         nameOf(key.peer), offer.chunkBytes * chunkSlots, chunkBytes_ * chunkSlots)));
-    return reply(OfferAnswer::chunkSize);
+                                         nameOf(key.peer), offer.chunkBytes * chunkSlots, chunkBytes * chunkSlots)));
+    return reply(socket, OfferAnswer::chunkSize);
   }
   if (!offer.segment.empty()) {
     auto doorbell = stateOf(key.peer).sharesMemory ? doorbellOf(key.peer) : nullptr;
-    auto segment = SharedSegment::open(offer.segment, ChunkRing::bytesFor(chunkBytes_));
+    auto segment = SharedSegment::open(offer.segment, ChunkRing::bytesFor(chunkBytes));
     if (doorbell && segment) {
       connection.attach(std::make_unique<MemoryReceivePort>(
           MemoryLine{std::make_shared<SharedSegment>(std::move(*segment)), std::move(doorbell), nameOf(key.peer)},
-          chunkBytes_));
-      return reply(OfferAnswer::sharedMemory);
+          chunkBytes));
+      return reply(socket, OfferAnswer::sharedMemory);
     }
     if (!segment && hungUp(socket.get())) {
       connection.fail(Error::remote("{} left while it connected", nameOf(key.peer)));
@@ -318,9 +342,13 @@ void LocalPorts::accept(const PortKey& key, const ConnectionOffer& offer, FileDe
     }
     if (!segment) stopSharingWith(key.peer, segment.error().message());
   }
-  // The answer goes first: once attached, the socket is the engine's.
-  reply(OfferAnswer::socket);
-  connection.attach(std::make_unique<SocketReceivePort>(std::move(socket), nameOf(key.peer), chunkBytes_));
+  auto& arrived = receiveLine(key).arrived;
+  arrived.resize(static_cast<std::size_t>(offer.streams));
+  arrived[static_cast<std::size_t>(offer.stream)] = std::move(socket);
+  if (!std::ranges::all_of(arrived, [](const FileDescriptor& each) { return each.get() >= 0; })) return;
+  // The answer goes first: once attached, the sockets are the engine's.
+  for (const FileDescriptor& each : arrived) reply(each, OfferAnswer::socket);
+  connection.attach(makeSocketReceivePort(std::exchange(arrived, {}), nameOf(key.peer), chunkBytes));
 }
 
 std::string nodeName() {

@@ -22,7 +22,7 @@ struct Peer {
 Result<Peer> localPeer(Reactor& reactor);
 
 /// Ports for one communicator. `peers[r]` is rank r; `self` is this rank. The reactor outlives the ports.
-/// Chunks: NCCL_BUFFSIZE / 8 bytes, eight a connection.
+/// Chunks: see chunk_size.h; eight a connection.
 Result<std::unique_ptr<Ports>> makeLocalPorts(std::shared_ptr<Reactor> reactor, CommunicatorId communicator,
                                               const Secret& secret, Rank self, std::vector<Peer> peers);
 

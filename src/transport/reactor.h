@@ -45,8 +45,13 @@ class Reactor {
   virtual SocketAddress address() const = 0;
 
   /// Connections for (purpose, key) with that secret go to `handler`. Those that come before anyone expects them wait
-  /// up to 60 s (a peer may be faster than us).
-  virtual void expect(Purpose purpose, std::uint64_t key, const Secret& secret, ConnectionHandler handler) = 0;
+  /// up to 60 s (a peer may be faster than us). Who comes with another secret is dropped; `refusal` are bytes to be
+  /// sent to it first.
+  virtual void expect(Purpose purpose, std::uint64_t key, const Secret& secret, ConnectionHandler handler,
+                      std::string refusal) = 0;
+  void expect(Purpose purpose, std::uint64_t key, const Secret& secret, ConnectionHandler handler) {
+    expect(purpose, key, secret, std::move(handler), {});
+  }
   /// After it returns the handler is not running and will not run again (unless called from the handler itself).
   virtual void forget(Purpose purpose, std::uint64_t key) = 0;
 

@@ -147,7 +147,7 @@ void Reception::readFrom(int socket) {
     newcomers_.erase(found);
     loop_->unwatch(socket);
     if (progress == HelloReader::Progress::stranger) {
-      log::warn("a connection from {} was dropped: {}", newcomer.address, newcomer.reader.reason());
+      sayDropped(newcomer.address, newcomer.reader.reason());
       return;
     }
   }
@@ -166,7 +166,10 @@ void Reception::deliver(FileDescriptor socket, std::string address, Hello hello)
       return keep(
           {std::move(socket), std::move(address), std::move(hello), std::chrono::steady_clock::now() + earlyLimit});
     if (!equalSecrets(found->second.secret, hello.secret)) {
-      log::warn("a connection from {} was dropped: it does not know the secret of this job", address);
+      sayDropped(address, "it does not know the secret of this job");
+      const std::string& refusal = found->second.refusal;
+      // A fresh connection takes so few bytes at once; who does not read them is a stranger indeed.
+      if (!refusal.empty()) send(socket.get(), refusal.data(), refusal.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
       return;
     }
     handler = found->second.handler;
@@ -185,8 +188,7 @@ void Reception::deliver(FileDescriptor socket, std::string address, Hello hello)
 
 void Reception::keep(Early early) {
   if (early_.size() >= mostEarly) {
-    log::warn("a connection from {} was dropped: {} others wait already for someone to expect them", early.address,
-              early_.size());
+    sayDropped(early.address, fmt::format("{} others wait already for someone to expect them", early_.size()));
     return;
   }
   early_.push_back(std::move(early));
@@ -206,14 +208,16 @@ void Reception::deliverEarly() {
   for (Early& early : wanted) deliver(std::move(early.socket), std::move(early.address), std::move(early.hello));
 }
 
-void Reception::expect(Purpose purpose, std::uint64_t key, const Secret& secret, Reactor::ConnectionHandler handler) {
+void Reception::expect(Purpose purpose, std::uint64_t key, const Secret& secret, Reactor::ConnectionHandler handler,
+                       std::string refusal) {
   std::shared_ptr<Reactor::ConnectionHandler> replaced;
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return;
     Expectation& expectation = expectations_[{purpose, key}];
     replaced = std::move(expectation.handler);
-    expectation = {loop_->newToken(), secret, std::make_shared<Reactor::ConnectionHandler>(std::move(handler))};
+    expectation = {loop_->newToken(), secret, std::make_shared<Reactor::ConnectionHandler>(std::move(handler)),
+                   std::move(refusal)};
   }
   loop_->post([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->deliverEarly();
@@ -241,15 +245,14 @@ void Reception::tick() {
   if (closed_) return;
   std::erase_if(newcomers_, [&](auto& entry) {
     if (entry.second.deadline > now) return false;
-    log::warn("a connection from {} was dropped: it did not say who it is within {} s", entry.second.address,
-              std::chrono::seconds(helloLimit).count());
+    sayDropped(entry.second.address,
+               fmt::format("it did not say who it is within {} s", std::chrono::seconds(helloLimit).count()));
     loop_->unwatch(entry.first);
     return true;
   });
   std::erase_if(early_, [&](const Early& early) {
     if (early.deadline > now) return false;
-    log::warn("a connection from {} was dropped: nobody expected it within {} s", early.address,
-              std::chrono::seconds(earlyLimit).count());
+    sayDropped(early.address, fmt::format("nobody expected it within {} s", std::chrono::seconds(earlyLimit).count()));
     return true;
   });
   if (paused_ && newcomers_.size() < mostNewcomers) {
@@ -257,6 +260,13 @@ void Reception::tick() {
     listenAgain();
   }
   setTicking(!newcomers_.empty() || !early_.empty() || paused_);
+}
+
+void Reception::sayDropped(const std::string& address, std::string_view reason) {
+  const auto held = dropLog_.pass(SystemClock::instance().now());
+  if (!held) return;
+  const std::string more = *held == 0 ? "" : fmt::format(" ({} more like it were not logged)", *held);
+  log::warn("a connection from {} was dropped: {}{}", address, reason, more);
 }
 
 void Reception::setTicking(bool wanted) {

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 
+#include "transport/drop_log.h"
 #include "transport/event_loop.h"
 #include "transport/hello.h"
 
@@ -24,7 +25,8 @@ class Reception : public std::enable_shared_from_this<Reception> {
   /// Afterwards nobody is let in, nobody waits. From any thread.
   void close();
 
-  void expect(Purpose purpose, std::uint64_t key, const Secret& secret, Reactor::ConnectionHandler handler);
+  void expect(Purpose purpose, std::uint64_t key, const Secret& secret, Reactor::ConnectionHandler handler,
+              std::string refusal);
   void forget(Purpose purpose, std::uint64_t key);
 
  private:
@@ -46,6 +48,7 @@ class Reception : public std::enable_shared_from_this<Reception> {
     EventLoop::Token token = 0;
     Secret secret{};
     std::shared_ptr<Reactor::ConnectionHandler> handler;
+    std::string refusal;  // for who does not know the secret
   };
 
   void acceptAll();
@@ -59,6 +62,8 @@ class Reception : public std::enable_shared_from_this<Reception> {
   void deliverEarly();
   void keep(Early early);
   void tick();
+  // With mutex_ held.
+  void sayDropped(const std::string& address, std::string_view reason);
   void setTicking(bool wanted);
 
   const std::shared_ptr<EventLoop> loop_;
@@ -71,6 +76,7 @@ class Reception : public std::enable_shared_from_this<Reception> {
   bool closed_ = false;
   bool paused_ = false;
   bool ticking_ = false;
+  DropLog dropLog_;
   std::map<int, Newcomer> newcomers_;
   std::list<Early> early_;
   std::map<Whom, Expectation> expectations_;

@@ -41,6 +41,8 @@ class SocketSendPort final : public SendPort {
   Result<bool> progress() override;
   bool flushed() const override { return sent_ == committed_; }
   WaitSource waitSource() const override;
+  /// Chunks that the kernel has taken completely.
+  std::uint64_t framesSent() const { return sent_; }
 
  private:
   std::byte* frame(std::uint64_t number) { return frames_.get() + number % chunkSlots * frameStride_; }

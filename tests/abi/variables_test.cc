@@ -81,7 +81,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Environment{{"NCCL_ALGO", "NVLS,PAT"}}, Environment{{"NCCL_ALGO", "rubbish"}},
                     Environment{{"NCCL_PROTO", "LL"}}, Environment{{"NCCL_P2P_DISABLE", "1"}},
                     Environment{{"NCCL_SHM_DISABLE", "1"}}, Environment{{"NCCL_NTHREADS", "256"}},
-                    Environment{{"NCCL_SOCKET_NTHREADS", "4"}, {"NCCL_NSOCKS_PERTHREAD", "4"}},
+                    Environment{
+                        {"NCCL_SHM_DISABLE", "1"}, {"NCCL_SOCKET_NTHREADS", "2"}, {"NCCL_NSOCKS_PERTHREAD", "2"}},
                     Environment{{"NCCL_FALCON_CHECK", "1"}},
                     Environment{{"NCCL_FALCON_CHECK", "1"}, {"NCCL_SHM_DISABLE", "1"}, {"NCCL_ALGO", "tree"}}));
 
@@ -90,8 +91,6 @@ TEST(Variables, WhatIsNotFollowedIsSaidOnce) {
   inFreshChild({{"NCCL_DEBUG", "INFO"},
                 {"NCCL_DEBUG_FILE", log.path()},
                 {"NCCL_NTHREADS", "256"},
-                {"NCCL_SOCKET_NTHREADS", "4"},
-                {"NCCL_NSOCKS_PERTHREAD", "2"},
                 {"NCCL_PROTO", "^simple"},
                 {"NCCL_ALGO", "tree"}},
                [] {
@@ -100,8 +99,7 @@ TEST(Variables, WhatIsNotFollowedIsSaidOnce) {
                });
   if (IsSkipped()) return;  // see inFreshChild()
   for (const char* said :
-       {"NCCL_NTHREADS=256 has no effect", "NCCL_SOCKET_NTHREADS=4 has no effect",
-        "NCCL_NSOCKS_PERTHREAD=2 has no effect", "NCCL_PROTO=^simple: the host engine has none of these for",
+       {"NCCL_NTHREADS=256 has no effect", "NCCL_PROTO=^simple: the host engine has none of these for",
         "NCCL_ALGO=tree: the host engine has none of these "
         "for Broadcast, Reduce, AllGather, ReduceScatter; what it has by default is used"})
     EXPECT_EQ(log.linesWith(said), 1) << said << " in\n" << log.text();

@@ -99,6 +99,13 @@ TEST(EnvironmentOf, KeepsWhatTheUserChose) {
   EXPECT_EQ(chosen.at("LD_LIBRARY_PATH"), "/lib/of/falcon:/mine");
 }
 
+TEST(EnvironmentOf, GivesTheJobASecretUnlessRanksElsewhereMayBePartOfIt) {
+  const JobSettings job{.run = "run", .job = "job", .masterAddress = "", .libraryFolder = "", .secret = "s"};
+  EXPECT_EQ(environmentOf({}, job, {}).at("NCCL_FALCON_SECRET"), "s");
+  EXPECT_FALSE(environmentOf({}, job, {{"NCCL_FALCON_SECRET", "mine"}}).contains("NCCL_FALCON_SECRET"));
+  EXPECT_FALSE(environmentOf({}, job, {{"NCCL_COMM_ID", "10.0.0.1:4000"}}).contains("NCCL_FALCON_SECRET"));
+}
+
 TEST(JobNameOf, KeepsTheUsersNameAndNotOneThatAnOuterRunMadeUp) {
   EXPECT_EQ(jobNameOf({}, "7-ab"), "run-7-ab");
   EXPECT_EQ(jobNameOf({{"NCCL_FALCON_JOB", ""}}, "7-ab"), "run-7-ab");

@@ -104,7 +104,8 @@ TEST(Join, RefusesAWrongSecret) {
   id.secret[3] ^= std::byte{1};
   const auto network = join(reactor(), id, 0, 2, 20s);
   ASSERT_FALSE(network);
-  EXPECT_EQ(network.error().code(), ErrorCode::remote);
+  EXPECT_EQ(network.error().code(), ErrorCode::invalidUsage);
+  EXPECT_THAT(network.error().message(), AllOf(HasSubstr("different secrets"), HasSubstr("unique id")));
 }
 
 TEST(Join, TwoCommunicatorsAtOnceDoNotMix) {

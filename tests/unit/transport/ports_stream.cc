@@ -1,4 +1,6 @@
 // What goes in comes out: same order, same bytes, over every medium, in threads and in processes.
+#include <filesystem>
+
 #include "unit/transport/ports_world.h"
 
 namespace falcon::transport::test {
@@ -52,6 +54,51 @@ TEST_P(Streams, KeepOrderAndContentBothWaysBetweenThreads) {
 }
 INSTANTIATE_TEST_SUITE_P(All, Streams,
                          testing::ValuesIn(allCases({Medium::self, Medium::sharedMemory, Medium::socket})), nameOf);
+
+/// Sets the variables whose product is the number of sockets of a connection.
+class SocketsOfAConnection {
+ public:
+  SocketsOfAConnection(int threads, int perThread) {
+    setenv("NCCL_SOCKET_NTHREADS", std::to_string(threads).c_str(), 1);
+    setenv("NCCL_NSOCKS_PERTHREAD", std::to_string(perThread).c_str(), 1);
+  }
+  ~SocketsOfAConnection() {
+    unsetenv("NCCL_SOCKET_NTHREADS");
+    unsetenv("NCCL_NSOCKS_PERTHREAD");
+  }
+};
+
+int openSockets() {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    count += std::filesystem::read_symlink(entry.path(), gone).string().starts_with("socket:");
+  }
+  return count;
+}
+
+class StripedStreams : public testing::TestWithParam<std::pair<int, int>> {};
+
+TEST_P(StripedStreams, KeepOrderAndContentOverSeveralSockets) {
+  const auto [threads, perThread] = GetParam();
+  const SocketsOfAConnection sockets(threads, perThread);
+  for (const std::size_t chunkBytes : {512, 131072}) {
+    const ChunkBytes size(chunkBytes);
+    World world(2, Medium::socket);
+    const int before = openSockets();
+    Status sent, received;
+    std::thread sender([&] { sent = sendStream(*world.ports[0], {1, 0}, 1, 200); });
+    received = receiveStream(*world.ports[1], {0, 0}, 1, 200);
+    sender.join();
+    EXPECT_TRUE(ok(sent));
+    EXPECT_TRUE(ok(received));
+    // Both ends are in this process.
+    EXPECT_EQ(openSockets() - before, 2 * std::min(threads * perThread, 64));
+  }
+}
+INSTANTIATE_TEST_SUITE_P(All, StripedStreams,
+                         testing::Values(std::pair(1, 1), std::pair(1, 2), std::pair(3, 1), std::pair(4, 4),
+                                         std::pair(16, 16)));
 
 class ForkedStreams : public testing::TestWithParam<Case> {};
 

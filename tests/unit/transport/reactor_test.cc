@@ -119,6 +119,20 @@ TEST(Reactor, DropsAWrongSecretEarlyOrNot) {
   EXPECT_FALSE(arrived.take(0s));
 }
 
+TEST(Reactor, TellsWhoHasAWrongSecretWhatItWasGivenForThem) {
+  const auto server = reactor();
+  const std::string refusal = "try another";
+  server->expect(
+      Purpose::data, 7, secretOf(1), [](FileDescriptor, const Hello&) {}, refusal);
+  const auto socket = connectWithHello({}, server->address(), helloOf(7, 2), 5s);
+  ASSERT_TRUE(socket);
+  std::string heard;
+  char byte;
+  pollfd entry{socket->get(), POLLIN, 0};
+  while (poll(&entry, 1, 10'000) == 1 && recv(socket->get(), &byte, 1, 0) == 1) heard += byte;
+  EXPECT_EQ(heard, refusal);
+}
+
 TEST(Reactor, DropsStrangersAtTheFirstWrongByteAndServesOthersMeanwhile) {
   const auto server = reactor();
   Mailbox<int> arrived;

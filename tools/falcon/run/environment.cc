@@ -47,6 +47,9 @@ Environment environmentOf(const Place& place, const JobSettings& job, const Envi
       {madeUpName, makeUpName(job.run)},
   };
   if (!inherited.contains("NCCL_FALCON")) set["NCCL_FALCON"] = "1";
+  // Who names a rendezvous by hand may have ranks elsewhere, which must know the same.
+  if (!inherited.contains("NCCL_FALCON_SECRET") && !inherited.contains("NCCL_COMM_ID") && !job.secret.empty())
+    set["NCCL_FALCON_SECRET"] = job.secret;
   const auto libraries = inherited.find("LD_LIBRARY_PATH");
   set["LD_LIBRARY_PATH"] = job.libraryFolder;
   if (libraries != inherited.end() && !libraries->second.empty()) set["LD_LIBRARY_PATH"] += ":" + libraries->second;

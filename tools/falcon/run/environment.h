@@ -17,6 +17,7 @@ struct JobSettings {
   std::string masterAddress;
   int masterPort = 0;
   std::string libraryFolder;  ///< comes first in LD_LIBRARY_PATH
+  std::string secret{};       ///< NCCL_FALCON_SECRET
 };
 
 using Environment = std::map<std::string, std::string>;

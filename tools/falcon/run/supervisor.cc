@@ -11,6 +11,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <random>
 
 #include "base/clock.h"
 #include "base/socket_address.h"
@@ -56,6 +57,12 @@ int exitCodeOf(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/// What keeps strangers out of a job whose rendezvous is at a known address.
+std::string newSecret() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+}
+
 }  // namespace
 
 void cleanUp(const RunPlan& plan) {
@@ -98,7 +105,8 @@ int Supervisor::run() {
 
 Status Supervisor::prepare() {
   places_ = placeRanks(plan_.options, usableCores());
-  settings_ = {plan_.run, plan_.job, plan_.options.ranks, plan_.options.nodes, "127.0.0.1", 0, libraryFolder()};
+  settings_ = {plan_.run,   plan_.job, plan_.options.ranks, plan_.options.nodes,
+               "127.0.0.1", 0,         libraryFolder(),     newSecret()};
   if (plan_.options.nodes > 0) {
     auto network = NodeNetwork::make(places_);
     if (!network) return network.error();

@@ -1,0 +1,49 @@
+#include "transport/descriptor_limit.h"
+
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "base/log.h"
+#include "base/system_error.h"
+
+namespace falcon::transport {
+namespace {
+
+constexpr const char* remedy =
+    "raise the limit of open files (ulimit -n, LimitNOFILE= of a service, --ulimit nofile= of a container)";
+
+std::size_t openDescriptors() {
+  std::error_code failed;
+  std::size_t count = 0;
+  for (std::filesystem::directory_iterator each("/proc/self/fd", failed), end; !failed && each != end;
+       each.increment(failed))
+    ++count;
+  return count;
+}
+
+}  // namespace
+
+Status reserveDescriptors(std::size_t more, const std::string& what) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
+  // Far from the limit nobody needs to count.
+  if (more < limit.rlim_cur / 4) return {};
+  const std::size_t open = openDescriptors();
+  const rlim_t needed = open + more;
+  if (needed <= limit.rlim_cur) return {};
+  if (needed > limit.rlim_max)
+    return log::decided(
+        Error::system("{} needs {} file descriptors beside the {} that are open, and this process may have {}: {}",
+                      what, more, open, limit.rlim_max, remedy));
+  const rlim_t before = limit.rlim_cur;
+  limit.rlim_cur = needed;
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+    return log::decided(Error::system("{} needs {} file descriptors, and the limit cannot be raised: {}", what, needed,
+                                      reasonOf(errno)));
+  log::info("{} needs many connections: the soft limit of open files goes from {} to {}", what, before, needed);
+  return {};
+}
+
+}  // namespace falcon::transport
