@@ -153,6 +153,7 @@ std::span<const ParameterRow* const> allParameters() {
                                              &initTimeout,
                                              &checkCalls,
                                              &secret,
+                                             &tuningFile,
                                              &linkThrottleFile,
                                              &minChannels,
                                              &maxChannels,

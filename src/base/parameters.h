@@ -64,6 +64,10 @@ inline constexpr TextParameter secret{
     "NCCL_FALCON_SECRET", "",
     "With NCCL_COMM_ID: what a rank must know to join the job, the same on all ranks (unique ids have a secret of "
     "their own). Empty: none, and rank 0 says so. Never logged."};
+inline constexpr TextParameter tuningFile{
+    "NCCL_FALCON_TUNING_FILE", "",
+    "File with the algorithms to use by operation, ranks and size, as `falcon tune` writes it; rank 0's counts for all "
+    "ranks of a communicator. Empty: the built-in choice."};
 inline constexpr TextParameter linkThrottleFile{"NCCL_FALCON_INJECT_LINK_FILE", "",
                                                 "For demonstrations without network namespaces: a file with lines "
                                                 "`from to bytes_per_second` (job ranks), read again when it changes."};

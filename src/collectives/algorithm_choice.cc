@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "collectives/tuning.h"
+
 namespace falcon::collectives {
 namespace {
 
@@ -76,9 +78,14 @@ std::span<const AlgorithmRow> algorithmTable() {
   return table;
 }
 
-const Algorithm& chooseAlgorithm(Operation operation, std::size_t bytes, int ranks, std::uint8_t preferred) {
+const Algorithm& chooseAlgorithm(Operation operation, std::size_t bytes, int ranks, std::uint8_t preferred,
+                                 const Tuning* tuning) {
   if (preferred != PreferenceMasks::everything) [[unlikely]] {
     if (const AlgorithmRow* row = choosePreferred(operation, bytes, ranks, preferred)) return *row->algorithm;
+  }
+  if (tuning) [[unlikely]] {
+    if (const AlgorithmRow* row = bestRow<AlgorithmRow>(tuning->algorithms, operation, bytes, ranks))
+      return *row->algorithm;
   }
   return *bestRow(algorithmTable(), operation, bytes, ranks)->algorithm;
 }
@@ -87,7 +94,10 @@ std::span<const DirectRow> directTable() {
   return direct;
 }
 
-const DirectAlgorithm* chooseDirect(Operation operation, std::size_t bytes, int ranks) {
+const DirectAlgorithm* chooseDirect(Operation operation, std::size_t bytes, int ranks, const Tuning* tuning) {
+  if (tuning) [[unlikely]] {
+    if (const DirectRow* row = bestRow<DirectRow>(tuning->direct, operation, bytes, ranks)) return row->algorithm;
+  }
   const DirectRow* best = bestRow(directTable(), operation, bytes, ranks);
   return best ? best->algorithm : nullptr;
 }

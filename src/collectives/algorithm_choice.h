@@ -28,14 +28,16 @@ std::span<const AlgorithmRow> algorithmTable();
 /// For communicators inside one node.
 std::span<const DirectRow> directTable();
 
+struct Tuning;
+
 /// Must give the same answer on all ranks: depends on nothing but its arguments. Every ring or tree operation has one.
 /// `preferred`: the algorithms to choose from (see PreferenceMasks), where the operation has any of them; then at any
-/// size.
+/// size. `tuning`, where there is one, comes before the table.
 const Algorithm& chooseAlgorithm(Operation operation, std::size_t bytes, int ranks,
-                                 std::uint8_t preferred = PreferenceMasks::everything);
+                                 std::uint8_t preferred = PreferenceMasks::everything, const Tuning* tuning = nullptr);
 
 /// The same for the direct algorithms; null where connections are better.
-const DirectAlgorithm* chooseDirect(Operation operation, std::size_t bytes, int ranks);
+const DirectAlgorithm* chooseDirect(Operation operation, std::size_t bytes, int ranks, const Tuning* tuning = nullptr);
 
 /// Channels that `bytes` are worth, within [fewest, most].
 int chooseChannels(std::size_t bytes, int fewest, int most);

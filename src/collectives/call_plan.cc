@@ -196,7 +196,8 @@ std::vector<TaskPlan> planCollective(const MemberShape& shape, const Call& call,
       break;
   }
   const std::size_t bytes = bytesOf(shape, call);
-  const Algorithm& algorithm = chooseAlgorithm(call.operation, bytes, shape.size, shape.preferred[call.operation]);
+  const Algorithm& algorithm =
+      chooseAlgorithm(call.operation, bytes, shape.size, shape.preferred[call.operation], shape.tuning.get());
   return planCollective(shape, call, algorithm, chooseChannels(bytes, shape.fewestChannels, shape.mostChannels), ring);
 }
 

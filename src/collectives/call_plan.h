@@ -3,6 +3,7 @@
 
 #include <compare>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "base/call.h"
@@ -10,6 +11,7 @@
 #include "collectives/algorithm.h"
 #include "collectives/algorithm_preference.h"
 #include "collectives/step_runner.h"
+#include "collectives/tuning.h"
 
 namespace falcon::collectives {
 
@@ -19,9 +21,10 @@ struct MemberShape {
   int size = 1;
   int fewestChannels = 1;
   int mostChannels = 1;
-  std::size_t chunkBytes = 1;  ///< of every connection
-  PreferenceMasks preferred;   ///< algorithms
-  bool checksCalls = false;    ///< ranks compare what they call before they do it
+  std::size_t chunkBytes = 1;            ///< of every connection
+  PreferenceMasks preferred;             ///< algorithms
+  std::shared_ptr<const Tuning> tuning;  ///< null: the built-in tables
+  bool checksCalls = false;              ///< ranks compare what they call before they do it
   std::size_t messageChunkBytes = std::numeric_limits<std::size_t>::max();  ///< of those for messages, where smaller
 };
 

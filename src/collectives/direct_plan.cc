@@ -10,7 +10,7 @@ std::optional<DirectRunner> planDirect(DirectMember& member, const MemberShape& 
   // connections.
   if (call.reduction == ReduceOp::preMulSum || shape.preferred[call.operation] != PreferenceMasks::everything)
     return {};
-  const DirectAlgorithm* algorithm = chooseDirect(call.operation, bytesOf(shape, call), shape.size);
+  const DirectAlgorithm* algorithm = chooseDirect(call.operation, bytesOf(shape, call), shape.size, shape.tuning.get());
   if (!algorithm) return {};
   return planDirect(member, shape, call, *algorithm);
 }

@@ -15,12 +15,6 @@ constexpr const char* nothing = "n";
 constexpr const char* boardOnly = "b";
 constexpr const char* boardAndMemory = "m";
 
-bool onOneNode(const std::vector<MemberOffer>& offers) {
-  for (const MemberOffer& offer : offers)
-    if (offer.info.peer.node != offers[0].info.peer.node || offer.info.peer.doorbell.empty()) return false;
-  return true;
-}
-
 /// Those of one process are one.
 Result<std::vector<std::shared_ptr<Doorbell>>> openDoorbells(const std::vector<MemberOffer>& offers) {
   std::vector<std::shared_ptr<Doorbell>> doorbells;
@@ -56,7 +50,7 @@ void DirectSetup::offer(MemberOffer& mine) {
 }
 
 void DirectSetup::attach(const std::vector<MemberOffer>& offers) {
-  if (offers[0].board.empty() || !onOneNode(offers)) {
+  if (offers[0].board.empty() || !shareNode(offers)) {
     board_.reset();
     return;
   }

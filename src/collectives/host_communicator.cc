@@ -149,6 +149,7 @@ Result<std::vector<MemberOffer>> exchangeOffers(transport::Reactor& reactor, boo
   if (channels.most <= 0 && !parameters::maxChannels.isSet())
     mine.mostChannels = std::max(mine.mostChannels, mine.fewestChannels);
   mine.preferred = preferencesFromEnvironment();
+  if (network.rank() == 0 && network.size() > 1) mine.tuning = tuningTextFromEnvironment();
   mine.checksCalls = parameters::checkCalls.value();
   direct.offer(mine);
   const auto gathered = network.allGather(mine.encode(), parameters::initTimeout.value());
@@ -198,6 +199,20 @@ void describe(const LocalMember& member, const std::vector<MemberInfo>& members)
                                            : "short messages by a shared board");
 }
 
+/// Rank 0's rows for where the ranks are; null: the built-in tables. An error where this rank's library cannot follow
+/// them: it would choose otherwise than the others, and wait for ever.
+Result<std::shared_ptr<const Tuning>> agreedTuning(const std::vector<MemberOffer>& offers) {
+  if (offers[0].tuning.empty()) return std::shared_ptr<const Tuning>();
+  auto tuning = parseTuning(offers[0].tuning, shareNode(offers) ? Place::node : Place::network);
+  if (tuning) {
+    log::info("the algorithms follow rank 0's NCCL_FALCON_TUNING_FILE");
+    return std::make_shared<const Tuning>(std::move(*tuning));
+  }
+  return log::decided(Error::remote(
+      "rank 0's NCCL_FALCON_TUNING_FILE cannot be followed here: {}. Use the same library on every rank, or unset it",
+      tuning.error().message()));
+}
+
 LocalCommunicator& localOf(const Submission& submission) {
   return static_cast<LocalCommunicator&>(*submission.engine);
 }
@@ -223,6 +238,10 @@ Result<std::unique_ptr<HostCommunicator>> HostCommunicator::create(
   const auto offers = exchangeOffers(*reactor, *network, device, std::move(extra), channels, direct);
   if (!offers) return offers.error();
   direct.attach(*offers);
+  MemberShape shape = agreedShape(*network, *offers);
+  auto tuning = agreedTuning(*offers);
+  if (!tuning) return tuning.error();
+  shape.tuning = std::move(*tuning);
   std::vector<MemberInfo> members;
   std::vector<transport::Peer> peers;
   for (const MemberOffer& offer : *offers) {
@@ -231,9 +250,8 @@ Result<std::unique_ptr<HostCommunicator>> HostCommunicator::create(
   }
   auto ports = transport::makeLocalPorts(reactor, network->id(), network->secret(), network->rank(), std::move(peers));
   if (!ports) return ports.error();
-  auto communicator =
-      std::make_unique<LocalCommunicator>(std::move(reactor), network, std::move(members), std::move(*ports),
-                                          agreedShape(*network, *offers), hooks, channels);
+  auto communicator = std::make_unique<LocalCommunicator>(std::move(reactor), network, std::move(members),
+                                                          std::move(*ports), shape, hooks, channels);
   const auto votes = network->allGather(direct.vote(), parameters::initTimeout.value());
   if (!votes) return votes.error();
   communicator->member().direct = direct.agree(*votes);

@@ -14,7 +14,7 @@ std::string MemberOffer::encode() const {
   writer.put(info.host).put(info.pid).put(info.device).put(info.extra);
   writer.put(chunkBytes).put(fewestChannels).put(mostChannels);
   for (const std::uint8_t mask : preferred.of) writer.put(mask);
-  writer.put(static_cast<std::uint8_t>(checksCalls));
+  writer.put(tuning).put(static_cast<std::uint8_t>(checksCalls));
   writer.put(board).put(memory.process).put(memory.nonceAt).put(memory.nonce);
   return writer.take();
 }
@@ -35,6 +35,7 @@ Result<MemberOffer> MemberOffer::decode(std::string_view bytes) {
   offer.fewestChannels = reader.get<int>();
   offer.mostChannels = reader.get<int>();
   for (std::uint8_t& mask : offer.preferred.of) mask = reader.get<std::uint8_t>();
+  offer.tuning = reader.getString();
   offer.checksCalls = reader.get<std::uint8_t>() != 0;
   offer.board = reader.getString();
   offer.memory.process = reader.get<int>();
@@ -59,6 +60,12 @@ std::vector<int> nodesOf(const std::vector<MemberInfo>& members) {
     if (known == names.end()) names.push_back(member.peer.node);
   }
   return nodes;
+}
+
+bool shareNode(const std::vector<MemberOffer>& offers) {
+  for (const MemberOffer& offer : offers)
+    if (offer.info.peer.node != offers[0].info.peer.node || offer.info.peer.doorbell.empty()) return false;
+  return true;
 }
 
 }  // namespace falcon::collectives

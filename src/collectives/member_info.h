@@ -18,6 +18,7 @@ struct MemberOffer {
   int fewestChannels = 1;
   int mostChannels = 1;
   PreferenceMasks preferred;
+  std::string tuning;  ///< rank 0: the text of its tuning file, "" without
   bool checksCalls = false;
   std::string board;                ///< rank 0: name of a NodeBoard, "" without
   transport::MemoryOffer memory{};  ///< how others read this process
@@ -29,5 +30,8 @@ struct MemberOffer {
 
 /// The node's number of every rank, in order of first appearance.
 std::vector<int> nodesOf(const std::vector<MemberInfo>& members);
+
+/// All on one node, and none has switched shared memory off.
+bool shareNode(const std::vector<MemberOffer>& offers);
 
 }  // namespace falcon::collectives

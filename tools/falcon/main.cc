@@ -7,13 +7,14 @@
 #include "perf/command.h"
 #include "run/command.h"
 #include "subcommand.h"
+#include "tune/command.h"
 
 namespace {
 
 constexpr falcon::tools::AddCommand commands[] = {
     falcon::tools::addRunCommand,        falcon::tools::addInjectCommand, falcon::tools::addPerfCommand,
     falcon::tools::addStatusCommand,     falcon::tools::addOffCommand,    falcon::tools::addDemoCommand,
-    falcon::tools::addParametersCommand,
+    falcon::tools::addParametersCommand, falcon::tools::addTuneCommand,
 };
 
 }  // namespace

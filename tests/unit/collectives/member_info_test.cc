@@ -16,6 +16,7 @@ MemberOffer sample() {
   offer.fewestChannels = 2;
   offer.mostChannels = 4;
   offer.preferred.of[2] = 5;
+  offer.tuning = "AllReduce node 2 0 - flat";
   offer.checksCalls = true;
   return offer;
 }
@@ -30,6 +31,7 @@ TEST(MemberOffer, ComesBackAsItWas) {
   EXPECT_EQ(back->info.extra.size(), 3u);
   EXPECT_EQ(back->mostChannels, 4);
   EXPECT_EQ(back->preferred, sample().preferred);
+  EXPECT_EQ(back->tuning, sample().tuning);
   EXPECT_TRUE(back->checksCalls);
 }
 
