@@ -30,21 +30,25 @@ constexpr std::size_t boardLimit = transport::NodeBoard::payloadBytesFor(2) + 1;
 const DirectRow direct[] = {
     // Flat, everyone reduces n times the bytes, but nobody waits twice; with 2 ranks nothing is read twice either.
     {Operation::allReduce, &directAllReduceFlat, 0, 512 << 10, 2, 1},
-    {Operation::allReduce, &directAllReduceSegments, 512 << 10, noLimit, 2, 1},
+    {Operation::allReduce, &directAllReduceSegments, 512 << 10, 8 << 20, 2, 1},
     {Operation::allReduce, connections, boardLimit, 192 << 10, 3, 2},
-    {Operation::allReduce, &directAllReduceSegments, 192 << 10, 8 << 20, 3, 2},
-    {Operation::allReduce, connections, 8 << 20, noLimit, 3, 2},
+    {Operation::allReduce, &directAllReduceSegments, 192 << 10, 2 << 20, 3, 2},
+    {Operation::allReduce, connections, 2 << 20, noLimit, 3, 2},
     {Operation::allReduce, &directAllReduceSegments, 4 << 10, boardLimit, 17, 2},
     {Operation::allGather, &directAllGather, 0, noLimit, 2, 1},
+    {Operation::allGather, connections, 768 << 10, noLimit, 3, 2},
+    {Operation::allGather, &directAllGather, 768 << 10, 8 << 20, 6, 3},
     {Operation::reduceScatter, &directReduceScatter, 0, noLimit, 2, 1},
-    {Operation::reduceScatter, connections, boardLimit, 256 << 10, 3, 2},
-    {Operation::reduceScatter, connections, 4 << 20, noLimit, 3, 2},
-    {Operation::broadcast, &directBroadcast, 0, noLimit, 2, 1},
-    {Operation::broadcast, connections, 4 << 20, noLimit, 3, 2},
+    {Operation::reduceScatter, connections, boardLimit, 192 << 10, 3, 2},
+    {Operation::reduceScatter, connections, 2 << 20, noLimit, 3, 2},
+    {Operation::broadcast, &directBroadcast, 0, 512 << 10, 2, 1},
+    {Operation::broadcast, &directBroadcast, 512 << 10, 8 << 20, 3, 1},
+    // The root alone would read and reduce; a chain uses all cores.
     {Operation::reduce, &directReduce, 0, boardLimit, 2, 1},
-    {Operation::allToAll, &directAllToAll, 0, boardLimit, 2, 1},
-    {Operation::gather, &directGather, 0, boardLimit, 2, 1},
-    {Operation::scatter, &directScatter, 0, boardLimit, 2, 1},
+    {Operation::reduce, &directReduce, boardLimit, 2 << 20, 6, 1},
+    {Operation::allToAll, &directAllToAll, 0, noLimit, 2, 1},
+    {Operation::gather, &directGather, 0, noLimit, 2, 1},
+    {Operation::scatter, &directScatter, 0, noLimit, 2, 1},
 };
 
 template <class Row>

@@ -5,13 +5,10 @@
 
 #include "base/log.h"
 #include "collectives/algorithm_choice.h"
+#include "collectives/exchange.h"
 
 namespace falcon::collectives {
 namespace {
-
-// Messages of AllToAll, Gather and Scatter must not mix with Send and Receive between the same ranks.
-constexpr int messageChannel = 0;
-constexpr int exchangeChannel = 1;
 
 bool reduces(Operation operation) {
   return operation == Operation::reduce || operation == Operation::allReduce || operation == Operation::reduceScatter;
@@ -108,28 +105,7 @@ class Exchange {
 
 std::vector<TaskPlan> planExchange(const MemberShape& shape, const Call& call) {
   Exchange exchange(shape, call);
-  const Rank self = shape.rank;
-  const bool isRoot = self == call.peer;
-  // Starting with itself, then its neighbours, so that not all ranks turn to rank 0 first.
-  for (int distance = 0; distance < shape.size; ++distance) {
-    const Rank to = (self + distance) % shape.size;
-    const Rank from = (self + shape.size - distance) % shape.size;
-    switch (call.operation) {
-      case Operation::allToAll:
-        if (distance == 0) exchange.copy(self, self);
-        if (distance > 0) exchange.send(to, to), exchange.receive(from, from);
-        break;
-      case Operation::gather:
-        if (isRoot && distance == 0) exchange.copy(0, self);
-        if (isRoot && distance > 0) exchange.receive(from, from);
-        if (!isRoot && to == call.peer) exchange.send(to, 0);
-        break;
-      default:  // scatter
-        if (isRoot && distance == 0) exchange.copy(self, 0);
-        if (isRoot && distance > 0) exchange.send(to, to);
-        if (!isRoot && from == call.peer) exchange.receive(from, 0);
-    }
-  }
+  visitExchange(shape.rank, shape.size, call, exchange);
   return exchange.take();
 }
 

@@ -217,14 +217,19 @@ LocalCommunicator& localOf(const Submission& submission) {
   return static_cast<LocalCommunicator&>(*submission.engine);
 }
 
-/// The short way of one call; null: it has to go the long one.
-std::optional<Status> runSingle(const Submission& submission) {
-  LocalCommunicator& communicator = localOf(submission);
+/// The short way of one call or of messages; null: they have to go the long one.
+std::optional<Status> runShortWay(std::span<const Submission> submissions) {
+  LocalCommunicator& communicator = localOf(submissions[0]);
   LocalMember& member = communicator.member();
   const EngineHooks& hooks = member.hooks;
-  if (!member.direct || hooks.calls) return {};
+  const bool messages = areMessages(member, submissions);
+  if (hooks.calls || (submissions.size() > 1 && !messages)) return {};
   if (hooks.hold) hooks.hold->passCall(communicator.id(), communicator.nextCollective());
-  auto done = runAlone(member, submission.call, communicator.waiter());
+  std::optional<Status> done;
+  if (messages)
+    done = runMessages(member, submissions, communicator.waiter());
+  else
+    done = runAlone(member, submissions[0].call, communicator.waiter());
   if (hooks.hold) hooks.hold->leaveCall();
   return done;
 }
@@ -270,8 +275,8 @@ Status runGroup(std::span<const Submission> submissions) {
   if (submissions.empty()) return {};
   const bool besideComputing = std::any_of(submissions.begin(), submissions.end(),
                                            [](const Submission& submission) { return submission.besideComputing; });
-  if (submissions.size() == 1 && !besideComputing) {
-    if (auto done = runSingle(submissions[0])) return std::move(*done);
+  if (!besideComputing) {
+    if (auto done = runShortWay(submissions)) return std::move(*done);
   }
   const Clock& clock = SystemClock::instance();
   // This is the one place of the host engine that records calls and lets itself be held. Who records above it (the C

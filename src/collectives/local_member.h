@@ -11,6 +11,7 @@
 #include "bootstrap/communicator_network.h"
 #include "collectives/call_plan.h"
 #include "collectives/direct_member.h"
+#include "collectives/message_run.h"
 #include "collectives/ring_schedule.h"
 #include "transport/ports.h"
 
@@ -42,6 +43,7 @@ class LocalMember {
   const EngineHooks hooks;
   RingSchedule rings;
   std::unique_ptr<DirectMember> direct;  ///< null: the ranks share no board. Set before the first call.
+  MessageRun messages;                   ///< of the calls that go the short way
   std::atomic<std::uint64_t> nextCollective{0};
   std::vector<std::uint64_t> sent = std::vector<std::uint64_t>(shape.size);      ///< messages so far, by peer
   std::vector<std::uint64_t> received = std::vector<std::uint64_t>(shape.size);  ///< the same

@@ -1,5 +1,7 @@
 #include "collectives/single_call.h"
 
+#include <algorithm>
+
 #include "collectives/direct_plan.h"
 #include "collectives/group_driver.h"
 #include "collectives/patience.h"
@@ -44,18 +46,80 @@ Status drive(DirectRunner& runner, LocalMember& member, transport::Waiter& waite
   return {};
 }
 
+/// Until all messages have passed; the others may go the long way.
+Status driveMessages(LocalMember& member, transport::Waiter& waiter) {
+  MessageRun& messages = member.messages;
+  const auto failed = [&](const Error& error) -> Status {
+    if (member.direct) member.direct->board().giveUp();
+    return error;
+  };
+  // To yield often helps where the peers share memory; a socket's reader is woken at once when something comes.
+  // A look at a port costs more than one at the board: to spin in between only keeps the core from the peer.
+  Patience patience(false);
+  for (;;) {
+    // The ticket comes before the last look at what could end the wait.
+    waiter.prepare();
+    if (member.hooks.hold) member.hooks.hold->passWait();
+    if (const Status healthy = member.health(); !healthy) return failed(healthy.error());
+    const auto moved = messages.progress();
+    if (!moved) return failed(member.fail(moved.error()));
+    if (messages.finished()) return {};
+    if (*moved) patience.reset();
+    if (*moved || (member.direct && patience.again())) continue;
+    if (member.direct)
+      waiter.sleep(messages.waitSources(), longestSleep);
+    else
+      waiter.wait(messages.waitSources(), longestSleep);
+  }
+}
+
+bool isExchange(Operation operation) {
+  return operation == Operation::allToAll || operation == Operation::gather || operation == Operation::scatter;
+}
+
+/// Measured or compared calls go the long way.
+bool mayGoTheShortWay(const LocalMember& member) {
+  return !member.shape.checksCalls && !(member.hooks.transfers && member.hooks.transfers->enabled());
+}
+
 }  // namespace
 
 std::optional<Status> runAlone(LocalMember& member, const Call& call, transport::Waiter& waiter) {
-  if (!member.direct || member.shape.checksCalls || (member.hooks.transfers && member.hooks.transfers->enabled()))
-    return {};
+  const bool exchange = isExchange(call.operation);
+  if (!mayGoTheShortWay(member) || isPointToPoint(call.operation) || (!member.direct && !exchange)) return {};
   if (const Status healthy = member.health(); !healthy) return healthy;
   if (const Status possible = checkCall(member.shape, call); !possible) return possible;
-  auto runner = planDirect(*member.direct, member.shape, call);
+  std::optional<DirectRunner> runner;
+  if (member.direct) runner = planDirect(*member.direct, member.shape, call);
   const std::uint64_t number = member.nextCollective.load(std::memory_order_relaxed);
-  if (!runner || !member.rings.start(number)) return {};
+  if ((!runner && !exchange) || !member.rings.start(number)) return {};
   member.nextCollective.store(number + 1, std::memory_order_relaxed);
-  return drive(*runner, member, waiter);
+  if (runner) return drive(*runner, member, waiter);
+  member.messages.begin(member.ports);
+  if (const Status added = member.messages.addExchange(member.shape, call); !added) return member.fail(added.error());
+  return driveMessages(member, waiter);
+}
+
+bool areMessages(const LocalMember& member, std::span<const Submission> submissions) {
+  // The driver looks at all of them in every turn.
+  constexpr std::size_t most = 64;
+  if (!mayGoTheShortWay(member) || submissions.size() > most) return false;
+  return std::all_of(submissions.begin(), submissions.end(), [&](const Submission& one) {
+    return one.engine == submissions[0].engine && isPointToPoint(one.call.operation) &&
+           one.call.peer != member.shape.rank;
+  });
+}
+
+Status runMessages(LocalMember& member, std::span<const Submission> submissions, transport::Waiter& waiter) {
+  if (const Status healthy = member.health(); !healthy) return healthy;
+  for (const Submission& one : submissions)
+    if (const Status possible = checkCall(member.shape, one.call); !possible) return possible;
+  member.messages.begin(member.ports);
+  for (const Submission& one : submissions) {
+    ++(one.call.operation == Operation::send ? member.sent : member.received)[one.call.peer];
+    if (const Status added = member.messages.add(member.shape, one.call); !added) return member.fail(added.error());
+  }
+  return driveMessages(member, waiter);
 }
 
 }  // namespace falcon::collectives

@@ -16,6 +16,12 @@ void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
 
 }  // namespace
 
+Error chunkMisfit(Rank from, std::size_t got, std::size_t expected) {
+  return Error::invalidUsage(
+      "rank {} sent {} bytes where {} were expected: the ranks' calls differ in count, type, root or order", from, got,
+      expected);
+}
+
 Result<transport::SendPort*> StepRunner::sendPort(Rank peer) {
   for (const auto& opened : sends_)
     if (opened.peer == peer) return opened.port;
@@ -80,7 +86,10 @@ Result<bool> StepRunner::runStep(const Step& step) {
     const auto port = receivePort(step.receiveFrom);
     if (!port) return port.error();
     receiving = *port;
-    const auto ready = receiving->ready();
+    const bool onlyCopied = step.source == Where::none && step.destination == Where::output;
+    const auto ready =
+        onlyCopied ? receiving->readyInto({operands_.output + step.destinationOffset * operands_.elementBytes, bytes})
+                   : receiving->ready();
     if (!ready) return ready.error();
     if (!*ready) {
       stuckOn_ = receiving;
@@ -88,9 +97,7 @@ Result<bool> StepRunner::runStep(const Step& step) {
       return false;
     }
     if (receiving->chunk().size() != bytes)
-      return log::decided(Error::invalidUsage(
-          "rank {} sent {} bytes where {} were expected: the ranks' calls differ in count, type, root or order",
-          step.receiveFrom, receiving->chunk().size(), bytes));
+      return log::decided(chunkMisfit(step.receiveFrom, receiving->chunk().size(), bytes));
     received = receiving->chunk().data();
   }
 
@@ -113,16 +120,31 @@ Result<bool> StepRunner::runStep(const Step& step) {
   }
 
   if (watch_) watch_->stepBegins();
-  compute(step, received, outgoing);
+  // What is sent lies still until it has left: nobody can have made of it what is written there later in this operation
+  // before it arrived.
+  const std::byte* lasting = sending && sending->sendsInPlace(bytes) ? lastingValue(step) : nullptr;
+  compute(step, received, lasting ? nullptr : outgoing);
   if (receiving) receiving->release();
   if (sending) {
-    sending->commit(bytes);
+    if (lasting)
+      sending->commitFrom({lasting, bytes});
+    else
+      sending->commit(bytes);
     // At once, so that the bytes travel while the next chunk is computed.
     const auto progressed = sending->progress();
     if (!progressed) return progressed.error();
   }
   if (watch_) watch_->stepEnds(step.receiveFrom, step.sendTo, bytes);
   return true;
+}
+
+/// Where the step's value is in the user's buffers once it is computed; null: nowhere.
+const std::byte* StepRunner::lastingValue(const Step& step) const {
+  if (step.destination == Where::output) return operands_.output + step.destinationOffset * operands_.elementBytes;
+  const bool asItIs = step.receiveFrom < 0 && !operands_.scale && !(step.last && operands_.divide);
+  if (!asItIs || step.source == Where::none) return nullptr;
+  return (step.source == Where::input ? operands_.input : operands_.output) +
+         step.sourceOffset * operands_.elementBytes;
 }
 
 void StepRunner::compute(const Step& step, const std::byte* received, std::byte* outgoing) const {

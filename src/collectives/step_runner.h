@@ -13,6 +13,9 @@
 
 namespace falcon::collectives {
 
+/// A chunk came of another size than this rank's call says.
+Error chunkMisfit(Rank from, std::size_t got, std::size_t expected);
+
 /// What the steps work on.
 struct Operands {
   const std::byte* input = nullptr;
@@ -56,6 +59,7 @@ class StepRunner {
   Result<transport::ReceivePort*> receivePort(Rank peer);
   Result<bool> moveSends();
   Result<bool> runStep(const Step& step);
+  const std::byte* lastingValue(const Step& step) const;
   void compute(const Step& step, const std::byte* received, std::byte* outgoing) const;
 
   transport::Ports* ports_;

@@ -53,6 +53,8 @@ class ConnectingSendPort final : public SendPort {
     return std::span<std::byte>();
   }
   void commit(std::size_t bytes) override { connection.port()->commit(bytes); }
+  bool sendsInPlace(std::size_t bytes) const override { return connection.port()->sendsInPlace(bytes); }
+  void commitFrom(std::span<const std::byte> data) override { connection.port()->commitFrom(data); }
   Result<bool> progress() override {
     if (SendPort* port = connection.port()) [[likely]]
       return port->progress();
@@ -88,6 +90,11 @@ class ConnectingReceivePort final : public ReceivePort {
       return port->ready();
     if (const Error* error = connection.failure()) return *error;
     return false;
+  }
+  Result<bool> readyInto(std::span<std::byte> to) override {
+    if (ReceivePort* port = connection.port()) [[likely]]
+      return port->readyInto(to);
+    return ready();
   }
   std::span<const std::byte> chunk() const override { return connection.port()->chunk(); }
   void release() override { connection.port()->release(); }

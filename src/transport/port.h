@@ -26,6 +26,10 @@ class SendPort {
   virtual Result<std::span<std::byte>> acquire() = 0;
   /// Sends the first `bytes` of the acquired chunk (may be 0). Order is kept.
   virtual void commit(std::size_t bytes) = 0;
+  /// Whether commitFrom() is to be used for a chunk of `bytes`.
+  virtual bool sendsInPlace(std::size_t) const { return false; }
+  /// Sends `data`, which stays as it is until flushed(), instead of what is in the acquired chunk: saves a copy.
+  virtual void commitFrom(std::span<const std::byte>) {}
   /// Moves what it can; true if anything moved. Call it while chunks are pending.
   virtual Result<bool> progress() = 0;
   /// Nothing committed is waiting inside this process any more.
@@ -40,6 +44,9 @@ class ReceivePort {
   virtual std::size_t chunkBytes() const = 0;
   /// True when the next chunk is completely there; then `chunk()` shows it until release().
   virtual Result<bool> ready() = 0;
+  /// As ready(), for who expects a chunk of `to.size()` bytes and copies it there: it may be put there at once, and
+  /// then `chunk()` is `to`. Called again with the same `to` until true.
+  virtual Result<bool> readyInto(std::span<std::byte>) { return ready(); }
   virtual std::span<const std::byte> chunk() const = 0;
   /// Gives the chunk's memory back to the sender (credit).
   virtual void release() = 0;

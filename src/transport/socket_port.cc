@@ -29,13 +29,20 @@ Result<std::span<std::byte>> SocketSendPort::acquire() {
 }
 
 void SocketSendPort::commit(std::size_t bytes) {
+  commit(bytes, nullptr);
+}
+
+void SocketSendPort::commitFrom(std::span<const std::byte> data) {
+  commit(data.size(), data.data());
+}
+
+void SocketSendPort::commit(std::size_t bytes, const std::byte* external) {
   std::byte* start = frame(committed_);
   const FrameHeader header{.length = static_cast<std::uint32_t>(bytes), .sequence = committed_};
   std::memcpy(start, &header, sizeof header);
-  const std::size_t total = FrameHeader::frameBytes(bytes);
   // What was in this memory before is nobody's business on the wire.
-  std::memset(start + sizeof header + bytes, 0, total - sizeof header - bytes);
-  frameBytes_[committed_ % chunkSlots] = total;
+  std::memset(start + sizeof header + (external ? 0 : bytes), 0, FrameHeader::paddingOf(bytes));
+  pending_[committed_ % chunkSlots] = {FrameHeader::frameBytes(bytes), bytes, external};
   ++committed_;
   sendPending();
 }
@@ -63,14 +70,24 @@ bool SocketSendPort::sendPending() {
 
 // True if the kernel took something.
 bool SocketSendPort::sendOnce() {
-  std::array<iovec, chunkSlots> pieces;
+  std::array<iovec, 3 * chunkSlots> pieces;
   std::size_t count = 0;
   std::size_t wanted = 0;
+  std::size_t skip = sentOfNext_;
+  const auto add = [&](const std::byte* data, std::size_t bytes) {
+    const std::size_t skipped = std::min(skip, bytes);
+    skip -= skipped;
+    if (skipped == bytes) return;
+    pieces[count++] = {const_cast<std::byte*>(data) + skipped, bytes - skipped};
+    wanted += bytes - skipped;
+  };
   for (std::uint64_t number = sent_; number != committed_; ++number) {
-    const std::size_t skip = number == sent_ ? sentOfNext_ : 0;
-    const std::size_t length = frameBytes_[number % chunkSlots] - skip;
-    pieces[count++] = {frame(number) + skip, length};
-    wanted += length;
+    const Pending& next = pending_[number % chunkSlots];
+    const std::byte* start = frame(number);
+    add(start, next.external ? sizeof(FrameHeader) : next.frameBytes);
+    if (!next.external) continue;
+    add(next.external, next.payload);
+    add(start + sizeof(FrameHeader), FrameHeader::paddingOf(next.payload));
   }
   std::size_t granted = wanted;
   if (throttle_) [[unlikely]] {
@@ -98,8 +115,8 @@ bool SocketSendPort::sendOnce() {
 void SocketSendPort::noteSent(std::size_t bytes) {
   bytesSent_.fetch_add(bytes, std::memory_order_relaxed);
   sentOfNext_ += bytes;
-  while (sent_ != committed_ && sentOfNext_ >= frameBytes_[sent_ % chunkSlots]) {
-    sentOfNext_ -= frameBytes_[sent_ % chunkSlots];
+  while (sent_ != committed_ && sentOfNext_ >= pending_[sent_ % chunkSlots].frameBytes) {
+    sentOfNext_ -= pending_[sent_ % chunkSlots].frameBytes;
     ++sent_;
   }
 }
@@ -116,7 +133,7 @@ Result<bool> SocketReceivePort::ready() {
   while (!shown_) {
     auto there = frameIsThere();
     if (there && *there) break;
-    if (there) there = readMore();
+    if (there) there = readMore(2 * FrameHeader::frameBytes(chunkBytes_));
     if (!there) {
       failure_ = log::decided(there.error());
       return *failure_;
@@ -126,8 +143,73 @@ Result<bool> SocketReceivePort::ready() {
   return true;
 }
 
+Result<bool> SocketReceivePort::readyInto(std::span<std::byte> to) {
+  if (to.size() < leastInPlace) return ready();
+  if (failure_) return *failure_;
+  if (shown_) return true;
+  const auto there = inPlace_.empty() ? beginInPlace(to) : readInPlace();
+  if (!there) {
+    failure_ = log::decided(there.error());
+    return *failure_;
+  }
+  // A chunk of another size is the caller's to judge.
+  if (*there || !inPlace_.empty() || end_ - begin_ < sizeof(FrameHeader)) return there;
+  return ready();
+}
+
+/// Reads up to the header, and from there on into place where the size is right.
+Result<bool> SocketReceivePort::beginInPlace(std::span<std::byte> to) {
+  for (;;) {
+    const auto known = headerIsThere();
+    if (!known) return known;
+    if (*known) break;
+    const auto more = readMore(padding_ + sizeof(FrameHeader) - (end_ - begin_));
+    if (!more || !*more) return more;
+  }
+  if (header_.length != to.size()) return false;
+  begin_ += sizeof(FrameHeader);
+  placed_ = std::min(end_ - begin_, to.size());
+  std::memcpy(to.data(), buffer_.get() + begin_, placed_);
+  begin_ += placed_;
+  inPlace_ = to;
+  return readInPlace();
+}
+
+/// The rest of the payload, and no more of what follows than its padding and the next header: what comes next is put in
+/// place too.
+Result<bool> SocketReceivePort::readInPlace() {
+  while (placed_ < inPlace_.size()) {
+    begin_ = end_ = 0;  // all that was in the buffer is in place
+    const auto rest = inPlace_.subspan(placed_);
+    iovec parts[2] = {{rest.data(), rest.size()},
+                      {buffer_.get(), FrameHeader::paddingOf(inPlace_.size()) + sizeof(FrameHeader)}};
+    msghdr message{};
+    message.msg_iov = parts;
+    message.msg_iovlen = 2;
+    const auto got = bytesRead(recvmsg(socket_.get(), &message, MSG_DONTWAIT));
+    if (!got) return got.error();
+    if (*got == 0) return false;
+    placed_ += std::min(*got, rest.size());
+    end_ = *got - std::min(*got, rest.size());
+  }
+  chunk_ = inPlace_;
+  shown_ = true;
+  return true;
+}
+
+void SocketReceivePort::dropPadding() {
+  const std::size_t dropped = std::min(padding_, end_ - begin_);
+  padding_ -= dropped;
+  begin_ += dropped;
+}
+
 void SocketReceivePort::release() {
-  begin_ += FrameHeader::frameBytes(chunk_.size());
+  if (inPlace_.empty())
+    begin_ += FrameHeader::frameBytes(chunk_.size());
+  else
+    padding_ = FrameHeader::paddingOf(chunk_.size());
+  inPlace_ = {};
+  dropPadding();
   if (begin_ == end_) begin_ = end_ = 0;  // stay in warm memory
   chunk_ = {};
   shown_ = false;
@@ -138,34 +220,45 @@ WaitSource SocketReceivePort::waitSource() const {
   return {.kind = WaitSource::Kind::socket, .descriptor = socket_.get(), .events = POLLIN};
 }
 
-Result<bool> SocketReceivePort::frameIsThere() {
+/// The next frame's, then in header_.
+Result<bool> SocketReceivePort::headerIsThere() {
+  dropPadding();
   if (end_ - begin_ < sizeof(FrameHeader)) return false;
-  FrameHeader header;
-  std::memcpy(&header, buffer_.get() + begin_, sizeof header);
-  if (header.magic != FrameHeader::expectedMagic || header.length > chunkBytes_ || header.sequence != received_)
+  std::memcpy(&header_, buffer_.get() + begin_, sizeof header_);
+  if (header_.magic != FrameHeader::expectedMagic || header_.length > chunkBytes_ || header_.sequence != received_)
     return Error::remote("{} sent nonsense where chunk {} was expected (length {})", peerName_, received_,
-                         header.length);
-  if (end_ - begin_ < FrameHeader::frameBytes(header.length)) return false;
-  chunk_ = {buffer_.get() + begin_ + sizeof header, header.length};
+                         header_.length);
+  return true;
+}
+
+Result<bool> SocketReceivePort::frameIsThere() {
+  const auto known = headerIsThere();
+  if (!known || !*known) return known;
+  if (end_ - begin_ < FrameHeader::frameBytes(header_.length)) return false;
+  chunk_ = {buffer_.get() + begin_ + sizeof header_, header_.length};
   shown_ = true;
   return true;
 }
 
 // True if bytes came.
-Result<bool> SocketReceivePort::readMore() {
+Result<bool> SocketReceivePort::readMore(std::size_t most) {
   const std::size_t largest = FrameHeader::frameBytes(chunkBytes_);
   if (begin_ > 0 && begin_ + largest > capacity_) {
     std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
     end_ -= begin_;
     begin_ = 0;
   }
-  const auto got = recv(socket_.get(), buffer_.get() + end_, std::min(capacity_ - end_, 2 * largest), MSG_DONTWAIT);
-  if (got > 0) {
-    end_ += static_cast<std::size_t>(got);
-    return true;
-  }
+  const auto got = bytesRead(recv(socket_.get(), buffer_.get() + end_, std::min(capacity_ - end_, most), MSG_DONTWAIT));
+  if (!got) return got.error();
+  end_ += *got;
+  return *got > 0;
+}
+
+/// What a read gave; 0: nothing for now.
+Result<std::size_t> SocketReceivePort::bytesRead(ssize_t got) const {
+  if (got > 0) return static_cast<std::size_t>(got);
   if (got == 0) return Error::remote("{} closed its connection while bytes from it were expected", peerName_);
-  if (errno == EAGAIN || errno == EINTR) return false;
+  if (errno == EAGAIN || errno == EINTR) return std::size_t{0};
   return Error::remote("the connection from {} broke: {}", peerName_, strerror(errno));
 }
 

@@ -20,6 +20,8 @@ constexpr Nanoseconds yieldTime = 50us;
 // little: 250 looks a second.
 constexpr Nanoseconds firstMixedSlice = 100us;
 constexpr Nanoseconds longestMixedSlice = 4ms;
+// A look at one costs its reader as much as a poll does.
+constexpr std::size_t fewSockets = 2;
 // With sockets alone only an abort or a lifted hold rings.
 constexpr Nanoseconds socketSlice = 20ms;
 
@@ -83,6 +85,7 @@ void SystemWaiter::wait(std::span<const WaitSource> sources, Nanoseconds limit, 
 
   thread_local std::vector<pollfd> sockets;
   sockets.clear();
+  sockets.reserve(sources.size());
   bool doorbell = false;
   bool timed = false;  // a source that only time helps
   for (const WaitSource& source : sources) {
@@ -96,7 +99,8 @@ void SystemWaiter::wait(std::span<const WaitSource> sources, Nanoseconds limit, 
   while (clock_.now() < yieldUntil) {
     sched_yield();
     if (doorbell_.ticket() != turn->ticket) return;
-    if (!sockets.empty() && poll(sockets.data(), sockets.size(), 0) != 0) return;
+    // Of so few the caller sees as fast itself whether something came.
+    if (!sockets.empty() && (sockets.size() <= fewSockets || poll(sockets.data(), sockets.size(), 0) != 0)) return;
   }
   if (sockets.empty()) return doorbell_.wait(turn->ticket, deadline - clock_.now());
   const auto mixedSlice = [&](Nanoseconds at) {
