@@ -68,7 +68,7 @@ Geometry geometryOf(const MemberShape& shape, const Call& call, std::span<const 
 
 Geometry messageGeometryOf(const MemberShape& shape, const Call& call, int channel, Rank peer) {
   Geometry geometry = geometryOf(shape, call, {});
-  geometry.chunk = std::clamp<std::size_t>(shape.messageChunkBytes / sizeOf(call.type), 1, geometry.chunk);
+  geometry.chunk = messageChunkOf(shape, call);
   geometry.channel = channel;
   geometry.root = peer;
   return geometry;
@@ -110,6 +110,10 @@ std::vector<TaskPlan> planExchange(const MemberShape& shape, const Call& call) {
 }
 
 }  // namespace
+
+std::size_t messageChunkOf(const MemberShape& shape, const Call& call) {
+  return std::max<std::size_t>(std::min(shape.messageChunkBytes, shape.chunkBytes) / sizeOf(call.type), 1);
+}
 
 Operands operandsOf(const MemberShape& shape, const Call& call) {
   Operands operands;

@@ -45,6 +45,9 @@ struct TaskPlan {
 /// Refuses what the engine cannot do or what would read beyond reason. Errors: invalidArgument, invalidUsage.
 Status checkCall(const MemberShape& shape, const Call& call);
 
+/// Most elements of one chunk of a message.
+std::size_t messageChunkOf(const MemberShape& shape, const Call& call);
+
 /// Buffers and kernels of a call.
 Operands operandsOf(const MemberShape& shape, const Call& call);
 /// Bytes of the larger of the two buffers: what the tables of algorithms go by.

@@ -14,10 +14,8 @@ using transport::Lane;
 // Chunks of a message in a row before the others get their turn.
 constexpr int chunksPerTurn = 8;
 
-/// Whole elements, as in message.cc.
 std::size_t chunkBytesOf(const MemberShape& shape, const Call& call) {
-  const std::size_t elementBytes = sizeOf(call.type);
-  return std::max<std::size_t>(shape.chunkBytes / elementBytes, 1) * elementBytes;
+  return messageChunkOf(shape, call) * sizeOf(call.type);
 }
 
 }  // namespace

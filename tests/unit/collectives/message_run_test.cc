@@ -119,6 +119,26 @@ TEST(MessageRun, MessagesOfAnySizeKeepTheirOrderAmongAllPeers) {
   }
 }
 
+TEST(MessageRun, ChunksAreAsSmallAsThoseOfMessagesAre) {
+  test::Fabric fabric(2, 100, 1);  // the rest of the communicator has larger ones
+  std::vector<int> sent(501), received(501);
+  for (size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<int>(i);
+  MemberShape shape{.rank = 0, .size = 2, .chunkBytes = 256};
+  shape.messageChunkBytes = 100;
+  MessageRun sending, receiving;
+  sending.begin(fabric.portsOf(0));
+  receiving.begin(fabric.portsOf(1));
+  ASSERT_TRUE(sending.add(shape, {Operation::send, DataType::i32, ReduceOp::sum, sent.data(), nullptr, 501, 1}));
+  shape.rank = 1;
+  ASSERT_TRUE(
+      receiving.add(shape, {Operation::receive, DataType::i32, ReduceOp::sum, nullptr, received.data(), 501, 0}));
+  for (int turns = 0; turns < 20000 && !(sending.finished() && receiving.finished()); ++turns) {
+    ASSERT_TRUE(sending.progress());
+    ASSERT_TRUE(receiving.progress());
+  }
+  EXPECT_EQ(sent, received);
+}
+
 TEST(MessageRun, SizesThatDifferAreAnErrorOfTheReceiver) {
   World world(1, 2, 1);
   std::vector<int> data(8);
