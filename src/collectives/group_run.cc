@@ -178,7 +178,11 @@ void GroupRun::finishChecks() {
     Entry& entry = entries_[index];
     if (!members_[entry.member].error) {
       const Status alike = compare(entry);
-      if (!alike) giveUp(entry.member, members_[entry.member].local->fail(alike.error()));
+      if (!alike) {
+        // Whatever the network tells meanwhile (another one that found it has left): this is why.
+        members_[entry.member].local->fail(alike.error());
+        giveUp(entry.member, alike.error());
+      }
       if (alike && !isPointToPoint(entry.call.operation)) startTasks(index);
     }
     closeIfDone(entry);
@@ -231,9 +235,20 @@ bool GroupRun::checkHealth(size_t index) {
 }
 
 bool GroupRun::progress() {
+  // Who found a difference leaves. What it stated before that lies in the connection, and says more than its leaving.
+  if (checks_ && progressQueues()) [[unlikely]]
+    return true;
   bool moved = false;
   for (size_t m = 0; m < members_.size(); ++m)
     if (checkHealth(m)) moved |= startCollectives(m);
+  moved |= progressQueues();
+  if (checks_ && !moved) [[unlikely]]
+    nameMissing();
+  return moved;
+}
+
+bool GroupRun::progressQueues() {
+  bool moved = false;
   for (Queue& queue : queues_) {
     if (queue.empty()) continue;
     const auto progressed = progressQueue(queue);
@@ -242,8 +257,6 @@ bool GroupRun::progress() {
   }
   if (!checked_.empty()) [[unlikely]]
     finishChecks();
-  if (checks_ && !moved) [[unlikely]]
-    nameMissing();
   return moved;
 }
 

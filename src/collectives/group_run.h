@@ -90,6 +90,7 @@ class GroupRun {
   void nameMissing();
   void closeIfDone(Entry& entry);
   bool checkHealth(size_t member);
+  bool progressQueues();
   Result<bool> progressQueue(Queue& queue);
   void complete(const Task& task);
   void giveUp(size_t member, const Error& error);
