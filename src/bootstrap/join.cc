@@ -130,7 +130,10 @@ Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Rea
     // Everyone's visit to the rendezvous, and two connections of everyone to the center of the star.
     const auto room = transport::reserveDescriptors(static_cast<std::size_t>(size) * 3,
                                                     fmt::format("rank 0 of a communicator of {} ranks", size));
-    if (!room) return room.error();
+    if (!room) {
+      reactor->forget(transport::Purpose::rendezvous, id.key);  // who waits there already need not
+      return room.error();
+    }
   }
   if (fixed && rank == 0) {
     sayWithoutSecret();

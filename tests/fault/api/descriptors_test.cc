@@ -18,11 +18,13 @@ int descriptorsHere() {
 /// While it lives this process has no more than `room` free descriptors.
 class Shortage {
  public:
-  explicit Shortage(int room) {
+  /// With `forGood` the hard limit falls too, so that the soft one cannot be raised; only root can undo that.
+  explicit Shortage(int room, bool forGood = false) {
     getrlimit(RLIMIT_NOFILE, &before_);
     const int next = dup(0);
     close(next);
-    const rlimit tight{static_cast<rlim_t>(next + room), before_.rlim_max};
+    const auto most = static_cast<rlim_t>(next + room);
+    const rlimit tight{most, forGood ? most : before_.rlim_max};
     setrlimit(RLIMIT_NOFILE, &tight);
     // What the network thread has not closed yet comes free a moment later.
     for (int calm = 0; calm < 10; ++calm) {
@@ -159,7 +161,7 @@ TEST(Descriptors, ARendezvousThatCanLetNobodyInTellsAll) {
     ncclUniqueId id;
     if (auto wrong = agreeOnId(board, 0, rank, id); !wrong.empty()) return wrong;
     std::optional<Shortage> shortage;
-    if (rank == 0) shortage.emplace(2);  // its own way in, and no other's
+    if (rank == 0) shortage.emplace(2, true);  // its own way in, and no other's
     board.reach(rank, 1);
     if (!board.waitFor(0, 1)) return "rank 0 does not come";
     ncclComm_t comm = nullptr;
