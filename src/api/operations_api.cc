@@ -26,11 +26,12 @@ ncclResult_t submit(const char* function, const Arguments& arguments, ncclComm_t
 Status simulateEnd(ncclSimInfo_t* info) {
   constexpr const char* function = "ncclGroupSimulateEnd";
   constexpr ncclSimInfo_t fresh = NCCL_SIM_INFO_INITIALIZER;
+  // The group ends whatever was given: later calls must not be collected for an end that nobody expects.
+  const auto time = Group::ofThisThread().simulateEnd();
   if (const Status given = requireOutput(function, "simInfo", info); !given) return given;
   if (info->magic != fresh.magic || info->size < sizeof(ncclSimInfo_t))
     return log::decided(
         Error::invalidArgument("{}: simInfo was not initialized: start from NCCL_SIM_INFO_INITIALIZER", function));
-  const auto time = Group::ofThisThread().simulateEnd();
   if (!time) return time.error();
   if (*time) info->estimatedTime = **time;
   return {};

@@ -76,20 +76,25 @@ Result<std::shared_ptr<CommunicatorNetwork>> StarNetwork::split(int color, int k
 Result<std::shared_ptr<CommunicatorNetwork>> StarNetwork::shrink(std::span<const Rank> excluded, Nanoseconds limit,
                                                                  const std::function<std::optional<Error>()>& givenUp) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
-  // Not from the counter of splits: those may have succeeded on some ranks only before the communicator broke.
-  constexpr std::uint64_t shrinkMark = 0x736872696e6b;
-  CommunicatorId newId = hashOf({id(), shrinkMark, shrinks_++});
+  std::vector<Rank> remaining;
   std::vector<Member> members;
   Rank newRank = -1;
   for (Rank other = 0; other < size(); ++other) {
-    if (std::ranges::find(excluded, other) != excluded.end()) {
-      newId = hashOf({newId, static_cast<std::uint64_t>(other)});
-      continue;
-    }
+    if (std::ranges::find(excluded, other) != excluded.end()) continue;
     if (other == rank()) newRank = static_cast<Rank>(members.size());
+    remaining.push_back(other);
     members.push_back(member_->members()[static_cast<std::size_t>(other)]);
   }
   if (newRank < 0) return log::decided(Error::invalidArgument("a rank cannot exclude itself"));
+  // Not from the counter of splits: those may have succeeded on some ranks only before the communicator broke. And one
+  // counter for all shrinks would differ after one that a rank had no part in.
+  constexpr std::uint64_t shrinkMark = 0x736872696e6b;
+  CommunicatorId newId = 0;
+  {
+    const std::lock_guard lock(shrinksMutex_);
+    newId = hashOf({id(), shrinkMark, shrinks_[remaining]++});
+  }
+  for (const Rank other : remaining) newId = hashOf({newId, static_cast<std::uint64_t>(other)});
   if (members.size() == 1) return aloneNetwork(newId, secret());
   // Ranks notice a failure at different times: whoever comes long before the new rank 0 is turned away, and comes
   // again.

@@ -1,6 +1,10 @@
 // CommunicatorNetwork over a star.
 #pragma once
 
+#include <map>
+#include <mutex>
+#include <vector>
+
 #include "bootstrap/communicator_network.h"
 #include "bootstrap/star_member.h"
 
@@ -33,7 +37,9 @@ class StarNetwork final : public CommunicatorNetwork {
 
  private:
   const std::shared_ptr<StarMember> member_;
-  std::atomic<std::uint64_t> splits_{0}, shrinks_{0};
+  std::atomic<std::uint64_t> splits_{0};
+  std::mutex shrinksMutex_;
+  std::map<std::vector<Rank>, std::uint64_t> shrinks_;  ///< so far, by who remained: only they count them alike
 };
 
 /// The network of a single rank, with a secret of its own.

@@ -237,6 +237,8 @@ Status DirectRunner::read(Rank peer, std::byte* to, std::uint64_t address, std::
   const bool stands = !last || !member_->board().hasGivenUp(peer);
   if (got && stands) return {};
   if (got) return log::decided(Error::remote("rank {} gave a collective up while its memory was read", peer));
+  if (got.error().code() == ErrorCode::remote)
+    return log::decided(Error::remote("rank {} died: {}", peer, got.error().message()));
   return log::decided(Error::remote("the memory of rank {} {} (NCCL_P2P_DISABLE=1 does without reading it)", peer,
                                     got.error().message()));
 }

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <set>
@@ -13,6 +14,11 @@ namespace {
 constexpr std::size_t mostBytes = 64 << 10;
 
 Result<std::string> readFile(const std::string& path) {
+  std::error_code unknown;
+  // Anything else may keep its reader waiting.
+  if (std::filesystem::exists(path, unknown) && !std::filesystem::is_regular_file(path, unknown) &&
+      !std::filesystem::is_character_file(path, unknown))
+    return Error::invalidArgument("it is no file");
   std::ifstream file(path, std::ios::binary);
   std::string text(mostBytes + 1, '\0');
   if (!file || (!file.read(text.data(), static_cast<std::streamsize>(text.size())) && !file.eof()))

@@ -50,8 +50,9 @@ Status PeerMemory::read(std::byte* to, std::uint64_t address, std::size_t bytes,
     const int parts = last ? 2 : 1;
     const auto got = process_vm_readv(peer_.process, here, parts, there, parts, 0);
     if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == ESRCH) return Error::remote("its process has ended");
     if (got <= 0)
-      return Error::remote("cannot be read at {:#x}: {}", address + done,
+      return Error::system("cannot be read at {:#x}: {}", address + done,
                            got < 0 ? std::strerror(errno) : "nothing came");
     if (static_cast<std::size_t>(got) < bytes - done) {
       // A short read ends at memory that is not there; what comes next tells why. It never counts as done.
@@ -61,7 +62,7 @@ Status PeerMemory::read(std::byte* to, std::uint64_t address, std::size_t bytes,
     const auto more = static_cast<std::size_t>(got) - (bytes - done);
     if (!last) return {};
     if (more == sizeof found && found == peer_.nonce) return {};
-    return Error::remote("is another process by now");
+    return Error::remote("its process has ended, and another one has its number");
   }
 }
 

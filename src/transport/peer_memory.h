@@ -26,7 +26,8 @@ class PeerMemory {
   /// the peer.
   static Result<PeerMemory> attach(const MemoryOffer& offer);
 
-  /// Copies `bytes` from the peer's `address`. Errors (remote): it died, or what it said is not its memory.
+  /// Copies `bytes` from the peer's `address`. Errors: (remote) it died, (system) what it said is not
+  /// memory that can be read.
   /// `last`: nothing more is read for this operation; the nonce is read once more, after the data, so that the memory
   /// of a process that took a dead peer's id never passes for the peer's.
   Status read(std::byte* to, std::uint64_t address, std::size_t bytes, bool last) const;

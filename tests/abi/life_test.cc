@@ -60,6 +60,19 @@ TEST_P(Shrink, CanBeRepeatedDownToOne) {
   });
 }
 
+// Ranks 0 and 1 go on without 2, then 0 and 2 without 1: rank 0 has shrunk the parent once more often than rank 2.
+TEST_P(Shrink, CanLeaveOthersEachTime) {
+  const int flags = GetParam();
+  withRanks(3, [&](int rank, ncclComm_t comm) {
+    for (int excluded : {2, 1, 2}) {
+      if (rank == excluded) continue;
+      Communicator two;
+      NCCL_OK(ncclCommShrink(comm, &excluded, 1, &two.handle, nullptr, flags));
+      EXPECT_EQ(sumOver(two.handle, 1), 2);
+    }
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Flags, Shrink, testing::Values(NCCL_SHRINK_DEFAULT, NCCL_SHRINK_ABORT),
                          [](const auto& kind) { return kind.param == NCCL_SHRINK_ABORT ? "Abort" : "Default"; });
 

@@ -128,8 +128,12 @@ TEST(SimulatedGroup, RefusesWhatCannotBe) {
   EXPECT_EQ(ncclGroupSimulateEnd(&info), ncclInvalidUsage);
   EXPECT_EQ(ncclGroupSimulateEnd(nullptr), ncclInvalidArgument);
 
+  // Whatever it is given, it ends the group.
   NCCL_OK(ncclGroupStart());
-  NCCL_OK(ncclGroupStart());
+  EXPECT_EQ(ncclGroupSimulateEnd(nullptr), ncclInvalidArgument);
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
+
+  for (int level = 0; level < 3; ++level) NCCL_OK(ncclGroupStart());
   ncclSimInfo_t rubbish{};
   EXPECT_EQ(ncclGroupSimulateEnd(&rubbish), ncclInvalidArgument);
   // An inner end only counts down.

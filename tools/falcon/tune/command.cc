@@ -83,7 +83,16 @@ void write(const TuneOptions& options, const std::vector<collectives::TuningLine
              fs::absolute(options.output).string());
 }
 
+/// Before minutes of measuring. What is there stays until the new lines are.
+void requireWritable(const std::string& path) {
+  const bool known = fs::exists(path);
+  if (!std::ofstream(path, std::ios::app))
+    throw std::runtime_error(fmt::format("{} cannot be written; name another file with -o", path));
+  if (!known) fs::remove(path);
+}
+
 int tune(const TuneOptions& options) {
+  requireWritable(options.output);
   const WorkFolder folder;
   // What would change the choice, or watch the job.
   for (const char* name : {"NCCL_FALCON_TUNING_FILE", "NCCL_ALGO", "NCCL_PROTO", "NCCL_FALCON_CHECK"}) unsetenv(name);
