@@ -115,15 +115,17 @@ bool Reception::hungry() {
 /// there was nobody, or another thread took the descriptor.
 bool Reception::turnAwayOne() {
   spare_.reset();
-  FileDescriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  const bool came = static_cast<bool>(socket);
-  HelloReader reader;
-  if (came && reader.read(socket.get()) == HelloReader::Progress::complete) {
-    Hello hello = reader.hello();
-    hello.admitted = false;
-    deliver(std::move(socket), "a peer", std::move(hello));
+  bool came = false;
+  {
+    FileDescriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    came = static_cast<bool>(socket);
+    HelloReader reader;
+    if (came && reader.read(socket.get()) == HelloReader::Progress::complete) {
+      Hello hello = reader.hello();
+      hello.admitted = false;
+      deliver(std::move(socket), "a peer", std::move(hello));
+    }
   }
-  socket.reset();
   spare_ = newDescriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   return came;
 }

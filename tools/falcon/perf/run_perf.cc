@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <thread>
@@ -221,6 +222,7 @@ int runPerf(const PerfPlan& plan) {
   std::vector<std::string> failures(static_cast<size_t>(ranks));
   std::vector<long> wrong(static_cast<size_t>(ranks), 0);
   double averageBus = 0;
+  std::once_flag told;
   const auto one = [&](int rank) {
     try {
       RankRun run(plan, id, rank, ranks);
@@ -229,6 +231,11 @@ int runPerf(const PerfPlan& plan) {
       if (rank == 0) averageBus = run.averageBus();
     } catch (const std::exception& exception) {
       failures[static_cast<size_t>(rank)] = exception.what();
+      // At once: the others may wait long for a rank that does not come.
+      if (!launched)
+        std::call_once(told, [&] {
+          fmt::print(stderr, "falcon perf: rank {}: {}; the other ranks are waited for\n", rank, exception.what());
+        });
     }
   };
   if (launched) {
