@@ -67,7 +67,7 @@ Status MessageRun::addSend(Rank peer, int channel, std::span<const std::byte> fr
   if (from.empty()) return {};
   const auto port = ports_->openSend({peer, channel, Lane::peerToPeer});
   if (!port) return port.error();
-  messages_.push_back({.peer = peer, .out = *port, .from = from, .chunkBytes = chunkBytes});
+  push({.peer = peer, .out = *port, .from = from, .chunkBytes = chunkBytes});
   return {};
 }
 
@@ -75,8 +75,13 @@ Status MessageRun::addReceive(Rank peer, int channel, std::span<std::byte> to, s
   if (to.empty()) return {};
   const auto port = ports_->openReceive({peer, channel, Lane::peerToPeer});
   if (!port) return port.error();
-  messages_.push_back({.peer = peer, .in = *port, .to = to, .chunkBytes = chunkBytes});
+  push({.peer = peer, .in = *port, .to = to, .chunkBytes = chunkBytes});
   return {};
+}
+
+void MessageRun::push(const Message& message) {
+  messages_.push_back(message);
+  sources_.reserve(messages_.capacity());  // now and not at the first wait, which may come much later
 }
 
 Result<bool> MessageRun::progress() {
@@ -149,7 +154,6 @@ Result<bool> MessageRun::receiveChunk(Message& message) {
 
 std::span<const transport::WaitSource> MessageRun::waitSources() {
   sources_.clear();
-  sources_.reserve(messages_.size());
   for (const Message& message : messages_)
     if (!waitsForAnEarlierOne(message))
       sources_.push_back(message.out ? message.out->waitSource() : message.in->waitSource());

@@ -45,6 +45,7 @@ class MessageRun {
 
   Status addSend(Rank peer, int channel, std::span<const std::byte> from, std::size_t chunkBytes);
   Status addReceive(Rank peer, int channel, std::span<std::byte> to, std::size_t chunkBytes);
+  void push(const Message& message);
   bool waitsForAnEarlierOne(const Message& message) const;
   Result<bool> progress(Message& message);
   Result<bool> sendChunk(Message& message);
