@@ -1,6 +1,7 @@
 /* The extension API of NCCL Falcon: what a training framework may tell the library, and ask of it.
- * Every function is safe to call when Falcon is off (NCCL_FALCON unset or 0); it then does the obvious and succeeds.
- * A program that must also run on another libnccl.so.2 looks the functions up with dlsym(). */
+ * Every function is safe to call when Falcon is off (NCCL_FALCON unset or 0); it then does the obvious and succeeds,
+ * but for Suspend and Resume, which cannot do what they say and return ncclInvalidUsage. A program that must also run
+ * on another libnccl.so.2 looks the functions up with dlsym(). */
 #ifndef NCCL_FALCON_H_
 #define NCCL_FALCON_H_
 
@@ -13,7 +14,7 @@
 extern "C" {
 #endif
 
-#define NCCL_FALCON_API_VERSION 2
+#define NCCL_FALCON_API_VERSION 4
 
 /* The version of the running library's extension API, NCCL_FALCON_API_VERSION. Never fails with a valid pointer. */
 ncclResult_t ncclFalconGetVersion(int* version);
@@ -87,6 +88,50 @@ ncclResult_t ncclFalconStreamQuery(ncclFalconStream_t stream);
 /* Takes no more work and returns; what is queued is still carried out, after which the thread ends. Synchronize first,
  * to know when buffers are free and whether all went well. NULL succeeds. Errors: ncclInvalidArgument, as above. */
 ncclResult_t ncclFalconStreamDestroy(ncclFalconStream_t stream);
+
+/* Ranges (since version 3): names for what the application does between its calls, such as "forward", "backward",
+ * "data" or "checkpoint". Falcon records them beside the calls, adds them up by iteration, and says which of them grew
+ * when a job becomes slow. Local, from any thread; a few ten nanoseconds, and one branch while Falcon is off.
+ *
+ * Ranges of a thread nest: End ends the newest that the thread has begun. A range counts for the iteration that it ends
+ * in, and so do the ranges inside of it. Up to 32 deep and 63 names of up to 39 characters; what is deeper is not
+ * recorded, further names count as "other". Before the first communicator of the process nothing is recorded.
+ * Errors: ncclInvalidArgument for NULL; ncclInvalidUsage for an End without a Begin, while Falcon is on. */
+ncclResult_t ncclFalconRangeBegin(const char* name);
+ncclResult_t ncclFalconRangeEnd(void);
+
+/* Suspend and resume (since version 4): holds every rank of the job wherever it is in the library, at a call's entry or
+ * in the middle of one, and lets it go on as if nothing had been. Data stay as they are; results do not change.
+ *
+ * The job is all processes that communicators join to that of comm. No rank has to do anything for it: one calls, from
+ * any thread, at any time, and any one resumes. The calling thread is not held in these two functions; it and all
+ * others are held at their next call, so the caller must not wait for other ranks before it has called Resume.
+ * A suspension ends by itself after limitMilliseconds (0: NCCL_FALCON_TRAP_TIMEOUT; an hour at most): everybody goes
+ * on. Keep the limit below the framework's own watchdogs, or tell them (below). ncclCommAbort, ncclCommRevoke and
+ * ncclCommGetAsyncError are never held. Docs: docs/trap.md.
+ *
+ * Suspend returns when all ranks are held. Errors: ncclInvalidUsage (suspended already; Falcon is off),
+ * ncclSystemError (a rank stayed outside of the library for longer than NCCL_FALCON_TRAP_ENTRY, or the controller
+ * changed: nobody is held), ncclRemoteError (a rank died).
+ * Resume returns when all ranks have been told. Errors: ncclInvalidUsage (not suspended, or no longer; Falcon is off).
+ */
+ncclResult_t ncclFalconSuspend(ncclComm_t comm, unsigned int limitMilliseconds);
+ncclResult_t ncclFalconResume(ncclComm_t comm);
+
+/* Told in every process before the job is held and after it was let go, whoever asked for it: held is
+ * NCCL_FALCON_SUSPENDED, NCCL_FALCON_TESTED (Falcon looks for a slow rank or link) or NCCL_FALCON_RELEASED;
+ * limitMilliseconds is how long it takes at most. Every call with a reason is followed by one with RELEASED.
+ * Runs on a thread of the library, which waits for it: return soon, and of this library call only these two functions,
+ * ncclCommGetAsyncError and ncclCommAbort. */
+#define NCCL_FALCON_RELEASED 0
+#define NCCL_FALCON_SUSPENDED 1
+#define NCCL_FALCON_TESTED 2
+typedef void (*ncclFalconTrapCallback_t)(int held, unsigned int limitMilliseconds, void* context);
+
+/* For the whole process, also before its first communicator. Errors: ncclInvalidArgument for NULL; Remove: that
+ * callback with that context is not there. When Remove returns the callback will not run any more. */
+ncclResult_t ncclFalconTrapCallbackAdd(ncclFalconTrapCallback_t callback, void* context);
+ncclResult_t ncclFalconTrapCallbackRemove(ncclFalconTrapCallback_t callback, void* context);
 
 #ifdef __cplusplus
 }

@@ -52,19 +52,22 @@ struct Call {
   PreMultiplier multiplier;  ///< of preMulSum
 };
 
-/// One finished call as the call log keeps it: what was asked without the buffers' addresses, and when.
+/// One call as the call log keeps it: what was asked without the buffers' addresses, and when.
 /// Times are of the process's steady clock. Between `enter` and `leave` the calling thread was inside the library.
 struct CallRecord {
   CommunicatorId communicator = 0;
   Operation operation = Operation::allReduce;
   DataType type = DataType::f32;
   ReduceOp reduction = ReduceOp::sum;
+  bool grouped = false;  ///< made in a group with others, which all have the same times
   std::int32_t peer = -1;
   std::uint64_t count = 0;
   /// Number of this call among the communicator's collectives, or among the sends/receives with this peer; from 0.
   std::uint64_t sequence = 0;
   Nanoseconds enter{0};
   Nanoseconds leave{0};
+  Rank rank = -1;            ///< of the caller, in the communicator; -1: not known
+  std::uint32_t thread = 0;  ///< the kernel's number of the calling thread
 };
 
 }  // namespace falcon

@@ -1,5 +1,7 @@
 #include "base/event.h"
 
+#include <iterator>
+
 #include "base/format.h"
 
 namespace falcon {
@@ -34,9 +36,12 @@ const char* nameOf(EventKind kind) {
                                    "mitigation-undone",
                                    "mitigation-refused",
                                    "relief",
-                                   "rank-died",
                                    "switched-off",
-                                   "job-ended"};
+                                   "job-ended",
+                                   "pattern-changed",
+                                   "suspended",
+                                   "resumed"};
+  static_assert(std::size(names) == eventKindCount);
   return names[static_cast<int>(kind)];
 }
 

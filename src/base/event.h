@@ -48,6 +48,19 @@ struct RingPlan {
   std::vector<Rank> before;  ///< the order it replaces
 };
 
+/// Code that takes longer than in the healthy baseline, as the application names it (ncclFalconRangeBegin).
+struct RangeGrowth {
+  Rank rank = -1;
+  std::string name;
+  double beforeMilliseconds = 0, afterMilliseconds = 0;  ///< an iteration
+};
+
+/// Who may be to blame, before any test.
+struct Suspect {
+  std::vector<Rank> ranks;  ///< of the job; one: it computes slowly; more: communication among them is slow
+  double growth = 1;        ///< against what it takes in health
+};
+
 enum class EventKind : std::uint8_t {
   jobStarted,
   periodKnown,
@@ -66,10 +79,13 @@ enum class EventKind : std::uint8_t {
   mitigationUndone,
   mitigationRefused,
   relief,
-  rankDied,
   switchedOff,
-  jobEnded
+  jobEnded,
+  patternChanged,
+  suspended,
+  resumed
 };
+inline constexpr int eventKindCount = static_cast<int>(EventKind::resumed) + 1;
 
 /// "onset", "trap-closed" ... the `kind` of the JSON line.
 const char* nameOf(EventKind kind);
@@ -83,9 +99,13 @@ struct Event {
   double beforeMilliseconds = 0;  ///< iteration time before, where it applies
   double afterMilliseconds = 0;   ///< iteration time after, where it applies
   double confidence = 0;
+  int severity = 0;            ///< 1 to 4, by how much longer iterations take; 0: does not apply
   double durationSeconds = 0;  ///< of a trap
   Culprit culprit;
-  std::string text;  ///< one sentence for people
+  std::vector<Suspect> suspects;
+  std::vector<RangeGrowth> ranges;
+  std::string action;  ///< of a mitigation: "reroute" or "split"
+  std::string text;    ///< one sentence for people
 };
 
 /// Where events go. Called by one thread, the controller's; implementations do not throw and do not block the job.

@@ -16,4 +16,12 @@ inline double median(std::vector<double> values, double ofNothing = std::numeric
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
+/// The middle value, the lower of the two in the middle where there are two; `ofNothing` of nothing.
+inline double lowerMedian(std::vector<double> values, double ofNothing) {
+  if (values.empty()) return ofNothing;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 }  // namespace falcon

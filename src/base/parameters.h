@@ -38,14 +38,30 @@ inline constexpr NumberParameter trapBudget{"NCCL_FALCON_TRAP_BUDGET", 0.5, 0, 1
 inline constexpr DurationParameter trapTimeout{
     "NCCL_FALCON_TRAP_TIMEOUT", 10s, 1s, 10min,
     "Longest time a job is held for validation before it is let go unharmed."};
+inline constexpr DurationParameter trapEntry{
+    "NCCL_FALCON_TRAP_ENTRY", 30s, 100ms, 10min,
+    "Longest wait until every rank is held, once a trap closes; then it is lifted everywhere."};
+inline constexpr const char* trapDeathWords[] = {"release", "abort"};
+inline constexpr ChoiceParameter trapDeath{
+    "NCCL_FALCON_TRAP_DEATH", trapDeathWords, 0,
+    "What becomes of the others when a rank dies while the job is held: they go on until they miss it (release), or "
+    "all their communicators are aborted (abort)."};
 
 // Detection.
 inline constexpr NumberParameter onsetThreshold{
     "NCCL_FALCON_ONSET_THRESHOLD", 10, 1, 1000,
     "Smallest lasting change of the iteration time, in percent, that counts as an onset."};
+inline constexpr const char* periodWords[] = {"falcon", "acf"};
+inline constexpr ChoiceParameter period{
+    "NCCL_FALCON_PERIOD", periodWords, 0,
+    "How iterations are found in the calls: by the repeat of the whole calls (falcon), or, for comparison, by the "
+    "autocorrelation of their operations, at least 0.95 (acf), as the papers do."};
 inline constexpr TextParameter events{"NCCL_FALCON_EVENTS", "",
                                       "File that the controller appends events to, one JSON object a line; empty: "
                                       "events.jsonl in the job's folder, /dev/shm/nccl-falcon-<uid>/<job>."};
+inline constexpr IntegerParameter eventsSize{
+    "NCCL_FALCON_EVENTS_SIZE", 16 << 20, 0, 1LL << 40,
+    "Bytes after which the file of events becomes FILE.1 and a new one is begun; three older ones are kept. 0: never."};
 inline constexpr TextParameter metrics{"NCCL_FALCON_METRICS", "",
                                        "File that the controller rewrites with Prometheus metrics; empty: none."};
 

@@ -9,12 +9,23 @@
 
 namespace falcon {
 
-/// Told of every call. Implementations are lock-free and never block: they sit on the job's critical path.
+/// A call between its entry and its end; what it means is the recorder's business.
+using Flight = std::int32_t;
+inline constexpr Flight noFlight = -1;
+/// Where a recorder keeps a communicator; noPlace where it does not.
+inline constexpr int noPlace = -1;
+
+/// Told of every call, by the thread that makes it. Implementations are lock-free and never block: they sit on the
+/// job's critical path. All of a call together: 100 ns.
 class CallRecorder {
  public:
   virtual ~CallRecorder() = default;
-  /// Called by the thread that made the call, after it is complete. Cost target: 100 ns.
-  virtual void record(const CallRecord& record) noexcept = 0;
+  /// Before the call begins; `leave` is not known yet, `thread` is filled in. So an observer sees who waits in what.
+  virtual Flight enter(CallRecord& call, int place) noexcept = 0;
+  /// After it is complete.
+  virtual void leave(Flight flight, const CallRecord& call) noexcept = 0;
+  /// Instead of leave(): it has failed.
+  virtual void fail(Flight flight, const CallRecord& call, int place) noexcept = 0;
 };
 
 /// Told of transfers while profiling is on.

@@ -13,9 +13,9 @@ using Wave = std::vector<std::size_t>;
 
 /// Puts links into few waves. In a wave no rank appears twice, and no resource is used more than `capacity` times,
 /// where a link uses the resource of either end once. A link that alone needs more than the capacity (both ends on a
-/// resource of capacity 1) gets a wave of its own. Links are coloured in the order of how constrained they are
-/// (DSATUR): exact when two waves are enough, e.g. an even ring; at most about twice the fewest possible otherwise.
-/// Deterministic. Time: links squared.
+/// resource of capacity 1) has the resource to itself in its wave. Links are coloured in the order of how constrained
+/// they are (DSATUR): exact when two waves are enough, e.g. an even ring; at most about twice the fewest possible
+/// otherwise. Deterministic. Time: a link is looked at again for each link that shares a rank or a resource with it.
 ///
 /// @param links           the union over all groups and channels; the same link may appear several times
 /// @param resourceOfRank  resource of every rank that appears in `links`; empty: every rank has one of its own
