@@ -1,9 +1,9 @@
 // Joining a communicator: meet at the rendezvous, then form the star.
-#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 
+#include "base/first_time.h"
 #include "base/log.h"
 #include "base/parameters.h"
 #include "bootstrap/random.h"
@@ -102,8 +102,7 @@ class OwnRendezvous {
 
 /// Once a process.
 void sayWithoutSecret() {
-  static std::atomic<bool> said{false};
-  if (parameters::secret.isSet() || said.exchange(true)) return;
+  if (parameters::secret.isSet() || !firstTime(parameters::secret.name())) return;
   log::notice(
       "NCCL_COMM_ID names the rendezvous and NCCL_FALCON_SECRET is not set: anybody who reaches the address can join "
       "the job; set it to the same value on all ranks");

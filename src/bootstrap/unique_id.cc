@@ -58,6 +58,11 @@ Result<UniqueId> makeUniqueId() {
   if (parameters::commId.isSet() && !parameters::commId.value().empty()) {
     const auto address = SocketAddress::parse(parameters::commId.value());
     if (!address) return log::decided(Error::invalidArgument("NCCL_COMM_ID: {}", address.error().message()));
+    if (address->port() == 0)
+      return log::decided(
+          Error::invalidArgument("NCCL_COMM_ID={}: name the port that rank 0 opens, the same for all ranks; the others "
+                                 "could not learn which one the system gives it for 0",
+                                 parameters::commId.value()));
     return idOfFixedAddress(*address, parameters::secret.value());
   }
   return makeOwnUniqueId();

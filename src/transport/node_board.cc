@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/cores.h"
 #include "base/per_process.h"
 
 namespace falcon::transport {
@@ -26,7 +27,7 @@ NodeBoard::NodeBoard(std::shared_ptr<SharedSegment> segment, int ranks)
 }
 
 Result<std::unique_ptr<NodeBoard>> NodeBoard::create(int ranks) {
-  static_assert(sizeof(Memory) % alignof(Cell) == 0 && sizeof(Slot) <= cacheLine);
+  static_assert(sizeof(Memory) % alignof(Cell) == 0 && sizeof(Line) == cacheLine);
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
   if (ranks > mostRanks) return Error::system("{} ranks are too many for a board in shared memory", ranks);
   auto segment = SharedSegment::create(bytesFor(ranks));
@@ -64,19 +65,22 @@ void NodeBoard::dropName() {
   segment_->dropName();
 }
 
-void NodeBoard::enter(Rank self, std::vector<std::shared_ptr<Doorbell>> doorbells) {
+void NodeBoard::enter(Rank self, std::vector<std::shared_ptr<Doorbell>> doorbells, bool mayRelyOnHeavyFences) {
+  if (!mayRelyOnHeavyFences || !haveCoresFor(ranks_) || !takePartInHeavyFences())
+    memory_->needsFences.store(true, std::memory_order_relaxed);
   self_ = self;
   doorbells_ = std::move(doorbells);
+  if (Mailboxes::existFor(ranks_)) mail_.emplace(*this, segment_->memory().data() + boxesAt(ranks_), ranks_, self_);
 }
 
-bool NodeBoard::mayPost(std::uint64_t operation, std::uint64_t place) {
-  const std::uint64_t ahead = place == inRoom ? roomCount : slotCount_;
-  if (operation <= completedByAll_ + ahead) return true;
-  needed_ = operation - ahead;
+bool NodeBoard::mayPostAfterAll(std::uint64_t operation, std::uint64_t ahead) {
+  if (blockedAt_ != operation) needed_ = operation - ahead;
   std::uint64_t least = operation;
   for (Rank rank = 0; rank < ranks_; ++rank) {
     const std::uint64_t completed = cell(rank).completed.load(std::memory_order_seq_cst);
     if (completed < needed_) {
+      if (ahead > roomCount) needed_ = operation - ahead / 2;
+      blockedAt_ = operation;
       blocker_ = rank;
       return false;
     }
@@ -86,23 +90,13 @@ bool NodeBoard::mayPost(std::uint64_t operation, std::uint64_t place) {
   return true;
 }
 
-void NodeBoard::post(std::uint64_t operation, const Notice& notice) {
-  Slot& mine = slot(self_, operation);
-  mine.signature.store(notice.signature, std::memory_order_relaxed);
-  mine.input.store(notice.input, std::memory_order_relaxed);
-  mine.output.store(notice.output, std::memory_order_relaxed);
-  publish(mine.stage, word(operation, Stage::posted));
-}
-
-NodeBoard::Notice NodeBoard::notice(Rank peer, std::uint64_t operation) const {
-  const Slot& theirs = slot(peer, operation);
-  return {theirs.signature.load(std::memory_order_relaxed), theirs.input.load(std::memory_order_relaxed),
-          theirs.output.load(std::memory_order_relaxed)};
-}
-
 void NodeBoard::announceSleep(Rank awaited) {
   cell(self_).asleep.store(awaited + 2, std::memory_order_relaxed);
   memory_->sleepers.fetch_add(1, std::memory_order_seq_cst);
+  if (memory_->needsFences.load(std::memory_order_relaxed))
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  else
+    heavyFence();
 }
 
 void NodeBoard::withdrawSleep() {
@@ -111,12 +105,14 @@ void NodeBoard::withdrawSleep() {
 }
 
 void NodeBoard::wake() {
+  for (Rank rank = 0; rank < ranks_; ++rank) wake(rank);
+}
+
+void NodeBoard::wake(Rank rank) {
+  const std::int32_t awaited = cell(rank).asleep.load(std::memory_order_seq_cst);
+  if (rank == self_ || awaited == 0) return;
   const bool leaving = cell(self_).left.load(std::memory_order_relaxed);
-  for (Rank rank = 0; rank < ranks_; ++rank) {
-    const std::int32_t awaited = cell(rank).asleep.load(std::memory_order_seq_cst);
-    if (rank == self_ || awaited == 0) continue;
-    if (leaving || awaited == anyone + 2 || awaited == self_ + 2) doorbells_[rank]->ring();
-  }
+  if (leaving || awaited == anyone + 2 || awaited == self_ + 2) doorbells_[rank]->ring();
 }
 
 }  // namespace falcon::transport

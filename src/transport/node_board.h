@@ -6,29 +6,35 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/asymmetric_fence.h"
+#include "base/prefetch.h"
 #include "base/types.h"
 #include "transport/doorbell.h"
+#include "transport/mailboxes.h"
 #include "transport/shared_segment.h"
 
 namespace falcon::transport {
 
-/// Operations are numbered from 1; every rank runs them in the same order. Each rank has slots, used in turn, that hold
-/// short messages, and a few rooms for longer ones: one may be written again once every rank has completed the
-/// operation that used it before (see mayPost()). Thread-safe between ranks; one thread at a time acts for a rank.
+/// Operations are numbered from 1; every rank runs them in the same order. Each rank has lines, used in turn, that
+/// announce messages and hold the shortest ones, slots for short ones, and a few rooms for longer ones: each may be
+/// written again once every rank has completed the operation that used it before (see mayPost()). Thread-safe between
+/// ranks; one thread at a time acts for a rank.
 class NodeBoard {
  public:
   /// Operations that a rank may be ahead of the slowest one: many, so that a root that only sends need not wait for
   /// ranks that have no core just now; few where the message is long.
+  static constexpr std::uint64_t lineCountFor(int ranks) { return ranks <= 16 ? 256 : 32; }
   static constexpr std::uint64_t slotCountFor(int ranks) { return ranks <= 16 ? 64 : 16; }
   static constexpr std::uint64_t roomCount = 4;
-  /// The longest message that fits into a slot.
-  static constexpr std::size_t slotBytes = 1 << 10;
+  /// The longest message that fits into the cache line that announces it, and into a slot.
+  static constexpr std::size_t lineBytes = 32, slotBytes = 1 << 10;
   /// More ranks than this on one node have no board: its size grows with them.
   static constexpr int mostRanks = 256;
-  /// The longest message that fits into a room. A board takes 3 MiB for 16 ranks, and 13 MiB for 256.
+  /// The longest message that fits into a room. A board takes 6 MiB for 16 ranks, 8 MiB for 64, and 13 MiB for 256.
   static constexpr std::size_t payloadBytesFor(int ranks) { return ranks <= 16 ? 32 << 10 : 8 << 10; }
 
   /// How far a rank is with an operation, for the others to see.
@@ -45,7 +51,8 @@ class NodeBoard {
   };
 
   /// Values of Notice::input that are no addresses.
-  static constexpr std::uint64_t inSlot = 0, inRoom = 1;
+  static constexpr std::uint64_t inLine = 0, inSlot = 1, inRoom = 2;
+  static constexpr bool isOnBoard(std::uint64_t input) { return input <= inRoom; }
 
   /// Whom a sleeping rank waits for.
   static constexpr Rank anyone = -1;
@@ -61,33 +68,54 @@ class NodeBoard {
   const std::string& name() const { return name_; }
   /// All have opened it, or it is not to be used: nobody can open it any more.
   void dropName();
-  /// Once, before anything below. `doorbells[r]` wakes rank r.
-  void enter(Rank self, std::vector<std::shared_ptr<Doorbell>> doorbells);
+  /// Once, on all ranks before anything below on any. `doorbells[r]` wakes rank r. Heavy fences are relied on where all
+  /// ranks may and can, and have cores of their own: who shares a core sleeps often, and disturbs the others each time
+  /// (with 8 ranks on 2 cores, a reduce of 64 KiB took 100 us instead of 66).
+  void enter(Rank self, std::vector<std::shared_ptr<Doorbell>> doorbells, bool mayRelyOnHeavyFences = true);
   /// This rank has given its operation up: its memory is not what it published any more. Nobody is woken: why it gave
   /// up concerns the others or not, and they learn it elsewhere.
   void giveUp() { cell(self_).gaveUp.store(true, std::memory_order_seq_cst); }
 
-  /// Where a message of `bytes` is to be posted. Of an address nothing is in the room, so 0 will do.
-  static constexpr std::uint64_t placeFor(std::size_t bytes) { return bytes <= slotBytes ? inSlot : inRoom; }
+  /// Where a message of `bytes` is to be posted. Of an address there is nothing but the line.
+  static constexpr std::uint64_t placeFor(std::size_t bytes) {
+    return bytes <= lineBytes ? inLine : bytes <= slotBytes ? inSlot : inRoom;
+  }
   /// Whether that place is free for `operation`; otherwise `blocker()` is a rank that has not completed `needed()`.
-  bool mayPost(std::uint64_t operation, std::uint64_t place);
+  /// Where there are many places it stays so until half of them are free: who is ahead by all of them would else be
+  /// stopped at every further one, and ask for the word that the slowest is just writing.
+  bool mayPost(std::uint64_t operation, std::uint64_t place) {
+    const std::uint64_t ahead = place == inLine ? lineCount_ : place == inSlot ? slotCount_ : roomCount;
+    return operation <= completedByAll_ + ahead || mayPostAfterAll(operation, ahead);
+  }
   Rank blocker() const { return blocker_; }
   std::uint64_t needed() const { return needed_; }
   /// Where the message goes.
   std::byte* payload(std::uint64_t operation, std::uint64_t place) { return payloadAt(self_, operation, place); }
-  void post(std::uint64_t operation, const Notice& notice);
-  void advance(std::uint64_t operation, Stage stage) { publish(slot(self_, operation).stage, word(operation, stage)); }
+  void post(std::uint64_t operation, const Notice& notice) {
+    Line& mine = line(self_, operation);
+    mine.signature.store(notice.signature, std::memory_order_relaxed);
+    mine.input.store(notice.input, std::memory_order_relaxed);
+    mine.output.store(notice.output, std::memory_order_relaxed);
+    publish(mine.stage, word(operation, Stage::posted));
+    // So that the next ones need not wait for the line.
+    prefetchForWriting(&line(self_, operation + 4));
+  }
+  void advance(std::uint64_t operation, Stage stage) { publish(line(self_, operation).stage, word(operation, stage)); }
   /// This rank has read all that it reads in `operation`, which is its latest.
   void complete(std::uint64_t operation) { publish(cell(self_).completed, operation); }
 
   bool reached(Rank peer, std::uint64_t operation, Stage stage) const {
-    return slot(peer, operation).stage.load(std::memory_order_seq_cst) >= word(operation, stage);
+    return line(peer, operation).stage.load(std::memory_order_seq_cst) >= word(operation, stage);
   }
   bool hasCompleted(Rank peer, std::uint64_t operation) const {
     return cell(peer).completed.load(std::memory_order_seq_cst) >= operation;
   }
   /// Of a peer that has reached `posted`.
-  Notice notice(Rank peer, std::uint64_t operation) const;
+  Notice notice(Rank peer, std::uint64_t operation) const {
+    const Line& theirs = line(peer, operation);
+    return {theirs.signature.load(std::memory_order_relaxed), theirs.input.load(std::memory_order_relaxed),
+            theirs.output.load(std::memory_order_relaxed)};
+  }
   /// Of a peer whose notice says that its message is on the board.
   const std::byte* payload(Rank peer, std::uint64_t operation, std::uint64_t place) const {
     return payloadAt(peer, operation, place);
@@ -96,22 +124,33 @@ class NodeBoard {
   bool hasGivenUp(Rank peer) const { return cell(peer).gaveUp.load(std::memory_order_seq_cst) || hasLeft(peer); }
   /// What it put into its slots before it left still counts.
   bool hasLeft(Rank peer) const { return cell(peer).left.load(std::memory_order_seq_cst); }
+  /// It has left, and not because it gave up: why it did that is for others to tell.
+  bool hasLeftInOrder(Rank peer) const { return hasLeft(peer) && !cell(peer).gaveUp.load(std::memory_order_seq_cst); }
 
   /// Before sleeping on the own doorbell: announce, look again, sleep, withdraw. Between announcing and withdrawing,
   /// whatever `awaited` publishes rings.
   void announceSleep(Rank awaited);
   void withdrawSleep();
 
+  /// For messages between two ranks; null where there are too many ranks. After enter().
+  Mailboxes* mail() { return mail_ ? &*mail_ : nullptr; }
+  /// Stores a word that only `reader` looks at, and wakes it where it sleeps for that.
+  void publishTo(Rank reader, std::atomic<std::uint64_t>& where, std::uint64_t value) {
+    if (storeAndLook(where, value)) [[unlikely]]
+      wake(reader);
+  }
+
  private:
   static constexpr std::size_t cacheLine = 64;
 
-  // The message begins right behind, in the same cache line: 8 bytes travel with the word that announces them.
-  struct Slot {
-    alignas(32) std::atomic<std::uint64_t> stage;
+  // 8 bytes travel with the word that announces them.
+  struct Line {
+    alignas(cacheLine) std::atomic<std::uint64_t> stage;
     std::atomic<std::uint64_t> signature, input, output;
+    std::byte message[lineBytes];
   };
-  /// One rank's part; a cache line for each of those that change for different reasons. The slots follow, then the
-  /// rooms.
+  /// One rank's part; a cache line for each of those that change for different reasons. The lines follow, the slots,
+  /// and the rooms.
   struct Cell {
     alignas(64) std::atomic<std::uint64_t> completed;
     alignas(64) std::atomic<std::int32_t> asleep;  // 0: awake; else awaited + 2
@@ -119,50 +158,61 @@ class NodeBoard {
   };
   struct Memory {
     alignas(64) std::atomic<std::uint32_t> sleepers;
+    std::atomic<bool> needsFences;  // a rank does not rely on heavy ones
   };
 
   NodeBoard(std::shared_ptr<SharedSegment> segment, int ranks);
-  static constexpr std::size_t slotStride = cacheLine + slotBytes;
-  static constexpr std::size_t slotsBytes(int ranks) { return slotCountFor(ranks) * slotStride; }
-  static constexpr std::size_t cellStride(int ranks) {
-    return sizeof(Cell) + slotsBytes(ranks) + roomCount * payloadBytesFor(ranks);
+  static constexpr std::size_t slotsAt(int ranks) { return sizeof(Cell) + lineCountFor(ranks) * sizeof(Line); }
+  static constexpr std::size_t roomsAt(int ranks) { return slotsAt(ranks) + slotCountFor(ranks) * slotBytes; }
+  static constexpr std::size_t cellStride(int ranks) { return roomsAt(ranks) + roomCount * payloadBytesFor(ranks); }
+  static constexpr std::size_t boxesAt(int ranks) {
+    return (sizeof(Memory) + ranks * cellStride(ranks) + cacheLine - 1) / cacheLine * cacheLine;
   }
-  static constexpr std::size_t bytesFor(int ranks) { return sizeof(Memory) + ranks * cellStride(ranks); }
+  static constexpr std::size_t bytesFor(int ranks) { return boxesAt(ranks) + Mailboxes::bytesFor(ranks); }
   static constexpr std::uint64_t word(std::uint64_t operation, Stage stage) {
     return operation << 2 | static_cast<std::uint64_t>(stage);
   }
   // No constructor runs: zeroes are a new board, and another rank may be on it already.
   Cell& cell(Rank rank) const { return *reinterpret_cast<Cell*>(cells_ + rank * cellStride_); }
-  Slot& slot(Rank rank, std::uint64_t operation) const {
-    std::byte* slots = cells_ + rank * cellStride_ + sizeof(Cell);
-    return *reinterpret_cast<Slot*>(slots + operation % slotCount_ * slotStride);
+  Line& line(Rank rank, std::uint64_t operation) const {
+    std::byte* lines = cells_ + rank * cellStride_ + sizeof(Cell);
+    return *reinterpret_cast<Line*>(lines + operation % lineCount_ * sizeof(Line));
   }
   std::byte* payloadAt(Rank rank, std::uint64_t operation, std::uint64_t place) const {
-    if (place == inSlot) return reinterpret_cast<std::byte*>(&slot(rank, operation)) + sizeof(Slot);
-    return cells_ + rank * cellStride_ + sizeof(Cell) + slotsBytes_ + operation % roomCount * payloadBytesFor(ranks_);
+    if (place == inLine) return line(rank, operation).message;
+    std::byte* mine = cells_ + rank * cellStride_;
+    if (place == inSlot) return mine + slotsAt_ + operation % slotCount_ * slotBytes;
+    return mine + roomsAt_ + operation % roomCount * payloadBytesFor(ranks_);
+  }
+  /// True: somebody sleeps. Either this sees the sleeper, or the sleeper, who bears the fence, sees the value. A full
+  /// fence here would wait in every call until the peer has given up the cache line (50 of 210 ns).
+  bool storeAndLook(std::atomic<std::uint64_t>& where, std::uint64_t value) {
+    where.store(value, std::memory_order_release);
+    lightFence(!memory_->needsFences.load(std::memory_order_relaxed));
+    return memory_->sleepers.load(std::memory_order_acquire) != 0;
   }
   void publish(std::atomic<std::uint64_t>& where, std::uint64_t value) {
-    // Sequentially consistent, as is the sleeper's announcement: either this sees the sleeper or the sleeper sees the
-    // value.
-    where.store(value, std::memory_order_seq_cst);
-    if (memory_->sleepers.load(std::memory_order_seq_cst) != 0) [[unlikely]]
+    if (storeAndLook(where, value)) [[unlikely]]
       wake();
   }
+  bool mayPostAfterAll(std::uint64_t operation, std::uint64_t ahead);
   void wake();
+  void wake(Rank rank);
 
   std::shared_ptr<SharedSegment> segment_;
   std::string name_;
   Memory* memory_;
   std::byte* cells_;
   const int ranks_;
-  const std::size_t slotCount_ = slotCountFor(ranks_), slotsBytes_ = slotsBytes(ranks_),
-                    cellStride_ = cellStride(ranks_);
+  const std::size_t lineCount_ = lineCountFor(ranks_), slotCount_ = slotCountFor(ranks_), slotsAt_ = slotsAt(ranks_),
+                    roomsAt_ = roomsAt(ranks_), cellStride_ = cellStride(ranks_);
   const pid_t process_;
   Rank self_ = -1;
   Rank blocker_ = -1;
-  std::uint64_t needed_ = 0;
+  std::uint64_t needed_ = 0, blockedAt_ = 0;
   std::vector<std::shared_ptr<Doorbell>> doorbells_;
   std::uint64_t completedByAll_ = 0;  // as far as this rank knows
+  std::optional<Mailboxes> mail_;
 };
 
 }  // namespace falcon::transport

@@ -10,7 +10,7 @@
 namespace falcon::transport {
 
 /// Why a connection exists. Tests have connections of their own over the same pair of addresses.
-enum class Lane : std::uint8_t { ring, tree, peerToPeer, test, probe };
+enum class Lane : std::uint8_t { ring, tree, direct, peerToPeer, test, probe };
 
 /// How bytes to a peer travel.
 enum class Medium : std::uint8_t { self, sharedMemory, socket };

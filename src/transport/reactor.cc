@@ -1,13 +1,12 @@
 #include "transport/reactor.h"
 
-#include <signal.h>
-
 #include <cerrno>
 #include <mutex>
 #include <thread>
 
 #include "base/log.h"
 #include "base/per_process.h"
+#include "base/signals_blocked.h"
 #include "base/system_error.h"
 #include "transport/event_loop.h"
 #include "transport/fork_guard.h"
@@ -20,12 +19,10 @@ class ThreadedReactor final : public Reactor {
  public:
   ThreadedReactor(SocketAddress address, std::shared_ptr<EventLoop> loop, std::shared_ptr<Reception> reception)
       : address_(address), parts_(new Parts{std::move(loop), std::move(reception), {}}) {
-    // The application's signal handlers are not for our thread.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    parts_->thread = std::thread([loop = parts_->loop] { loop->run(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    {
+      const SignalsBlocked forTheThread;
+      parts_->thread = std::thread([loop = parts_->loop] { loop->run(); });
+    }
     parts_->reception->open();
   }
 

@@ -96,7 +96,7 @@ bool Reception::admit(FileDescriptor socket, std::string address) {
   });
   const std::lock_guard lock(mutex_);
   if (newcomers_.size() < mostNewcomers) return true;
-  paused_ = true;
+  paused_ = crowded_ = true;
   loop_->unwatch(listener_.get());
   return false;
 }
@@ -148,6 +148,8 @@ void Reception::readFrom(int socket) {
     newcomer = std::move(found->second);
     newcomers_.erase(found);
     loop_->unwatch(socket);
+    // Not at the next tick: 64 ranks of one process that turn to each other are 4000 newcomers.
+    if (crowded_ && newcomers_.size() < mostNewcomers / 2) resume();
     if (progress == HelloReader::Progress::stranger) {
       sayDropped(newcomer.address, newcomer.reader.reason());
       return;
@@ -238,6 +240,11 @@ void Reception::forget(Purpose purpose, std::uint64_t key) {
   loop_->waitUntilLeft(dropped.token);
 }
 
+void Reception::resume() {
+  paused_ = crowded_ = false;
+  listenAgain();
+}
+
 // Once a second while somebody is at the door.
 void Reception::tick() {
   std::uint64_t ignored;
@@ -257,10 +264,7 @@ void Reception::tick() {
     sayDropped(early.address, fmt::format("nobody expected it within {} s", std::chrono::seconds(earlyLimit).count()));
     return true;
   });
-  if (paused_ && newcomers_.size() < mostNewcomers) {
-    paused_ = false;
-    listenAgain();
-  }
+  if (paused_ && newcomers_.size() < mostNewcomers) resume();
   setTicking(!newcomers_.empty() || !early_.empty() || paused_);
 }
 

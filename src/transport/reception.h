@@ -63,6 +63,7 @@ class Reception : public std::enable_shared_from_this<Reception> {
   void keep(Early early);
   void tick();
   // With mutex_ held.
+  void resume();
   void sayDropped(const std::string& address, std::string_view reason);
   void setTicking(bool wanted);
 
@@ -74,7 +75,8 @@ class Reception : public std::enable_shared_from_this<Reception> {
 
   std::mutex mutex_;  // taken before the loop's, never after
   bool closed_ = false;
-  bool paused_ = false;
+  bool paused_ = false;   // nobody is let in until the next tick
+  bool crowded_ = false;  // or, if that is all, until many of those at the door have gone in
   bool ticking_ = false;
   DropLog dropLog_;
   std::map<int, Newcomer> newcomers_;

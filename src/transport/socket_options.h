@@ -5,7 +5,8 @@
 
 namespace falcon::transport {
 
-/// No-delay, and keepalive so that a host that fell silent is noticed within NCCL_FALCON_DEATH_TIMEOUT.
+/// No-delay, and keepalive so that a host that fell silent is noticed within NCCL_FALCON_DEATH_TIMEOUT. The
+/// socket is connected.
 void prepareSocket(int socket, Purpose purpose);
 
 }  // namespace falcon::transport

@@ -15,6 +15,7 @@ namespace falcon::transport {
 SocketSendPort::SocketSendPort(FileDescriptor socket, std::string peerName, std::size_t chunkBytes,
                                std::shared_ptr<LinkThrottle> throttle, std::atomic<std::uint64_t>& bytesSent)
     : socket_(std::move(socket)),
+      pacing_(socket_.get()),
       peerName_(std::move(peerName)),
       chunkBytes_(chunkBytes),
       frameStride_((FrameHeader::frameBytes(chunkBytes) + 63) / 64 * 64),
@@ -37,6 +38,7 @@ void SocketSendPort::commitFrom(std::span<const std::byte> data) {
 }
 
 void SocketSendPort::commit(std::size_t bytes, const std::byte* external) {
+  pacing_.sending(bytes);
   std::byte* start = frame(committed_);
   const FrameHeader header{.length = static_cast<std::uint32_t>(bytes), .sequence = committed_};
   std::memcpy(start, &header, sizeof header);

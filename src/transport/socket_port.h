@@ -10,6 +10,7 @@
 #include "base/owned.h"
 #include "transport/chunk_ring.h"
 #include "transport/link_throttle.h"
+#include "transport/pacing.h"
 #include "transport/port.h"
 
 namespace falcon::transport {
@@ -61,6 +62,7 @@ class SocketSendPort final : public SendPort {
   void noteSent(std::size_t bytes);
 
   FileDescriptor socket_;
+  Pacing pacing_;
   std::string peerName_;
   std::size_t chunkBytes_;
   std::size_t frameStride_;

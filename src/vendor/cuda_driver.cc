@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/shared_library.h"
+
 namespace falcon::vendor {
 namespace {
 
@@ -66,23 +68,17 @@ class LoadedDriver final : public CudaDriver {
   DriverFunctions functions_;
 };
 
-template <class Function>
-bool find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  return function != nullptr;
-}
-
 std::shared_ptr<const CudaDriver> open(int mode) {
   // Never closed: the driver keeps threads and contexts.
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | mode);
   if (!library) return nullptr;
   DriverFunctions table;
-  if (!find(library, "cuInit", table.init) || !find(library, "cuDeviceGetCount", table.deviceCount) ||
-      !find(library, "cuDeviceGet", table.deviceGet) ||
-      !find(library, "cuPointerGetAttribute", table.pointerAttribute) ||
-      !find(library, "cuCtxGetCurrent", table.contextGetCurrent) ||
-      !find(library, "cuCtxSetCurrent", table.contextSetCurrent) ||
-      !find(library, "cuDevicePrimaryCtxRetain", table.primaryContextRetain))
+  if (!findFunction(library, "cuInit", table.init) || !findFunction(library, "cuDeviceGetCount", table.deviceCount) ||
+      !findFunction(library, "cuDeviceGet", table.deviceGet) ||
+      !findFunction(library, "cuPointerGetAttribute", table.pointerAttribute) ||
+      !findFunction(library, "cuCtxGetCurrent", table.contextGetCurrent) ||
+      !findFunction(library, "cuCtxSetCurrent", table.contextSetCurrent) ||
+      !findFunction(library, "cuDevicePrimaryCtxRetain", table.primaryContextRetain))
     return nullptr;
   if (table.init(0) != success) return nullptr;
   return std::make_shared<LoadedDriver>(table);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/shared_library.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define FALCON_DEEPBIND 0  // The sanitizers' run-time refuses RTLD_DEEPBIND.
@@ -62,16 +63,10 @@ std::vector<std::string> usualPaths() {
   return paths;
 }
 
-template <class Function>
-bool find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  return function != nullptr;
-}
-
 /// The first name that is missing, or null. The p-names, so that a profiler between us and the vendor sees a call once.
 const char* fill(VendorFunctions& table, void* library) {
 #define FALCON_FIND(member, name) \
-  if (!find(library, name, table.member)) return name
+  if (!findFunction(library, name, table.member)) return name
   FALCON_FIND(getVersion, "pncclGetVersion");
   FALCON_FIND(getErrorString, "pncclGetErrorString");
   FALCON_FIND(getLastError, "pncclGetLastError");
@@ -96,18 +91,18 @@ const char* fill(VendorFunctions& table, void* library) {
   FALCON_FIND(groupEnd, "pncclGroupEnd");
 #undef FALCON_FIND
   // Later than the oldest version.
-  find(library, "pncclMemAlloc", table.memAlloc);
-  find(library, "pncclMemFree", table.memFree);
-  find(library, "pncclCommRegister", table.commRegister);
-  find(library, "pncclCommDeregister", table.commDeregister);
-  find(library, "pncclCommWindowRegister", table.commWindowRegister);
-  find(library, "pncclCommWindowDeregister", table.commWindowDeregister);
-  find(library, "pncclGroupSimulateEnd", table.groupSimulateEnd);
-  find(library, "pncclCommShrink", table.commShrink);
-  find(library, "pncclCommRevoke", table.commRevoke);
-  find(library, "pncclAlltoAll", table.allToAll);
-  find(library, "pncclGather", table.gather);
-  find(library, "pncclScatter", table.scatter);
+  findFunction(library, "pncclMemAlloc", table.memAlloc);
+  findFunction(library, "pncclMemFree", table.memFree);
+  findFunction(library, "pncclCommRegister", table.commRegister);
+  findFunction(library, "pncclCommDeregister", table.commDeregister);
+  findFunction(library, "pncclCommWindowRegister", table.commWindowRegister);
+  findFunction(library, "pncclCommWindowDeregister", table.commWindowDeregister);
+  findFunction(library, "pncclGroupSimulateEnd", table.groupSimulateEnd);
+  findFunction(library, "pncclCommShrink", table.commShrink);
+  findFunction(library, "pncclCommRevoke", table.commRevoke);
+  findFunction(library, "pncclAlltoAll", table.allToAll);
+  findFunction(library, "pncclGather", table.gather);
+  findFunction(library, "pncclScatter", table.scatter);
   return nullptr;
 }
 
