@@ -29,6 +29,15 @@ extern const Algorithm ringBroadcast;
 extern const Algorithm ringReduce;
 /// Up and down a binary tree over the ranks; even channels use the first tree, odd ones the second.
 extern const Algorithm treeAllReduce;
+/// For little: few hops instead of little over each link. Star: all send to one rank, which sends the result to all.
+/// Exchange: everyone turns to all others. Doubling: what a rank has or has reduced doubles with each hop.
+extern const Algorithm starAllReduce;
+extern const Algorithm doublingAllReduce;
+extern const Algorithm exchangeAllReduce;
+extern const Algorithm starAllGather;
+extern const Algorithm doublingAllGather;
+extern const Algorithm exchangeAllGather;
+extern const Algorithm exchangeReduceScatter;
 /// Point to point; the peer is `Geometry::root`.
 extern const Algorithm sendMessage;
 extern const Algorithm receiveMessage;

@@ -12,6 +12,7 @@ constexpr std::size_t noLimit = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t bytesPerChannel = 64 << 10;
 
 // A tree's 2 log n hops beat a ring's 2 (n - 1) until the bytes dominate. With 2 ranks both take two hops.
+constexpr bool sockets = true;  // only where the ranks do not share memory
 const AlgorithmRow table[] = {
     {Operation::allReduce, &ringAllReduce, 0, noLimit, 1, 1},
     {Operation::allReduce, &treeAllReduce, 0, 32 << 10, 3, 2},
@@ -19,6 +20,22 @@ const AlgorithmRow table[] = {
     {Operation::reduceScatter, &ringReduceScatter, 0, noLimit, 1, 1},
     {Operation::broadcast, &ringBroadcast, 0, noLimit, 1, 1},
     {Operation::reduce, &ringReduce, 0, noLimit, 1, 1},
+    // Measured by sockets on 2 busy cores. Few hops while the bytes are few; where the ranks outnumber the cores, few
+    // messages above all, which only a hub gives. It sends to all, one after the other: so not among very many.
+    {Operation::allReduce, &doublingAllReduce, 0, 96 << 10, 2, 3, sockets},
+    {Operation::allReduce, &doublingAllReduce, 0, 48 << 10, 3, 4, sockets},
+    {Operation::allReduce, &exchangeAllReduce, 48 << 10, 384 << 10, 3, 4, sockets},
+    {Operation::allReduce, &starAllReduce, 0, 32 << 10, 5, 5, sockets},
+    {Operation::allReduce, &exchangeAllReduce, 32 << 10, 384 << 10, 5, 5, sockets},
+    {Operation::allReduce, &doublingAllReduce, 0, 32 << 10, 17, 6, sockets},
+    {Operation::allReduce, &ringAllReduce, 32 << 10, noLimit, 17, 6, sockets},
+    {Operation::allGather, &doublingAllGather, 0, 128 << 10, 3, 2, sockets},
+    {Operation::allGather, &starAllGather, 0, 32 << 10, 5, 3, sockets},
+    {Operation::allGather, &doublingAllGather, 0, 128 << 10, 17, 4, sockets},
+    {Operation::reduceScatter, &exchangeReduceScatter, 0, 384 << 10, 3, 2, sockets},
+    {Operation::reduceScatter, &ringReduceScatter, 32 << 10, noLimit, 5, 3, sockets},
+    // An exchange connects everybody with everybody: not among many.
+    {Operation::reduceScatter, &ringReduceScatter, 0, noLimit, 17, 4, sockets},
 };
 
 // Null: over connections, in whose buffers the sender may leave its bytes and go on. Measured on 2 busy cores: reading
@@ -52,11 +69,11 @@ const DirectRow direct[] = {
 };
 
 template <class Row>
-const Row* bestRow(std::span<const Row> rows, Operation operation, std::size_t bytes, int ranks) {
+const Row* bestRow(std::span<const Row> rows, Operation operation, std::size_t bytes, int ranks, Place place) {
   const Row* best = nullptr;
   for (const Row& row : rows) {
-    const bool applies =
-        row.operation == operation && row.fromBytes <= bytes && bytes < row.toBytes && row.fromRanks <= ranks;
+    const bool applies = row.operation == operation && row.fromBytes <= bytes && bytes < row.toBytes &&
+                         row.fromRanks <= ranks && !(row.onlyNetwork && place == Place::node);
     if (applies && (!best || row.score > best->score)) best = &row;
   }
   return best;
@@ -83,15 +100,15 @@ std::span<const AlgorithmRow> algorithmTable() {
 }
 
 const Algorithm& chooseAlgorithm(Operation operation, std::size_t bytes, int ranks, std::uint8_t preferred,
-                                 const Tuning* tuning) {
+                                 const Tuning* tuning, Place place) {
   if (preferred != PreferenceMasks::everything) [[unlikely]] {
     if (const AlgorithmRow* row = choosePreferred(operation, bytes, ranks, preferred)) return *row->algorithm;
   }
   if (tuning) [[unlikely]] {
-    if (const AlgorithmRow* row = bestRow<AlgorithmRow>(tuning->algorithms, operation, bytes, ranks))
+    if (const AlgorithmRow* row = bestRow<AlgorithmRow>(tuning->algorithms, operation, bytes, ranks, place))
       return *row->algorithm;
   }
-  return *bestRow(algorithmTable(), operation, bytes, ranks)->algorithm;
+  return *bestRow(algorithmTable(), operation, bytes, ranks, place)->algorithm;
 }
 
 std::span<const DirectRow> directTable() {
@@ -100,9 +117,10 @@ std::span<const DirectRow> directTable() {
 
 const DirectAlgorithm* chooseDirect(Operation operation, std::size_t bytes, int ranks, const Tuning* tuning) {
   if (tuning) [[unlikely]] {
-    if (const DirectRow* row = bestRow<DirectRow>(tuning->direct, operation, bytes, ranks)) return row->algorithm;
+    if (const DirectRow* row = bestRow<DirectRow>(tuning->direct, operation, bytes, ranks, Place::node))
+      return row->algorithm;
   }
-  const DirectRow* best = bestRow(directTable(), operation, bytes, ranks);
+  const DirectRow* best = bestRow(directTable(), operation, bytes, ranks, Place::node);
   return best ? best->algorithm : nullptr;
 }
 

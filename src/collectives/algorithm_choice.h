@@ -11,6 +11,12 @@
 
 namespace falcon::collectives {
 
+/// Where all ranks of a communicator are.
+enum class Place : std::uint8_t {
+  node,    ///< on one node, where they share memory
+  network  ///< elsewhere
+};
+
 /// One row of a table: a candidate for messages of [fromBytes, toBytes) among at least `fromRanks` ranks.
 template <class Candidate>
 struct ChoiceRow {
@@ -20,6 +26,7 @@ struct ChoiceRow {
   std::size_t toBytes;
   int fromRanks;
   double score;  ///< the highest wins
+  bool onlyNetwork = false;
 };
 using AlgorithmRow = ChoiceRow<Algorithm>;
 using DirectRow = ChoiceRow<DirectAlgorithm>;
@@ -34,7 +41,8 @@ struct Tuning;
 /// `preferred`: the algorithms to choose from (see PreferenceMasks), where the operation has any of them; then at any
 /// size. `tuning`, where there is one, comes before the table.
 const Algorithm& chooseAlgorithm(Operation operation, std::size_t bytes, int ranks,
-                                 std::uint8_t preferred = PreferenceMasks::everything, const Tuning* tuning = nullptr);
+                                 std::uint8_t preferred = PreferenceMasks::everything, const Tuning* tuning = nullptr,
+                                 Place place = Place::node);
 
 /// The same for the direct algorithms; null where connections are better.
 const DirectAlgorithm* chooseDirect(Operation operation, std::size_t bytes, int ranks, const Tuning* tuning = nullptr);

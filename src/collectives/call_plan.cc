@@ -111,6 +111,10 @@ std::vector<TaskPlan> planExchange(const MemberShape& shape, const Call& call) {
 
 }  // namespace
 
+std::size_t directChunkOf(const MemberShape& shape, const Call& call) {
+  return std::max<std::size_t>(std::min(shape.directChunkBytes, shape.chunkBytes) / sizeOf(call.type), 1);
+}
+
 std::size_t messageChunkOf(const MemberShape& shape, const Call& call) {
   return std::max<std::size_t>(std::min(shape.messageChunkBytes, shape.chunkBytes) / sizeOf(call.type), 1);
 }
@@ -136,34 +140,51 @@ std::size_t bytesOf(const MemberShape& shape, const Call& call) {
 }
 
 Status checkCall(const MemberShape& shape, const Call& call) {
-  const char* name = nameOf(call.operation);
+  const auto name = [&] { return nameOf(call.operation); };
   if (hasPeer(call.operation) && (call.peer < 0 || call.peer >= shape.size))
-    return log::decided(Error::invalidArgument("nccl{}: {} {} is not in the communicator of {} ranks", name,
+    return log::decided(Error::invalidArgument("nccl{}: {} {} is not in the communicator of {} ranks", name(),
                                                isPointToPoint(call.operation) ? "peer" : "root", call.peer,
                                                shape.size));
   const std::size_t limit = std::numeric_limits<std::ptrdiff_t>::max();
   if (call.count > limit / sizeOf(call.type) / blocksOf(shape, call.operation))
-    return log::decided(Error::invalidArgument("nccl{}: {} elements of {} do not fit into memory", name, call.count,
+    return log::decided(Error::invalidArgument("nccl{}: {} elements of {} do not fit into memory", name(), call.count,
                                                nameOf(call.type)));
+  return checkBuffers(shape, call);
+}
+
+Status checkBuffers(const MemberShape& shape, const Call& call) {
+  const auto name = [&] { return nameOf(call.operation); };
   if (call.count > 0 && ((reads(shape, call) && !call.send) || (writes(shape, call) && !call.receive)))
-    return log::decided(Error::invalidArgument("nccl{}: a buffer is NULL", name));
+    return log::decided(Error::invalidArgument("nccl{}: a buffer is NULL", name()));
   if (call.operation == Operation::allToAll && call.count > 0 && shape.size > 1 && call.send == call.receive)
-    return log::decided(Error::invalidArgument("nccl{}: cannot be done in place; use two buffers", name));
+    return log::decided(Error::invalidArgument("nccl{}: cannot be done in place; use two buffers", name()));
   return {};
+}
+
+std::optional<TaskPlan> planChannel(const MemberShape& shape, const Call& call, const Way& way, int channel,
+                                    std::span<const Rank> ring) {
+  Geometry geometry = geometryOf(shape, call, ring);
+  geometry.channel = channel;
+  if (way.algorithm->lane == transport::Lane::direct) geometry.chunk = directChunkOf(shape, call);
+  const Range share = partOf({0, call.count}, way.channels, channel, geometry.grain);
+  if (share.empty()) return {};
+  return TaskPlan{{QueueKey::Kind::channel, channel, -1}, {*way.algorithm, geometry, share}, operandsOf(shape, call)};
 }
 
 std::vector<TaskPlan> planCollective(const MemberShape& shape, const Call& call, const Algorithm& algorithm,
                                      int channels, std::span<const Rank> ring) {
   std::vector<TaskPlan> plans;
   plans.reserve(channels);
-  Geometry geometry = geometryOf(shape, call, ring);
-  const Operands operands = operandsOf(shape, call);
-  for (geometry.channel = 0; geometry.channel < channels; ++geometry.channel) {
-    const Range share = partOf({0, call.count}, channels, geometry.channel, geometry.grain);
-    if (share.empty()) continue;
-    plans.push_back({{QueueKey::Kind::channel, geometry.channel, -1}, {algorithm, geometry, share}, operands});
-  }
+  for (int channel = 0; channel < channels; ++channel)
+    if (auto plan = planChannel(shape, call, {&algorithm, channels}, channel, ring)) plans.push_back(*plan);
   return plans;
+}
+
+Way chooseWay(const MemberShape& shape, const Call& call) {
+  const std::size_t bytes = bytesOf(shape, call);
+  return {&chooseAlgorithm(call.operation, bytes, shape.size, shape.preferred[call.operation], shape.tuning.get(),
+                           shape.place),
+          chooseChannels(bytes, shape.fewestChannels, shape.mostChannels)};
 }
 
 std::vector<TaskPlan> planCollective(const MemberShape& shape, const Call& call, std::span<const Rank> ring) {
@@ -175,10 +196,8 @@ std::vector<TaskPlan> planCollective(const MemberShape& shape, const Call& call,
     default:
       break;
   }
-  const std::size_t bytes = bytesOf(shape, call);
-  const Algorithm& algorithm =
-      chooseAlgorithm(call.operation, bytes, shape.size, shape.preferred[call.operation], shape.tuning.get());
-  return planCollective(shape, call, algorithm, chooseChannels(bytes, shape.fewestChannels, shape.mostChannels), ring);
+  const Way way = chooseWay(shape, call);
+  return planCollective(shape, call, *way.algorithm, way.channels, ring);
 }
 
 TaskPlan planMessage(const MemberShape& shape, const Call& call) {

@@ -4,6 +4,7 @@
 #include <compare>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/call.h"
@@ -24,8 +25,11 @@ struct MemberShape {
   std::size_t chunkBytes = 1;            ///< of every connection
   PreferenceMasks preferred;             ///< algorithms
   std::shared_ptr<const Tuning> tuning;  ///< null: the built-in tables
+  Place place = Place::node;             ///< of all ranks together
   bool checksCalls = false;              ///< ranks compare what they call before they do it
-  std::size_t messageChunkBytes = std::numeric_limits<std::size_t>::max();  ///< of those for messages, where smaller
+  // Of the connections that have smaller ones.
+  std::size_t messageChunkBytes = std::numeric_limits<std::size_t>::max();
+  std::size_t directChunkBytes = std::numeric_limits<std::size_t>::max();
 };
 
 /// Tasks with the same key use the same connections: one after the other, in the order of submission.
@@ -42,16 +46,30 @@ struct TaskPlan {
   Operands operands;
 };
 
+/// The part of checkCall() that looks at the buffers.
+Status checkBuffers(const MemberShape& shape, const Call& call);
 /// Refuses what the engine cannot do or what would read beyond reason. Errors: invalidArgument, invalidUsage.
 Status checkCall(const MemberShape& shape, const Call& call);
 
 /// Most elements of one chunk of a message.
 std::size_t messageChunkOf(const MemberShape& shape, const Call& call);
+/// The same of collectives on Lane::direct.
+std::size_t directChunkOf(const MemberShape& shape, const Call& call);
 
 /// Buffers and kernels of a call.
 Operands operandsOf(const MemberShape& shape, const Call& call);
 /// Bytes of the larger of the two buffers: what the tables of algorithms go by.
 std::size_t bytesOf(const MemberShape& shape, const Call& call);
+
+/// How a ring operation (see chooseAlgorithm) is done, by the table.
+struct Way {
+  const Algorithm* algorithm;
+  int channels;
+};
+Way chooseWay(const MemberShape& shape, const Call& call);
+/// The task of one of the channels; null where no elements are left for it.
+std::optional<TaskPlan> planChannel(const MemberShape& shape, const Call& call, const Way& way, int channel,
+                                    std::span<const Rank> ring);
 
 /// One task a channel. `ring` outlives the plans; `channels` at least 1; the same arguments on all ranks.
 std::vector<TaskPlan> planCollective(const MemberShape& shape, const Call& call, const Algorithm& algorithm,

@@ -24,7 +24,17 @@ class DirectMember {
   /// Messages up to this size are put into the board.
   std::size_t inlineBytes() const { return inlineBytes_; }
   bool readsMemory() const { return !memories_.empty(); }
-  const transport::PeerMemory& memoryOf(Rank peer) const { return memories_[peer]; }
+  /// Copies from the memory of another rank what it has published for the present operation or message. `last`: nothing
+  /// more is read for it. Errors: remote.
+  Status read(Rank peer, std::byte* to, std::uint64_t address, std::size_t bytes, bool last) const;
+
+  /// Where messages between two ranks go; null: through connections. The same on all ranks.
+  transport::Mailboxes* mail() { return mail_; }
+  /// Messages up to this size are copied, if there is room, so that the sender need not wait.
+  std::size_t wholeMessageBytes() const { return wholeMessageBytes_; }
+  std::uint64_t nextMessageTo(Rank peer) { return ++messagesTo_[peer]; }
+  std::uint64_t nextMessageFrom(Rank peer) { return ++messagesFrom_[peer]; }
+
   /// Room for two pieces, kept from call to call: fresh pages would cost more than what is done with them.
   std::byte* scratch(int piece);
   /// The same for a result that must wait for its place.
@@ -37,10 +47,13 @@ class DirectMember {
   const std::unique_ptr<transport::NodeBoard> board_;
   std::vector<transport::PeerMemory> memories_;
   const std::size_t inlineBytes_;
+  transport::Mailboxes* const mail_;
+  const std::size_t wholeMessageBytes_;
   const bool coresSuffice_;
   std::unique_ptr<std::byte[]> scratch_;
   std::vector<std::byte> aside_;
   std::uint64_t operations_ = 0;
+  std::vector<std::uint64_t> messagesTo_, messagesFrom_;
 };
 
 }  // namespace falcon::collectives

@@ -27,30 +27,50 @@ std::uint64_t addressOf(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
-bool isOnBoard(std::uint64_t input) {
-  return input == NodeBoard::inSlot || input == NodeBoard::inRoom;
-}
-
 }  // namespace
 
 DirectRunner::DirectRunner(DirectMember& member, const DirectAlgorithm& algorithm, const DirectShape& shape,
                            const Call& call, const Operands& operands)
-    : member_(&member), algorithm_(&algorithm), shape_(shape), operands_(operands), signature_(signatureOf(call)) {}
+    : member_(&member),
+      algorithm_(&algorithm),
+      shape_(shape),
+      operands_(operands),
+      signature_(signatureOf(call)),
+      postedBytes_(bytes(algorithm.posts(shape))),
+      steps_(algorithm.steps(shape)),
+      postedAddress_(postedBytes_ > member.inlineBytes()) {}
+
+void DirectRunner::again(const Call& call) {
+  operands_.input = static_cast<const std::byte*>(call.send);
+  operands_.output = static_cast<std::byte*>(call.receive);
+  operation_ = 0;
+  phase_ = Phase::entering;
+  aside_ = nullptr;
+  step_ = 0;
+  done_ = 0;
+  asked_ = 0;
+  awaited_ = -1;
+}
 
 Result<DirectRunner::State> DirectRunner::progress() {
   bool moved = false;
-  const auto stuck = [&] { return moved ? State::advanced : State::stuck; };
+  // Who waits for another rank than before has to say so before it sleeps: the one it waited for has come and rings no
+  // more, and the other does not know. 1 MiB broadcast among four took 4 ms now and then, until the next look.
+  const Rank awaitedBefore = awaited_;
+  const auto stuck = [&] {
+    const bool another = awaitedBefore != NodeBoard::anyone && awaited_ != awaitedBefore;
+    return moved || another ? State::advanced : State::stuck;
+  };
   if (phase_ == Phase::entering) {
     if (operation_ == 0) operation_ = member_->nextOperation();
     const auto entered = enter();
     if (!entered) return entered.error();
-    if (!*entered) return State::stuck;
+    if (!*entered) return stuck();
     phase_ = Phase::stepping;
     moved = true;
   }
   if (phase_ == Phase::stepping) {
-    const int steps = algorithm_->steps(shape_);
-    for (std::size_t turn = 0; step_ < steps;) {
+    for (std::size_t turn = 0; step_ < steps_;) {
       if (turn >= bytesPerTurn) return State::advanced;
       const auto ran = runStep();
       if (!ran) return ran.error();
@@ -86,11 +106,10 @@ Result<bool> DirectRunner::await(Rank peer, Condition holds) {
 
 /// Publishes what the others read from this rank; false while the slot is still needed.
 Result<bool> DirectRunner::enter() {
-  const std::size_t posted = bytes(algorithm_->posts(shape_));
+  const std::size_t posted = postedBytes_;
   if (posted == 0) return true;
   NodeBoard& board = member_->board();
-  postedAddress_ = posted > member_->inlineBytes();
-  const std::uint64_t place = postedAddress_ ? NodeBoard::inSlot : NodeBoard::placeFor(posted);
+  const std::uint64_t place = postedAddress_ ? NodeBoard::inLine : NodeBoard::placeFor(posted);
   while (!board.mayPost(operation_, place)) {
     const Rank slow = board.blocker();
     const auto ready = await(slow, [&] { return board.hasCompleted(slow, board.needed()); });
@@ -181,9 +200,10 @@ Status DirectRunner::copyPiece(const DirectStep& step, Range piece, bool last) {
   const NodeBoard& board = member_->board();
   const NodeBoard::Notice notice = board.notice(step.peer, operation_);
   const std::uint64_t address = step.from == Stage::output ? notice.output : notice.input;
-  if (isOnBoard(address)) {
+  if (NodeBoard::isOnBoard(address)) {
     std::memcpy(to, board.payload(step.peer, operation_, address) + bytes(piece.begin), bytes(piece.size()));
-  } else if (const Status got = read(step.peer, to, address + bytes(piece.begin), bytes(piece.size()), last); !got) {
+  } else if (const Status got = member_->read(step.peer, to, address + bytes(piece.begin), bytes(piece.size()), last);
+             !got) {
     return got;
   }
   if (watch_) watch_->stepEnds(step.peer, -1, bytes(piece.size()));
@@ -224,23 +244,11 @@ Result<const std::byte*> DirectRunner::operandOf(Rank peer, Range piece, int roo
   if (peer == shape_.rank) return operands_.input + bytes(piece.begin);
   const NodeBoard& board = member_->board();
   const std::uint64_t address = board.notice(peer, operation_).input;
-  if (isOnBoard(address)) return board.payload(peer, operation_, address) + bytes(piece.begin);
+  if (NodeBoard::isOnBoard(address)) return board.payload(peer, operation_, address) + bytes(piece.begin);
   std::byte* copied = member_->scratch(room);
-  if (const Status got = read(peer, copied, address + bytes(piece.begin), bytes(piece.size()), last); !got)
+  if (const Status got = member_->read(peer, copied, address + bytes(piece.begin), bytes(piece.size()), last); !got)
     return got.error();
   return static_cast<const std::byte*>(copied);
-}
-
-Status DirectRunner::read(Rank peer, std::byte* to, std::uint64_t address, std::size_t size, bool last) const {
-  const Status got = member_->memoryOf(peer).read(to, address, size, last);
-  // A rank that gave up has its buffers back, and may have written to them before the read.
-  const bool stands = !last || !member_->board().hasGivenUp(peer);
-  if (got && stands) return {};
-  if (got) return log::decided(Error::remote("rank {} gave a collective up while its memory was read", peer));
-  if (got.error().code() == ErrorCode::remote)
-    return log::decided(Error::remote("rank {} died: {}", peer, got.error().message()));
-  return log::decided(Error::remote("the memory of rank {} {} (NCCL_P2P_DISABLE=1 does without reading it)", peer,
-                                    got.error().message()));
 }
 
 /// Everyone who reads this rank's buffers has done so.

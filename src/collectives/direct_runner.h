@@ -19,6 +19,9 @@ class DirectRunner {
   DirectRunner(DirectMember& member, const DirectAlgorithm& algorithm, const DirectShape& shape, const Call& call,
                const Operands& operands);
 
+  /// Another call like the last one, which has finished, with other buffers. Not for watched ones.
+  void again(const Call& call);
+
   /// Only before the first progress().
   void watch(TransferWatch watch) { watch_ = std::make_unique<TransferWatch>(std::move(watch)); }
 
@@ -52,7 +55,6 @@ class DirectRunner {
   Result<bool> readersHaveLeft();
   /// Where `peer`'s elements [piece] are; read into scratch piece `room` where that must be.
   Result<const std::byte*> operandOf(Rank peer, Range piece, int room, bool last) const;
-  Status read(Rank peer, std::byte* to, std::uint64_t address, std::size_t bytes, bool last) const;
   std::size_t bytes(std::size_t count) const { return count * operands_.elementBytes; }
 
   DirectMember* member_;
@@ -60,9 +62,11 @@ class DirectRunner {
   DirectShape shape_;
   Operands operands_;
   std::uint64_t signature_;
+  std::size_t postedBytes_;
+  int steps_;
+  bool postedAddress_;
   std::uint64_t operation_ = 0;
   Phase phase_ = Phase::entering;
-  bool postedAddress_ = false;
   std::byte* posted_ = nullptr;  // on the board
   std::byte* aside_ = nullptr;   // where the result waits until nobody reads the input any more; null: it need not
   int step_ = 0;

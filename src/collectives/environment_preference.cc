@@ -1,8 +1,7 @@
 // NCCL_ALGO and NCCL_PROTO as they are set, and what is said about what cannot be followed.
-#include <mutex>
-#include <set>
 #include <string>
 
+#include "base/first_time.h"
 #include "base/log.h"
 #include "base/parameters.h"
 #include "collectives/algorithm_choice.h"
@@ -13,13 +12,6 @@ namespace {
 
 // Its place among protocolWords().
 constexpr std::uint8_t simpleBit = 1 << 2;
-
-bool firstTime(const std::string& text) {
-  static std::mutex mutex;
-  static auto* told = new std::set<std::string>;
-  const std::lock_guard lock(mutex);
-  return told->insert(text).second;
-}
 
 PreferenceMasks readMasks(const TextParameter& parameter, std::span<const char* const> words) {
   const std::string text = parameter.value();

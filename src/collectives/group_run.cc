@@ -135,8 +135,19 @@ void GroupRun::startMessage(size_t index) {
     checks_ = true;
     addTask(index, planStatement(shape, entry.call, entry.statements[1]), true);
   }
-  if (entry.call.count > 0) addTask(index, planMessage(shape, entry.call));
+  if (entry.call.count > 0) addMessageTask(index);
   closeIfDone(entry);
+}
+
+void GroupRun::addMessageTask(size_t index) {
+  Entry& entry = entries_[index];
+  const LocalMember& local = *members_[entry.member].local;
+  const TaskPlan plan = planMessage(local.shape, entry.call);
+  if (!local.direct || !local.direct->mail()) return addTask(index, plan);
+  DirectMessage message(*local.direct, entry.call);
+  if (auto watch = watchFor(entry, plan.queue.channel)) message.watch(std::move(*watch));
+  ++entry.openTasks;
+  queueOf(entry.member, plan.queue).tasks.push_back({index, std::move(message)});
 }
 
 /// A collective starts when its ring is decided; later ones wait behind it.
@@ -303,33 +314,44 @@ void GroupRun::giveUp(size_t index, const Error& error) {
 void GroupRun::appendWaitSources(std::vector<transport::WaitSource>& sources) const {
   for (const Queue& queue : queues_) {
     if (queue.empty()) continue;
-    if (runningDirect(queue))
+    if (awaitedAtBoard(queue))
       sources.push_back({.kind = transport::WaitSource::Kind::doorbell});
     else
       std::get<StepRunner>(queue.tasks[queue.running].runner).appendWaitSources(sources);
   }
 }
 
-/// Null where nothing runs, or over connections.
-const DirectRunner* GroupRun::runningDirect(const Queue& queue) const {
-  return queue.empty() ? nullptr : std::get_if<DirectRunner>(&queue.tasks[queue.running].runner);
+/// Nothing where nothing runs, or over connections.
+std::optional<Rank> GroupRun::awaitedAtBoard(const Queue& queue) const {
+  if (queue.empty()) return {};
+  const auto& runner = queue.tasks[queue.running].runner;
+  if (const auto* direct = std::get_if<DirectRunner>(&runner)) return direct->awaited();
+  if (const auto* message = std::get_if<DirectMessage>(&runner)) return message->awaited();
+  return {};
 }
 
 bool GroupRun::waitsAtBoards() const {
-  return std::any_of(queues_.begin(), queues_.end(), [this](const Queue& queue) { return runningDirect(queue); });
+  return std::any_of(queues_.begin(), queues_.end(),
+                     [this](const Queue& queue) { return awaitedAtBoard(queue).has_value(); });
 }
 
 void GroupRun::announceSleep() {
   for (const Queue& queue : queues_) {
-    const DirectRunner* runner = runningDirect(queue);
-    if (!runner) continue;
-    announced_.push_back(&members_[queue.member].local->direct->board());
-    announced_.back()->announceSleep(runner->awaited());
+    const auto awaited = awaitedAtBoard(queue);
+    if (!awaited) continue;
+    transport::NodeBoard* board = &members_[queue.member].local->direct->board();
+    const auto known =
+        std::find_if(announced_.begin(), announced_.end(), [&](const Sleep& sleep) { return sleep.board == board; });
+    if (known == announced_.end())
+      announced_.push_back({board, *awaited});
+    else if (known->awaited != *awaited)
+      known->awaited = transport::NodeBoard::anyone;
   }
+  for (const Sleep& sleep : announced_) sleep.board->announceSleep(sleep.awaited);
 }
 
 void GroupRun::withdrawSleep() {
-  for (transport::NodeBoard* board : announced_) board->withdrawSleep();
+  for (const Sleep& sleep : announced_) sleep.board->withdrawSleep();
   announced_.clear();
 }
 
@@ -343,8 +365,9 @@ void GroupRun::record(Nanoseconds enter, Nanoseconds leave) const {
     const Member& member = members_[entry.member];
     if (member.error || !member.local->hooks.calls) continue;
     const Call& call = entry.call;
-    member.local->hooks.calls->record({member.local->id(), call.operation, call.type, call.reduction, call.peer,
-                                       call.count, entry.sequence, enter, leave});
+    const bool grouped = entries_.size() > 1;
+    member.local->hooks.calls->leave(noFlight, {member.local->id(), call.operation, call.type, call.reduction, grouped,
+                                                call.peer, call.count, entry.sequence, enter, leave});
   }
 }
 

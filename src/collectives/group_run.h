@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collectives/call_check.h"
+#include "collectives/direct_message.h"
 #include "collectives/direct_runner.h"
 #include "collectives/local_member.h"
 #include "collectives/step_runner.h"
@@ -65,7 +66,7 @@ class GroupRun {
   };
   struct Task {
     size_t entry;
-    std::variant<StepRunner, DirectRunner> runner;
+    std::variant<StepRunner, DirectRunner, DirectMessage> runner;
     bool checks = false;  // carries statements, not data
   };
   struct Queue {
@@ -81,7 +82,8 @@ class GroupRun {
   void addTask(size_t entry, const TaskPlan& plan, bool checks = false);
   bool addDirectTask(size_t entry);
   std::optional<TransferWatch> watchFor(const Entry& entry, int channel) const;
-  const DirectRunner* runningDirect(const Queue& queue) const;
+  void addMessageTask(size_t entry);
+  std::optional<Rank> awaitedAtBoard(const Queue& queue) const;
   void startMessage(size_t entry);
   bool startCollectives(size_t member);
   void startTasks(size_t entry);
@@ -103,7 +105,11 @@ class GroupRun {
   std::vector<size_t> checked_;  // entries whose statements are complete and not compared yet
   size_t openCalls_ = 0;
   std::optional<Error> firstError_;
-  std::vector<transport::NodeBoard*> announced_;
+  struct Sleep {
+    transport::NodeBoard* board;
+    Rank awaited;
+  };
+  std::vector<Sleep> announced_;
 };
 
 }  // namespace falcon::collectives

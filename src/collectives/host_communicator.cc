@@ -63,6 +63,12 @@ class LocalCommunicator final : public HostCommunicator {
     transport::ringOwnDoorbell();
   }
 
+  void failUndecidedRing(std::uint64_t fromCollective, const Error& error) override {
+    if (!member_.rings.isUndecided(fromCollective)) return;
+    member_.fail(error);
+    transport::ringOwnDoorbell();
+  }
+
   LocalMember& member() { return member_; }
   transport::Waiter& waiter() { return *waiter_; }
 
@@ -179,8 +185,12 @@ MemberShape agreedShape(const bootstrap::CommunicatorNetwork& network, const std
     shape.checksCalls = shape.checksCalls && offer.checksCalls;
   }
   shape.fewestChannels = std::min(shape.fewestChannels, shape.mostChannels);
-  shape.messageChunkBytes =
-      transport::chunkBytesFor(transport::Lane::peerToPeer, shape.chunkBytes * transport::chunkSlots, shape.size);
+  shape.place = shareNode(offers) ? Place::node : Place::network;
+  const auto chunkOf = [&](transport::Lane lane) {
+    return transport::chunkBytesFor(lane, shape.chunkBytes * transport::chunkSlots, shape.size);
+  };
+  shape.messageChunkBytes = chunkOf(transport::Lane::peerToPeer);
+  shape.directChunkBytes = chunkOf(transport::Lane::direct);
   if (!shape.checksCalls && parameters::checkCalls.value())
     log::notice("NCCL_FALCON_CHECK=1 has no effect: not all ranks of the communicator have it set");
   return shape;
@@ -201,9 +211,9 @@ void describe(const LocalMember& member, const std::vector<MemberInfo>& members)
 
 /// Rank 0's rows for where the ranks are; null: the built-in tables. An error where this rank's library cannot follow
 /// them: it would choose otherwise than the others, and wait for ever.
-Result<std::shared_ptr<const Tuning>> agreedTuning(const std::vector<MemberOffer>& offers) {
+Result<std::shared_ptr<const Tuning>> agreedTuning(const std::vector<MemberOffer>& offers, Place place) {
   if (offers[0].tuning.empty()) return std::shared_ptr<const Tuning>();
-  auto tuning = parseTuning(offers[0].tuning, shareNode(offers) ? Place::node : Place::network);
+  auto tuning = parseTuning(offers[0].tuning, place);
   if (tuning) {
     log::info("the algorithms follow rank 0's NCCL_FALCON_TUNING_FILE");
     return std::make_shared<const Tuning>(std::move(*tuning));
@@ -244,7 +254,7 @@ Result<std::unique_ptr<HostCommunicator>> HostCommunicator::create(
   if (!offers) return offers.error();
   direct.attach(*offers);
   MemberShape shape = agreedShape(*network, *offers);
-  auto tuning = agreedTuning(*offers);
+  auto tuning = agreedTuning(*offers, shape.place);
   if (!tuning) return tuning.error();
   shape.tuning = std::move(*tuning);
   std::vector<MemberInfo> members;
@@ -269,6 +279,16 @@ Status checkGroup(std::span<const Submission> submissions) {
   for (const Submission& submission : submissions)
     if (const Status possible = run.add(localOf(submission).member(), submission.call); !possible) return possible;
   return run.checkOwnMessages();
+}
+
+Status runOne(Engine& engine, const Call& call) {
+  auto& communicator = static_cast<LocalCommunicator&>(engine);
+  const EngineHooks& hooks = communicator.member().hooks;
+  if (!hooks.calls && !hooks.hold && !isPointToPoint(call.operation)) [[likely]] {
+    if (auto done = runAlone(communicator.member(), call, communicator.waiter())) return std::move(*done);
+  }
+  const Submission submission{.engine = &engine, .call = call};
+  return runGroup({&submission, 1});
 }
 
 Status runGroup(std::span<const Submission> submissions) {

@@ -32,6 +32,8 @@ void LocalMember::revoke() {
   revoked_.store(true, std::memory_order_relaxed);
   if (!error_) error_ = Error::invalidUsage("the communicator was revoked by rank {}", shape.rank);
   broken_.store(true, std::memory_order_relaxed);
+  // Else who still waits for this rank would take its leaving for that of one that has done all it had to.
+  if (direct) direct->board().giveUp();
 }
 
 }  // namespace falcon::collectives

@@ -11,11 +11,26 @@
 #include "bootstrap/communicator_network.h"
 #include "collectives/call_plan.h"
 #include "collectives/direct_member.h"
+#include "collectives/direct_message.h"
+#include "collectives/direct_runner.h"
 #include "collectives/message_run.h"
 #include "collectives/ring_schedule.h"
+#include "collectives/step_run.h"
 #include "transport/ports.h"
 
 namespace falcon::collectives {
+
+/// The last call that went without connections: training loops make the same one again and again, and to check and
+/// plan it takes as long as to do it where it is short.
+struct LastDirect {
+  /// Whether `next` is the same but for the buffers. No user op is ever kept.
+  bool fits(const Call& next) const {
+    return next.count == call.count && next.operation == call.operation && next.type == call.type &&
+           next.reduction == call.reduction && next.peer == call.peer;
+  }
+  Call call;
+  DirectRunner runner;
+};
 
 /// Everything that outlives a call. One thread at a time runs calls; health(), fail() and `rings` are thread-safe.
 class LocalMember {
@@ -44,6 +59,9 @@ class LocalMember {
   RingSchedule rings;
   std::unique_ptr<DirectMember> direct;  ///< null: the ranks share no board. Set before the first call.
   MessageRun messages;                   ///< of the calls that go the short way
+  DirectMessages directMessages;         ///< the same inside a node
+  std::optional<LastDirect> lastDirect;  ///< the same
+  StepRun steps;                         ///< the same
   std::atomic<std::uint64_t> nextCollective{0};
   std::vector<std::uint64_t> sent = std::vector<std::uint64_t>(shape.size);      ///< messages so far, by peer
   std::vector<std::uint64_t> received = std::vector<std::uint64_t>(shape.size);  ///< the same

@@ -18,8 +18,8 @@ class Patience {
   /// Lets a moment pass; false: it has lasted long enough, sleep now.
   bool again() {
     if (turns_ < spinTurns_) {
-      ++turns_;
-      relax();
+      // A pause takes 40 ns of some processors: a tenth of what the shortest waits are.
+      if (++turns_ > eagerTurns) relax();
       return true;
     }
     const Nanoseconds now = SystemClock::instance().now();
@@ -34,6 +34,7 @@ class Patience {
 
  private:
   static constexpr Nanoseconds yieldTime = 50us;
+  static constexpr int eagerTurns = 16;
 
   static void relax() {
 #if defined(__x86_64__)

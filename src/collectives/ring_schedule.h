@@ -1,6 +1,7 @@
 // Which ring order a collective uses: the one in force, replaced at an agreed collective number.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/asymmetric_fence.h"
 #include "base/result.h"
 #include "base/types.h"
 
@@ -25,13 +27,21 @@ class RingSchedule {
   /// Starts collective `number` (they start in order): its ring; null while a proposal that would concern it is
   /// undecided.
   Order start(std::uint64_t number);
+  /// The same for one that needs no ring, without a lock. False: a change is under way, ask start().
+  bool startWithoutRing(std::uint64_t number) {
+    nextStart_.store(number + 1, std::memory_order_relaxed);
+    lightFence(reliesOnHeavyFences_);
+    return !changing_.load(std::memory_order_relaxed);
+  }
 
   /// See HostCommunicator.
   Status propose(std::uint64_t from, std::vector<Rank> order);
   void decide(std::uint64_t from, bool commit);
+  bool isUndecided(std::uint64_t from) const;
 
  private:
   Order orderFor(std::uint64_t number) const;
+  void look() { changing_.store(proposal_ || decided_.size() > 1, std::memory_order_relaxed); }
 
   struct Proposal {
     std::uint64_t from;
@@ -41,7 +51,9 @@ class RingSchedule {
   mutable std::mutex mutex_;
   std::map<std::uint64_t, Order> decided_;  // by first collective; the last one at or before a number is in force
   std::optional<Proposal> proposal_;
-  std::uint64_t nextStart_ = 0;
+  std::atomic<std::uint64_t> nextStart_{0};  // written by the thread that starts collectives
+  std::atomic<bool> changing_{false};        // a proposal is undecided, or a decision not yet in force
+  const bool reliesOnHeavyFences_ = takePartInHeavyFences();
 };
 
 }  // namespace falcon::collectives

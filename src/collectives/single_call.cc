@@ -12,7 +12,8 @@ namespace {
 using State = DirectRunner::State;
 
 /// Sleeps until the awaited rank rings, unless there is something to do after all.
-Result<State> lookAgainAndSleep(DirectRunner& runner, transport::NodeBoard& board, transport::Waiter& waiter) {
+template <class Runner>
+Result<State> lookAgainAndSleep(Runner& runner, transport::NodeBoard& board, transport::Waiter& waiter) {
   static constexpr transport::WaitSource source{.kind = transport::WaitSource::Kind::doorbell};
   board.announceSleep(runner.awaited());
   auto state = runner.progress();
@@ -21,7 +22,9 @@ Result<State> lookAgainAndSleep(DirectRunner& runner, transport::NodeBoard& boar
   return state;
 }
 
-Status drive(DirectRunner& runner, LocalMember& member, transport::Waiter& waiter) {
+/// `runner`: a DirectRunner or DirectMessages.
+template <class Runner>
+Status drive(Runner& runner, LocalMember& member, transport::Waiter& waiter) {
   // Whoever still reads this rank's buffers must not take what they hold later for the data.
   const auto failed = [&](const Error& error) -> Status {
     member.direct->board().giveUp();
@@ -46,9 +49,9 @@ Status drive(DirectRunner& runner, LocalMember& member, transport::Waiter& waite
   return {};
 }
 
-/// Until all messages have passed; the others may go the long way.
-Status driveMessages(LocalMember& member, transport::Waiter& waiter) {
-  MessageRun& messages = member.messages;
+/// Until all is done that goes over connections; the others may go the long way.
+template <class Run>
+Status driveConnections(Run& run, LocalMember& member, transport::Waiter& waiter) {
   const auto failed = [&](const Error& error) -> Status {
     if (member.direct) member.direct->board().giveUp();
     return error;
@@ -61,15 +64,15 @@ Status driveMessages(LocalMember& member, transport::Waiter& waiter) {
     waiter.prepare();
     if (member.hooks.hold) member.hooks.hold->passWait();
     if (const Status healthy = member.health(); !healthy) return failed(healthy.error());
-    const auto moved = messages.progress();
+    const auto moved = run.progress();
     if (!moved) return failed(member.fail(moved.error()));
-    if (messages.finished()) return {};
+    if (run.finished()) return {};
     if (*moved) patience.reset();
     if (*moved || (member.direct && patience.again())) continue;
     if (member.direct)
-      waiter.sleep(messages.waitSources(), longestSleep);
+      waiter.sleep(run.waitSources(), longestSleep);
     else
-      waiter.wait(messages.waitSources(), longestSleep);
+      waiter.wait(run.waitSources(), longestSleep);
   }
 }
 
@@ -86,18 +89,34 @@ bool mayGoTheShortWay(const LocalMember& member) {
 
 std::optional<Status> runAlone(LocalMember& member, const Call& call, transport::Waiter& waiter) {
   const bool exchange = isExchange(call.operation);
-  if (!mayGoTheShortWay(member) || isPointToPoint(call.operation) || (!member.direct && !exchange)) return {};
+  if (!mayGoTheShortWay(member) || isPointToPoint(call.operation)) return {};
   if (const Status healthy = member.health(); !healthy) return healthy;
+  const std::uint64_t number = member.nextCollective.load(std::memory_order_relaxed);
+  auto& last = member.lastDirect;
+  if (last && last->fits(call)) {
+    if (const Status possible = checkBuffers(member.shape, call); !possible) return possible;
+    if (!member.rings.startWithoutRing(number) && !member.rings.start(number)) return {};
+    member.nextCollective.store(number + 1, std::memory_order_relaxed);
+    last->runner.again(call);
+    return drive(last->runner, member, waiter);
+  }
   if (const Status possible = checkCall(member.shape, call); !possible) return possible;
   std::optional<DirectRunner> runner;
   if (member.direct) runner = planDirect(*member.direct, member.shape, call);
-  const std::uint64_t number = member.nextCollective.load(std::memory_order_relaxed);
-  if ((!runner && !exchange) || !member.rings.start(number)) return {};
+  const RingSchedule::Order ring = member.rings.start(number);
+  if (!ring) return {};
   member.nextCollective.store(number + 1, std::memory_order_relaxed);
-  if (runner) return drive(*runner, member, waiter);
+  if (runner) {
+    last = LastDirect{call, std::move(*runner)};
+    return drive(last->runner, member, waiter);
+  }
+  if (!exchange) {
+    member.steps.begin(member.ports, member.shape, call, *ring);
+    return driveConnections(member.steps, member, waiter);
+  }
   member.messages.begin(member.ports);
   if (const Status added = member.messages.addExchange(member.shape, call); !added) return member.fail(added.error());
-  return driveMessages(member, waiter);
+  return driveConnections(member.messages, member, waiter);
 }
 
 bool areMessages(const LocalMember& member, std::span<const Submission> submissions) {
@@ -114,12 +133,19 @@ Status runMessages(LocalMember& member, std::span<const Submission> submissions,
   if (const Status healthy = member.health(); !healthy) return healthy;
   for (const Submission& one : submissions)
     if (const Status possible = checkCall(member.shape, one.call); !possible) return possible;
-  member.messages.begin(member.ports);
+  const bool direct = member.direct && member.direct->mail();
+  if (direct)
+    member.directMessages.begin();
+  else
+    member.messages.begin(member.ports);
   for (const Submission& one : submissions) {
     ++(one.call.operation == Operation::send ? member.sent : member.received)[one.call.peer];
-    if (const Status added = member.messages.add(member.shape, one.call); !added) return member.fail(added.error());
+    if (direct)
+      member.directMessages.add(*member.direct, one.call);
+    else if (const Status added = member.messages.add(member.shape, one.call); !added)
+      return member.fail(added.error());
   }
-  return driveMessages(member, waiter);
+  return direct ? drive(member.directMessages, member, waiter) : driveConnections(member.messages, member, waiter);
 }
 
 }  // namespace falcon::collectives

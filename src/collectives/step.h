@@ -16,7 +16,7 @@ enum class Where : std::uint8_t { none, input, output };
 /// One chunk's worth of work, at most one receive and at most one send, in this order:
 ///   value = received chunk (receiveFrom >= 0), else the chunk at `source`;
 ///   (what comes from the input is multiplied first where the reduction is preMulSum)
-///   if received and source != none: value = reduce(received, chunk at source);
+///   if received and source != none: value = reduce(received, chunk at source), with ownFirst the other way round;
 ///   if destination != none: value is written there;
 ///   if sendTo >= 0: value is sent on.
 /// Offsets and counts are in elements of the call's type. A step is done when all its parts are.
@@ -25,7 +25,8 @@ struct Step {
   Rank sendTo = -1;
   Where source = Where::none;
   Where destination = Where::none;
-  bool last = false;  ///< value is final: avg divides here, before it is written and sent
+  bool ownFirst = false;  ///< where ranks reduce the same they must do it in the same order
+  bool last = false;      ///< value is final: avg divides here, before it is written and sent
   std::size_t sourceOffset = 0;
   std::size_t destinationOffset = 0;
   std::size_t count = 0;

@@ -22,6 +22,24 @@ Error chunkMisfit(Rank from, std::size_t got, std::size_t expected) {
       expected);
 }
 
+void StepRunner::restart(transport::Ports& ports, const RoundSource& rounds, const Operands& operands) {
+  const bool samePorts =
+      &ports == ports_ && rounds.lane() == rounds_.lane() && rounds.geometry().channel == rounds_.geometry().channel;
+  if (!samePorts) {
+    sends_.clear();
+    receives_.clear();
+  }
+  ports_ = &ports;
+  rounds_ = rounds;
+  operands_ = operands;
+  program_.steps.clear();
+  nextStep_ = 0;
+  allDone_ = false;
+  stuckOn_ = nullptr;
+  stuckOnCredit_ = nullptr;
+  watch_.reset();
+}
+
 Result<transport::SendPort*> StepRunner::sendPort(Rank peer) {
   for (const auto& opened : sends_)
     if (opened.peer == peer) return opened.port;
@@ -162,7 +180,7 @@ void StepRunner::compute(const Step& step, const std::byte* received, std::byte*
     source = target;
   }
   if (received && source)
-    operands_.combine(target, received, source, step.count);
+    operands_.combine(target, step.ownFirst ? source : received, step.ownFirst ? received : source, step.count);
   else
     copy(target, received ? received : source, bytes);
   if (step.last && operands_.divide && operands_.members > 1) operands_.divide(target, step.count, operands_.members);

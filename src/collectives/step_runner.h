@@ -36,6 +36,9 @@ class StepRunner {
   StepRunner(transport::Ports& ports, RoundSource rounds, const Operands& operands)
       : ports_(&ports), rounds_(std::move(rounds)), operands_(operands) {}
 
+  /// As a new one, but keeps the memory of the last.
+  void restart(transport::Ports& ports, const RoundSource& rounds, const Operands& operands);
+
   /// Only before the first progress().
   void watch(TransferWatch watch) { watch_ = std::make_unique<TransferWatch>(std::move(watch)); }
 

@@ -22,13 +22,14 @@ struct Work {
   double bytes = 0;
 };
 
-Work workOf(const Call& call, int ranks) {
+Work workOf(const Call& call, int ranks, bool throughMemory) {
   const double bytes = static_cast<double>(call.count) * static_cast<double>(sizeOf(call.type));
   const double others = ranks - 1;
   switch (call.operation) {
     case Operation::allReduce: {
       const auto total = call.count * sizeOf(call.type);
-      if (&chooseAlgorithm(call.operation, total, ranks) != &treeAllReduce)
+      const Place place = throughMemory ? Place::node : Place::network;
+      if (&chooseAlgorithm(call.operation, total, ranks, PreferenceMasks::everything, nullptr, place) == &ringAllReduce)
         return {2 * others, 2 * others / ranks * bytes};
       return {2.0 * std::bit_width(static_cast<unsigned>(ranks - 1)), 2 * bytes};
     }
@@ -57,7 +58,7 @@ double estimatedMicroseconds(const LinkModel& links, const Call& call) {
     return callMicroseconds +
            static_cast<double>(call.count) * static_cast<double>(sizeOf(call.type)) / copyBytesPerMicrosecond;
   const Link& link = links.throughMemory ? memory : socket;
-  const Work work = workOf(call, links.ranks);
+  const Work work = workOf(call, links.ranks, links.throughMemory);
   return callMicroseconds + work.hops * link.hopMicroseconds + work.bytes / link.bytesPerMicrosecond;
 }
 

@@ -11,11 +11,6 @@
 
 namespace falcon::collectives {
 
-/// Where all ranks of a communicator are.
-enum class Place : std::uint8_t {
-  node,    ///< on one node, where they share memory
-  network  ///< elsewhere
-};
 const char* nameOf(Place place);
 
 /// The rows of one place. The last one that applies counts; where none does, the built-in tables.

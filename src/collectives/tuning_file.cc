@@ -1,8 +1,7 @@
 #include <filesystem>
 #include <fstream>
-#include <mutex>
-#include <set>
 
+#include "base/first_time.h"
 #include "base/log.h"
 #include "base/parameters.h"
 #include "collectives/tuning.h"
@@ -37,13 +36,6 @@ Result<std::string> readValid(const std::string& path) {
   return text;
 }
 
-bool firstTime(const std::string& message) {
-  static std::mutex mutex;
-  static auto* told = new std::set<std::string>;
-  const std::lock_guard lock(mutex);
-  return told->insert(message).second;
-}
-
 }  // namespace
 
 std::string tuningTextFromEnvironment() {
@@ -51,7 +43,7 @@ std::string tuningTextFromEnvironment() {
   if (path.empty()) return {};
   auto text = readValid(path);
   if (text) return std::move(*text);
-  if (firstTime(path))
+  if (firstTime(parameters::tuningFile.name() + path))
     log::notice(
         "NCCL_FALCON_TUNING_FILE={}: {}. The built-in algorithms are used; correct the file, or write a new one with "
         "falcon tune -o {}",

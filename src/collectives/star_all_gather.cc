@@ -1,0 +1,48 @@
+#include "collectives/algorithm.h"
+#include "collectives/block_pieces.h"
+
+namespace falcon::collectives {
+namespace {
+
+constexpr Rank hub = 0;
+
+std::size_t elementsPerRound(const Geometry& geometry) {
+  return geometry.chunk;
+}
+
+/// All send to one, which sends everything to all: two hops, and as few messages as can be.
+void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
+  const int size = geometry.size;
+  const Rank self = geometry.rank;
+  const auto placeOf = [&](Rank owner) { return static_cast<std::size_t>(owner) * geometry.count + round.begin; };
+  Step own;
+  own.source = Where::input;
+  own.sourceOffset = round.begin;
+  own.destination = Where::output;
+  own.destinationOffset = placeOf(self);
+  own.count = round.size();
+  if (self != hub) own.sendTo = hub;
+  steps.push_back(own);
+  if (self != hub) {
+    for (BlockPieces pieces(geometry, round, 0, size); !pieces.empty();) {
+      const Range piece = pieces.next();
+      steps.push_back(
+          {.receiveFrom = hub, .destination = Where::output, .destinationOffset = piece.begin, .count = piece.size()});
+    }
+    return;
+  }
+  for (Rank peer = 1; peer < size; ++peer)
+    steps.push_back(
+        {.receiveFrom = peer, .destination = Where::output, .destinationOffset = placeOf(peer), .count = round.size()});
+  for (Rank peer = 1; peer < size; ++peer)
+    for (BlockPieces pieces(geometry, round, 0, size); !pieces.empty();) {
+      const Range piece = pieces.next();
+      steps.push_back({.sendTo = peer, .source = Where::output, .sourceOffset = piece.begin, .count = piece.size()});
+    }
+}
+
+}  // namespace
+
+const Algorithm starAllGather{"star", transport::Lane::direct, elementsPerRound, appendRound};
+
+}  // namespace falcon::collectives
