@@ -1,17 +1,16 @@
 #include "instrument/call_log.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <boost/interprocess/anonymous_shared_memory.hpp>
+#include <boost/interprocess/file_mapping.hpp>
 #include <cerrno>
 #include <cstring>
 
-#include "base/log.h"
 #include "base/owned.h"
 #include "base/reserve_file.h"
 #include "base/system_error.h"
@@ -20,8 +19,15 @@ namespace falcon::instrument {
 namespace {
 
 namespace ipc = boost::interprocess;
-constexpr std::uint32_t headerBytes = 4096;
-static_assert(sizeof(CallLogHeader) <= headerBytes);
+
+// Rooms of the tables. What does not fit is left out, and said where it can be: nothing ever waits for room.
+constexpr std::uint32_t flightRoom = 1024;
+constexpr std::uint32_t communicatorRoom = 256;
+constexpr std::uint32_t memberRoom = 8192;
+constexpr std::uint32_t transferRoom = 2048;  // some iterations of a job with many channels
+static_assert(transferRoom * sizeof(TransferSlot) % callLogHeaderBytes == 0, "the ring of calls follows");
+// In a table that is nearly full a search goes no further.
+constexpr std::uint32_t longestSearch = 64;
 
 template <size_t size>
 void copyText(char (&to)[size], const std::string& from) {
@@ -30,85 +36,97 @@ void copyText(char (&to)[size], const std::string& from) {
   to[length] = 0;
 }
 
-template <size_t size>
-std::string textOf(const char (&from)[size]) {
-  return std::string(from, strnlen(from, size));
-}
-
-// True and a copy when the slot holds exactly record `index`.
-bool readSlot(const CallLogSlot& slot, std::uint64_t index, CallRecord& record) {
-  if (slot.ticket.load(std::memory_order_acquire) != index + 1) return false;
-  std::uint64_t words[6];
-  for (int i = 0; i < 6; ++i) words[i] = slot.words[i].load(std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_acquire);
-  if (slot.ticket.load(std::memory_order_relaxed) != index + 1) return false;
-  std::memcpy(static_cast<void*>(&record), words, sizeof words);
-  return true;
-}
-
-Result<ipc::mapped_region> mapFile(const std::string& path, ipc::mode_t mode) {
+Result<ipc::mapped_region> mapFile(const std::string& path) {
   try {
-    const ipc::file_mapping file(path.c_str(), mode);
-    return ipc::mapped_region(file, mode);
+    return ipc::mapped_region(ipc::file_mapping(path.c_str(), ipc::read_write), ipc::read_write);
   } catch (const ipc::interprocess_exception& exception) {
     return Error::system("call log {} cannot be mapped: {}", path, exception.what());
   }
 }
 
-Result<const CallLogHeader*> checkedHeader(const ipc::mapped_region& region, const std::string& path) {
-  const auto* header = static_cast<const CallLogHeader*>(region.get_address());
-  if (region.get_size() < headerBytes || std::memcmp(header->magic, callLogMagic, sizeof callLogMagic) != 0)
-    return Error::invalidArgument("{} is not a call log", path);
-  if (header->version != callLogVersion)
-    return Error::invalidArgument("call log {} has version {}; this program reads version {}", path, header->version,
-                                  callLogVersion);
-  const std::uint64_t capacity = header->capacity;
-  if (header->headerBytes != headerBytes || header->slotBytes != sizeof(CallLogSlot) || capacity == 0 ||
-      (capacity & (capacity - 1)) != 0 || region.get_size() < headerBytes + capacity * sizeof(CallLogSlot))
-    return Error::invalidArgument("call log {} is damaged: {} slots of {} bytes do not fit its {} bytes", path,
-                                  capacity, header->slotBytes, region.get_size());
-  return header;
+struct Layout {
+  explicit Layout(std::uint32_t capacity) {
+    place(SectionKind::inFlight, sizeof(CallLogSlot), flightRoom);
+    place(SectionKind::communicators, sizeof(CommunicatorSlot), communicatorRoom);
+    place(SectionKind::members, sizeof(MemberSlot), memberRoom);
+    // The rings are the last and begin a page: their memory is given back at the end.
+    bytes = (bytes + callLogHeaderBytes - 1) / callLogHeaderBytes * callLogHeaderBytes;
+    place(SectionKind::transfers, sizeof(TransferSlot), transferRoom);
+    place(SectionKind::calls, sizeof(CallLogSlot), capacity);
+  }
+  void place(SectionKind kind, std::uint32_t stride, std::uint32_t count) {
+    sections[static_cast<std::size_t>(kind)] = {bytes, stride, count};
+    bytes += (std::uint64_t{stride} * count + 63) / 64 * 64;
+  }
+
+  std::uint64_t bytes = callLogHeaderBytes;
+  CallLogSection sections[sectionCount] = {};
+};
+
+void storeWords(CallLogSlot& slot, const CallRecord& record) noexcept {
+  CallWords words;
+  std::memcpy(words.data(), static_cast<const void*>(&record), sizeof words);
+  for (std::size_t i = 0; i < words.size(); ++i) slot.words[i].store(words[i], std::memory_order_relaxed);
+}
+
+// 0 and 1 mean that the slot is free, or being written.
+std::uint64_t inFlightSince(Nanoseconds enter) noexcept {
+  return std::max<std::uint64_t>(2, static_cast<std::uint64_t>(enter.count()));
+}
+
+// True and a copy when the slot holds exactly record `index`.
+bool readSlot(const CallLogSlot& slot, std::uint64_t index, CallRecord& record) {
+  if (slot.ticket.load(std::memory_order_acquire) != index + 1) return false;
+  CallWords words;
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = slot.words[i].load(std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (slot.ticket.load(std::memory_order_relaxed) != index + 1) return false;
+  std::memcpy(static_cast<void*>(&record), words.data(), sizeof words);
+  return true;
 }
 
 }  // namespace
 
 const char* nameOf(JobState state) {
-  constexpr const char* names[] = {"starting", "tracking", "profiling", "validating", "mitigating", "off"};
+  constexpr const char* names[] = {"starting", "tracking", "profiling", "validating", "mitigating", "off", "suspended"};
   return static_cast<size_t>(state) < std::size(names) ? names[static_cast<size_t>(state)] : "unknown";
 }
 
+/// What a thread knows of the log that it last wrote to.
+struct CallLog::ThreadState {
+  std::uint64_t stamp = 0;
+  std::uint32_t number = 0;  ///< the kernel's
+  std::uint32_t cursor = 0;  ///< where in the table of calls in flight it looks first
+};
+
 Result<std::unique_ptr<CallLog>> CallLog::create(const std::string& path, const CallLogIdentity& identity,
                                                  std::uint32_t capacity) {
-  const size_t bytes = headerBytes + size_t{capacity} * sizeof(CallLogSlot);
+  const Layout layout(capacity);
   std::unique_ptr<CallLog> log(new CallLog);
   if (path.empty()) {
-    log->region_ = ipc::anonymous_shared_memory(bytes);
+    log->region_ = ipc::anonymous_shared_memory(layout.bytes);
   } else {
     // A fresh file each time: readers of an older attempt keep theirs.
     ::unlink(path.c_str());
     const FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!file) return Error::system("call log {} cannot be created: {}", path, reasonOf(errno));
     // A full /dev/shm is an error here and not a bus error later.
-    if (const int failed = reserveFile(file.get(), bytes); failed != 0) {
+    if (const int failed = reserveFile(file.get(), layout.bytes); failed != 0) {
       ::unlink(path.c_str());
-      return Error::system("call log {} needs {} bytes: {}", path, bytes, reasonOf(failed));
+      return Error::system("call log {} needs {} bytes: {}", path, layout.bytes, reasonOf(failed));
     }
-    auto region = mapFile(path, ipc::read_write);
+    auto region = mapFile(path);
     if (!region) return region.error();
     log->region_ = std::move(*region);
   }
-  log->header_ = static_cast<CallLogHeader*>(log->region_.get_address());
-  log->slots_ = reinterpret_cast<CallLogSlot*>(static_cast<char*>(log->region_.get_address()) + headerBytes);
+  log->layOut(capacity);
   CallLogHeader& header = *log->header_;
-  header.version = callLogVersion;
-  header.headerBytes = headerBytes;
-  header.slotBytes = sizeof(CallLogSlot);
-  header.capacity = capacity;
   header.jobRank = identity.jobRank;
   header.worldSize = identity.worldSize;
   header.pid = getpid();
   header.startWallTime = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   header.startTime = SystemClock::instance().now().count();
+  header.heartbeat.store(header.startTime, std::memory_order_relaxed);
   copyText(header.job, identity.job);
   copyText(header.host, identity.host);
   std::atomic_thread_fence(std::memory_order_release);
@@ -116,19 +134,171 @@ Result<std::unique_ptr<CallLog>> CallLog::create(const std::string& path, const 
   return log;
 }
 
+void CallLog::layOut(std::uint32_t capacity) {
+  const Layout layout(capacity);
+  auto* bytes = static_cast<char*>(region_.get_address());
+  const auto at = [&](SectionKind kind) { return bytes + layout.sections[static_cast<std::size_t>(kind)].offset; };
+  header_ = reinterpret_cast<CallLogHeader*>(bytes);
+  flights_ = reinterpret_cast<CallLogSlot*>(at(SectionKind::inFlight));
+  communicators_ = reinterpret_cast<CommunicatorSlot*>(at(SectionKind::communicators));
+  members_ = reinterpret_cast<MemberSlot*>(at(SectionKind::members));
+  transfers_ = reinterpret_cast<TransferSlot*>(at(SectionKind::transfers));
+  slots_ = reinterpret_cast<CallLogSlot*>(at(SectionKind::calls));
+  header_->version = callLogVersion;
+  header_->headerBytes = callLogHeaderBytes;
+  header_->slotBytes = sizeof(CallLogSlot);
+  header_->capacity = capacity;
+  std::copy(std::begin(layout.sections), std::end(layout.sections), std::begin(header_->sections));
+  static std::atomic<std::uint32_t> logs{0};
+  stamp_ = static_cast<std::uint64_t>(getpid()) << 32 | ++logs;
+}
+
 void CallLog::dropRecords() {
+  header_->ended.store(1, std::memory_order_release);
   // Shared memory that is removed from the mapping is removed from the file too.
-  static_cast<void>(madvise(slots_, std::size_t{header_->capacity} * sizeof(CallLogSlot), MADV_REMOVE));
+  const std::size_t bytes = transferRoom * sizeof(TransferSlot) + std::size_t{header_->capacity} * sizeof(CallLogSlot);
+  static_cast<void>(madvise(transfers_, bytes, MADV_REMOVE));
+}
+
+// The first gap between the live communicators' members; memberRoom where there is none.
+std::uint32_t CallLog::roomForMembers(std::uint32_t wanted) const {
+  std::uint32_t first = 0;
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::uint32_t i = 0; i < communicatorRoom; ++i) {
+      const CommunicatorSlot& slot = communicators_[i];
+      if (slot.state.load(std::memory_order_relaxed) != CommunicatorSlot::live || slot.knownMembers == 0) continue;
+      if (slot.firstMember >= first + wanted || slot.firstMember + slot.knownMembers <= first) continue;
+      first = slot.firstMember + slot.knownMembers;
+      moved = true;
+    }
+  }
+  return wanted <= memberRoom && first <= memberRoom - wanted ? first : memberRoom;
+}
+
+int CallLog::add(const CommunicatorEntry& communicator) {
+  const std::lock_guard lock(communicatorsMutex_);
+  // Those that are gone stay to be read until there is no other room.
+  CommunicatorSlot* slot = nullptr;
+  for (const auto state : {CommunicatorSlot::unused, CommunicatorSlot::gone})
+    for (std::uint32_t i = 0; i < communicatorRoom && !slot; ++i)
+      if (communicators_[i].state.load(std::memory_order_relaxed) == state) slot = &communicators_[i];
+  if (!slot) return noPlace;
+  const auto size = static_cast<std::uint32_t>(communicator.members.size());
+  const std::uint32_t first = roomForMembers(size);
+  slot->change.fetch_add(1, std::memory_order_acq_rel);
+  slot->id = communicator.id;
+  slot->rank = communicator.rank;
+  slot->size = static_cast<std::int32_t>(size);
+  slot->device = communicator.device;
+  slot->vendor = communicator.vendor ? 1 : 0;
+  slot->collectives.store(0, std::memory_order_relaxed);
+  slot->lastEnter.store(0, std::memory_order_relaxed);
+  slot->failure.ticket.store(0, std::memory_order_relaxed);
+  copyText(slot->name, communicator.name);
+  slot->firstMember = first;
+  slot->knownMembers = first == memberRoom ? 0 : size;
+  for (std::uint32_t i = 0; i < slot->knownMembers; ++i) {
+    MemberSlot& member = members_[first + i];
+    member.jobRank = communicator.members[i].jobRank;
+    member.node = communicator.members[i].node;
+    member.sent.store(0, std::memory_order_relaxed);
+    member.received.store(0, std::memory_order_relaxed);
+  }
+  slot->state.store(CommunicatorSlot::live, std::memory_order_release);
+  slot->change.fetch_add(1, std::memory_order_acq_rel);
+  return static_cast<int>(slot - communicators_);
+}
+
+void CallLog::remove(CommunicatorId id, Rank rank) {
+  const std::lock_guard lock(communicatorsMutex_);
+  for (std::uint32_t i = 0; i < communicatorRoom; ++i) {
+    CommunicatorSlot& slot = communicators_[i];
+    if (slot.state.load(std::memory_order_relaxed) != CommunicatorSlot::live || slot.id != id || slot.rank != rank)
+      continue;
+    slot.state.store(CommunicatorSlot::gone, std::memory_order_release);
+    return;
+  }
+}
+
+CallLog::ThreadState& CallLog::thisThread() noexcept {
+  thread_local ThreadState state;
+  if (state.stamp != stamp_) [[unlikely]] {
+    state.stamp = stamp_;
+    state.number = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+    // Threads begin apart, so that they do not meet on a cache line.
+    state.cursor = state.number * 8 % flightRoom;
+  }
+  return state;
+}
+
+Flight CallLog::enter(CallRecord& call, int place) noexcept {
+  ThreadState& thread = thisThread();
+  call.thread = thread.number;
+  if (place != noPlace) {
+    CommunicatorSlot& communicator = communicators_[place];
+    communicator.lastEnter.store(call.enter.count(), std::memory_order_relaxed);
+    if (!isPointToPoint(call.operation)) {
+      communicator.collectives.store(call.sequence + 1, std::memory_order_relaxed);
+    } else if (static_cast<std::uint32_t>(call.peer) < communicator.knownMembers) {
+      MemberSlot& peer = members_[communicator.firstMember + static_cast<std::uint32_t>(call.peer)];
+      (call.operation == Operation::send ? peer.sent : peer.received)
+          .store(call.sequence + 1, std::memory_order_relaxed);
+    }
+  }
+  for (std::uint32_t step = 0; step < longestSearch; ++step) {
+    const std::uint32_t index = (thread.cursor + step) % flightRoom;
+    CallLogSlot& slot = flights_[index];
+    std::uint64_t unused = 0;
+    if (slot.ticket.load(std::memory_order_relaxed) != 0 ||
+        !slot.ticket.compare_exchange_strong(unused, 1, std::memory_order_acquire, std::memory_order_relaxed))
+      continue;
+    storeWords(slot, call);
+    slot.ticket.store(inFlightSince(call.enter), std::memory_order_release);
+    // The next call of a group goes on from here; a call on its own comes back to this slot.
+    thread.cursor = index;
+    return static_cast<Flight>(index);
+  }
+  header_->flightsMissed.fetch_add(1, std::memory_order_relaxed);
+  return noFlight;
+}
+
+void CallLog::land(Flight flight) noexcept {
+  if (flight != noFlight) flights_[flight].ticket.store(0, std::memory_order_release);
+}
+
+void CallLog::leave(Flight flight, const CallRecord& call) noexcept {
+  write(call);
+  land(flight);
+}
+
+void CallLog::fail(Flight flight, const CallRecord& call, int place) noexcept {
+  land(flight);
+  if (place == noPlace) return;
+  CallLogSlot& failure = communicators_[place].failure;
+  // The first failure breaks a communicator; those that follow say nothing.
+  std::uint64_t none = 0;
+  if (!failure.ticket.compare_exchange_strong(none, 1, std::memory_order_acquire, std::memory_order_relaxed)) return;
+  storeWords(failure, call);
+  failure.ticket.store(inFlightSince(call.enter), std::memory_order_release);
 }
 
 void CallLog::write(const CallRecord& record) noexcept {
   const std::uint64_t index = header_->head.fetch_add(1, std::memory_order_relaxed);
   CallLogSlot& slot = slots_[index & (header_->capacity - 1)];
-  std::uint64_t words[6];
-  std::memcpy(words, static_cast<const void*>(&record), sizeof words);
   slot.ticket.store(0, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
-  for (int i = 0; i < 6; ++i) slot.words[i].store(words[i], std::memory_order_relaxed);
+  storeWords(slot, record);
+  slot.ticket.store(index + 1, std::memory_order_release);
+}
+
+void CallLog::write(const TransferTiming& transfer) noexcept {
+  const std::uint64_t index = transfersWritten_.fetch_add(1, std::memory_order_relaxed);
+  TransferSlot& slot = transfers_[index % transferRoom];
+  slot.ticket.store(0, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  const TransferWords words = wordsOf(transfer);
+  for (std::size_t i = 0; i < words.size(); ++i) slot.words[i].store(words[i], std::memory_order_relaxed);
   slot.ticket.store(index + 1, std::memory_order_release);
 }
 
@@ -155,46 +325,6 @@ std::uint64_t CallLog::readFrom(std::uint64_t& next, std::vector<CallRecord>& ou
     }
   }
   return lost;
-}
-
-Result<CallLogView> readCallLog(const std::string& path, std::size_t wanted) {
-  auto region = mapFile(path, ipc::read_only);
-  if (!region) return region.error();
-  const auto checked = checkedHeader(*region, path);
-  if (!checked) return checked.error();
-  const CallLogHeader& header = **checked;
-  CallLogView view;
-  view.identity = {textOf(header.job), textOf(header.host), header.jobRank, header.worldSize};
-  view.pid = header.pid;
-  view.startWallTime = header.startWallTime;
-  view.state = static_cast<JobState>(header.state.load(std::memory_order_relaxed));
-  view.controller = header.controller.load(std::memory_order_relaxed) != 0;
-  view.held = header.held.load(std::memory_order_relaxed) != 0;
-  view.failslowActive = header.failslowActive.load(std::memory_order_relaxed) != 0;
-  view.iterations = header.iterations.load(std::memory_order_relaxed);
-  view.iterationSeconds = static_cast<double>(header.iterationNanoseconds.load(std::memory_order_relaxed)) * 1e-9;
-  view.calls = header.head.load(std::memory_order_acquire);
-  const auto* slots =
-      reinterpret_cast<const CallLogSlot*>(static_cast<const char*>(region->get_address()) + headerBytes);
-  const std::uint64_t kept = std::min<std::uint64_t>({view.calls, header.capacity, wanted});
-  for (std::uint64_t index = view.calls - kept; index < view.calls; ++index) {
-    CallRecord record;
-    if (readSlot(slots[index & (header.capacity - 1)], index, record)) view.latest.push_back(record);
-  }
-  return view;
-}
-
-bool ownerIsAlive(const CallLogView& log) {
-  return log.pid > 0 && (kill(static_cast<pid_t>(log.pid), 0) == 0 || errno == EPERM);
-}
-
-Status sendCommand(const std::string& path, JobCommand command) {
-  auto region = mapFile(path, ipc::read_write);
-  if (!region) return region.error();
-  if (const auto checked = checkedHeader(*region, path); !checked) return checked.error();
-  static_cast<CallLogHeader*>(region->get_address())
-      ->command.store(static_cast<std::uint32_t>(command), std::memory_order_release);
-  return {};
 }
 
 std::string jobsFolder() {

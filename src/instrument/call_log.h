@@ -1,62 +1,20 @@
-// The call log: one ring per process in shared memory, written by the call path without locks, read by the monitor and
-// from outside (`falcon status`), also after the process has crashed.
-//
-// File format, version 1, little-endian: CallLogHeader, padded to headerBytes; then `capacity` slots of 64 bytes:
-// a ticket (index + 1 of the record in the slot, 0 while it is being written), then the CallRecord, padded.
+// The call log: one file per process in shared memory, written by the call path without locks, read by the monitor and
+// from outside (call_log_view.h), also after the process has crashed. It holds the calls in flight, the finished ones
+// (a ring) and what is known of the communicators.
 #pragma once
 
-#include <atomic>
-#include <boost/interprocess/file_mapping.hpp>
 #include <boost/interprocess/mapped_region.hpp>
 #include <memory>
+#include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "base/call.h"
+#include "base/recorders.h"
 #include "base/result.h"
+#include "instrument/call_log_format.h"
 
 namespace falcon::instrument {
-
-inline constexpr char callLogMagic[8] = {'F', 'A', 'L', 'C', 'O', 'N', 'C', 'L'};
-inline constexpr std::uint32_t callLogVersion = 1;
-
-/// What the controller is doing, as shown to operators.
-enum class JobState : std::uint32_t { starting, tracking, profiling, validating, mitigating, off };
-const char* nameOf(JobState state);
-
-/// A request from outside the process, obeyed by its monitor within a fraction of a second.
-enum class JobCommand : std::uint32_t { none, off };
-
-/// At the start of the file. Plain fields are written once, atomics live.
-struct CallLogHeader {
-  char magic[8];
-  std::uint32_t version;
-  std::uint32_t headerBytes;
-  std::uint32_t slotBytes;
-  std::uint32_t capacity;  ///< a power of two
-  std::int32_t jobRank;
-  std::int32_t worldSize;
-  std::int64_t pid;
-  double startWallTime;    ///< seconds since 1970
-  std::int64_t startTime;  ///< steady clock, nanoseconds: the same clock as in the records
-  char job[128];
-  char host[64];
-  std::atomic<std::uint64_t> head;        ///< records ever written
-  std::atomic<std::uint32_t> state;       ///< JobState
-  std::atomic<std::uint32_t> command;     ///< JobCommand
-  std::atomic<std::uint32_t> controller;  ///< 1: this process is the job's controller
-  std::atomic<std::uint32_t> held;        ///< 1: held by the trap
-  std::atomic<std::int64_t> iterations;
-  std::atomic<std::int64_t> iterationNanoseconds;  ///< the last one's duration
-  std::atomic<std::uint32_t> failslowActive;
-};
-
-struct CallLogSlot {
-  std::atomic<std::uint64_t> ticket;
-  std::atomic<std::uint64_t> words[6];
-  std::uint64_t unused;
-};
-static_assert(sizeof(CallLogSlot) == 64 && sizeof(CallRecord) == 6 * sizeof(std::uint64_t));
 
 struct CallLogIdentity {
   std::string job;
@@ -65,16 +23,43 @@ struct CallLogIdentity {
   int worldSize = 0;
 };
 
-/// The writing end. record() is lock-free and may be called by any thread.
-class CallLog {
+struct MemberEntry {
+  Rank jobRank = -1;  ///< -1: unknown
+  int node = 0;
+};
+
+/// A communicator as the log keeps it.
+struct CommunicatorEntry {
+  CommunicatorId id = 0;
+  Rank rank = -1;  ///< this process's
+  int device = 0;
+  bool vendor = false;
+  std::string name;
+  std::vector<MemberEntry> members;  ///< by rank
+};
+
+/// The writing end. enter(), leave() and fail() are lock-free and may be called by any thread.
+class CallLog final : public CallRecorder {
  public:
-  /// In the file `path` (created, mode 0600), or in private memory when `path` is empty.
+  /// In the file `path` (created, mode 0600), or in private memory when `path` is empty. `capacity`, a power of two, is
+  /// of the ring.
   static Result<std::unique_ptr<CallLog>> create(const std::string& path, const CallLogIdentity& identity,
                                                  std::uint32_t capacity);
 
+  /// Gives the place for enter(); noPlace where there is no room: its calls are logged without it.
+  int add(const CommunicatorEntry& communicator);
+  void remove(CommunicatorId id, Rank rank);
+
+  Flight enter(CallRecord& call, int place) noexcept override;
+  void leave(Flight flight, const CallRecord& call) noexcept override;
+  void fail(Flight flight, const CallRecord& call, int place) noexcept override;
+
+  /// Appends a finished call to the ring.
   void write(const CallRecord& record) noexcept;
+  /// The same for a transfer, to its own ring.
+  void write(const TransferTiming& transfer) noexcept;
   CallLogHeader& header() { return *header_; }
-  /// At an end in order: gives the records' memory back. The header stays for `falcon status`. Nobody writes any more.
+  /// At an end in order: gives the records' memory back. The rest stays for `falcon status`. Nobody writes any more.
   void dropRecords();
 
   /// Appends the records from `next` on to `out`, at most `most` of them, and moves `next`. Returns how many were
@@ -83,32 +68,25 @@ class CallLog {
   std::uint64_t readFrom(std::uint64_t& next, std::vector<CallRecord>& out, std::size_t most) const;
 
  private:
+  struct ThreadState;
+
   CallLog() = default;
+  void land(Flight flight) noexcept;
+  void layOut(std::uint32_t capacity);
+  ThreadState& thisThread() noexcept;
+  std::uint32_t roomForMembers(std::uint32_t wanted) const;
+
   boost::interprocess::mapped_region region_;
   CallLogHeader* header_ = nullptr;
   CallLogSlot* slots_ = nullptr;
+  CallLogSlot* flights_ = nullptr;
+  CommunicatorSlot* communicators_ = nullptr;
+  MemberSlot* members_ = nullptr;
+  TransferSlot* transfers_ = nullptr;
+  std::atomic<std::uint64_t> transfersWritten_{0};
+  std::uint64_t stamp_ = 0;  ///< tells logs apart, also those of a forked child
+  std::mutex communicatorsMutex_;
 };
-
-/// What an outsider sees of a call log: a copy, checked field by field; the file may be from a crash or hostile.
-struct CallLogView {
-  CallLogIdentity identity;
-  std::int64_t pid = 0;
-  double startWallTime = 0;
-  JobState state = JobState::starting;
-  bool controller = false;
-  bool held = false;
-  bool failslowActive = false;
-  std::int64_t iterations = 0;
-  double iterationSeconds = 0;
-  std::uint64_t calls = 0;
-  std::vector<CallRecord> latest;  ///< at most `wanted`, oldest first
-};
-Result<CallLogView> readCallLog(const std::string& path, std::size_t wanted);
-/// Whether the process that wrote it still runs, on this host.
-bool ownerIsAlive(const CallLogView& log);
-
-/// Leaves a request for the process that owns the log.
-Status sendCommand(const std::string& path, JobCommand command);
 
 /// The folder of all jobs of this user, /dev/shm/nccl-falcon-<uid>, and of one job in it.
 std::string jobsFolder();

@@ -3,61 +3,37 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/median.h"
+#include "instrument/robust_centre.h"
 
 namespace falcon::instrument {
 namespace {
 
 constexpr std::size_t keptSamples = 128;
 constexpr std::int64_t learningSamples = 6;
-/// A level is refined over so many of its samples, then it stands: slow drifts add up to a change.
-constexpr std::int64_t refiningSamples = 64;
+constexpr std::int64_t longestWindow = 48;
+/// A level is estimated anew from all its samples as long as these are few, then follows with this share a sample.
+constexpr std::int64_t fewSamples = 16, followedSamples = 64;
+/// Samples join level and noise only when it is known that they were no change: the older the level, the later.
+constexpr std::int64_t shortDelay = 4, longDelay = 16;
+constexpr std::int64_t patternEvery = 32;
+/// So many samples in a row off the level are no spikes: if they are no change worth a word, the level has moved.
+constexpr int movedSamples = 8;
+/// A change that is no alternation of healthy iterations: half as long again.
+constexpr double large = 0.45;
 constexpr double wantedProbability = 0.9;
-/// Standard errors between the levels. Some hundred thousand samples are judged in a long job, each at several run
-/// lengths; medians and an estimated deviation have heavier tails than the normal distribution.
-constexpr double clearOfNoise = 5;
+/// Standard errors between the levels. Some ten million samples are judged in ten thousand jobs, each at several run
+/// lengths, with an estimated deviation.
+constexpr double clearOfNoise = 5.5, longClearOfNoise = 5.2;
+/// Of windows of 3 or 4 samples where far ones are not rare: nearly as far as windows can be.
+constexpr double mostClear = 6.3;
+/// The same for a streak, of which every sample is so far off.
+constexpr double streakClearOfNoise = 5;
+/// What a sample counts at most, in deviations: a window is not carried by one.
+constexpr double mostDistance = 3.5, spikyDistance = 2.5;
 /// A computer's iteration time is never steadier than this, however few samples say so.
 constexpr double leastNoise = 0.01;
-
-double deviationOf(const std::vector<double>& values) {
-  double mean = 0, squares = 0;
-  for (const double value : values) mean += value / static_cast<double>(values.size());
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  return values.size() < 2 ? 0 : std::sqrt(squares / static_cast<double>(values.size() - 1));
-}
-
-double robustDeviationOf(std::vector<double> values) {
-  const double centre = median(values, 0);
-  for (double& value : values) value = std::abs(value - centre);
-  return 1.4826 * median(std::move(values), 0);
-}
-
-/// Median of all pairwise means (Hodges and Lehmann, 1963): nearly as sharp as the mean, nearly as robust as the
-/// median.
-double centreOf(const std::vector<double>& values) {
-  std::vector<double> means;
-  means.reserve(values.size() * (values.size() + 1) / 2);
-  for (std::size_t i = 0; i < values.size(); ++i)
-    for (std::size_t k = i; k < values.size(); ++k) means.push_back((values[i] + values[k]) / 2);
-  return median(std::move(means), 0);
-}
-
-/// How much longer than independent ones values take to average out: sqrt((1 + r) / (1 - r)) with r the correlation of
-/// neighbours, unless it may be chance.
-double memoryOf(const std::vector<double>& values) {
-  if (values.size() < 16) return 1;
-  const double centre = median(values, 0), limit = 4 * robustDeviationOf(values);
-  double products = 0, squares = 0, before = 0;
-  for (const double value : values) {
-    const double now = std::clamp(value - centre, -limit, limit);  // a spike is no memory
-    products += before * now;
-    squares += now * now;
-    before = now;
-  }
-  const double correlation = squares > 0 ? std::min(products / squares, 0.9) : 0;
-  if (correlation < 2 / std::sqrt(static_cast<double>(values.size()))) return 1;
-  return std::sqrt((1 + correlation) / (1 - correlation));
-}
+/// A measured level scatters: of what is just at the threshold, half would be missed.
+constexpr double verified = 0.95;
 
 }  // namespace
 
@@ -66,7 +42,8 @@ const char* nameOf(ChangeKind kind) {
   return names[static_cast<int>(kind)];
 }
 
-ChangePointDetector::ChangePointDetector(ChangePointOptions options) : threshold_(std::log1p(options.threshold)) {}
+ChangePointDetector::ChangePointDetector(ChangePointOptions options)
+    : threshold_(std::log1p(options.threshold)), healthyNoise_(128), slowNoise_(64) {}
 
 double ChangePointDetector::healthyMilliseconds() const {
   return state_ == State::learning ? 0 : std::exp(healthy_);
@@ -77,11 +54,16 @@ double ChangePointDetector::currentMilliseconds() const {
 
 void ChangePointDetector::rebase() {
   state_ = State::learning;
-  posterior_ = {};
+  posterior_ = RunLengthPosterior();
+  raw_.clear();
   history_.clear();
-  residuals_.clear();
-  added_ = 0;
-  streak_ = 0;
+  pattern_ = {};
+  healthyNoise_.clear();
+  slowNoise_.clear();
+  upward_.clear();
+  downward_.clear();
+  added_ = settled_ = levelStart_ = burstAt_ = 0;
+  streak_ = longestBurst_ = 0;
 }
 
 std::vector<double> ChangePointDetector::newest(std::int64_t count) const {
@@ -89,154 +71,327 @@ std::vector<double> ChangePointDetector::newest(std::int64_t count) const {
   return {history_.end() - available, history_.end()};
 }
 
-/// Successive differences do not mind changes of level; the spread around the level sees slow wobble that they miss.
-double ChangePointDetector::noise() const {
-  if (history_.size() < 4) return 0.1;
-  std::vector<double> differences;
-  for (std::size_t i = 1; i < history_.size(); ++i) differences.push_back(std::abs(history_[i] - history_[i - 1]));
-  double sigma = median(std::move(differences), 0) / 0.954;
-  if (state_ != State::learning) {
-    std::vector<double> steady = atLevel();
-    if (steady.size() >= 8) sigma = std::max(sigma, robustDeviationOf(std::move(steady)));
+/// Of samples around the level. A slow level is trusted to be as calm as the healthy one, not calmer.
+double ChangePointDetector::deviation() const {
+  if (state_ == State::learning) {
+    if (history_.size() < 4) return 0.1;
+    auto samples = newest(learningSamples);  // warm-up may be among them: the two farthest off do not count
+    const double middle = robustCentre(samples, leastNoise);
+    std::sort(samples.begin(), samples.end(),
+              [=](double a, double b) { return std::abs(a - middle) < std::abs(b - middle); });
+    samples.resize(samples.size() - 2);
+    return std::max(leastNoise, 1.7 * plainDeviation(samples));
   }
-  // Few samples know the noise badly.
-  return std::max(sigma, leastNoise) * (1 + 2.0 / static_cast<double>(history_.size()));
+  double found = healthyNoise_.deviation();
+  if (state_ == State::slow && slowNoise_.count() >= 8) found = std::max(found, slowNoise_.deviation());
+  return std::max(found, leastNoise);
 }
 
-/// As many samples as make it unlikely (less than one in a million) that they are all spikes, at the rate seen so far.
+double ChangePointDetector::memory() const {
+  return state_ == State::slow ? std::max(healthyNoise_.memory(), slowNoise_.memory()) : healthyNoise_.memory();
+}
+
+double ChangePointDetector::spikeRate() const {
+  return (0.02 + spikes_) / (20 + watched_);
+}
+
+/// As many samples as make it unlikely (less than one in a million) that they are all spikes, at the rate seen so far,
+/// and two more than the longest burst of spikes lately.
 int ChangePointDetector::lastingSamples() const {
-  const double rate = (0.02 + spikes_) / (20 + watched_);
-  return std::clamp(static_cast<int>(std::ceil(std::log(6e-7) / std::log(rate))), 3, 8);
+  const int byRate = static_cast<int>(std::ceil(std::log(6e-7) / std::log(spikeRate())));
+  const int byBurst = added_ - burstAt_ < 2000 ? longestBurst_ + 2 : 0;
+  // A young job may have shown one of two modes only.
+  const bool young = watched_ < 48 && std::abs(history_.back() - level_) < large;
+  const int byAge = !young ? 3 : otherMode_ == 0 ? 5 : otherMode_ == 1 ? 7 : 12;
+  return std::max(std::clamp(std::max(byRate, byBurst), 3, 8), byAge);
 }
 
-void ChangePointDetector::countSpikes(double value, double sigma) {
+void ChangePointDetector::countSpikes(double value) {
   const double distance = value - level_;
-  const int side = std::abs(distance) < std::max(0.75 * threshold_, 3.5 * sigma) ? 0 : distance > 0 ? 1 : -1;
+  const int side = std::abs(distance) < std::max(0.75 * threshold_, 3.5 * deviation()) ? 0 : distance > 0 ? 1 : -1;
   watched_ = 0.999 * watched_ + 1;
   spikes_ *= 0.999;
   if (side == 0 || side * streak_ < 0) {
-    spikes_ += std::abs(streak_);  // the streak has ended without a change: it was spikes
+    const int burst = std::abs(streak_);  // the streak has ended without a change: it was spikes
+    spikes_ += burst;
+    if (burst > 1 && burst < movedSamples && (burst >= longestBurst_ || added_ - burstAt_ >= 2000)) {
+      longestBurst_ = burst;
+      burstAt_ = added_;
+    }
+    if (distanceOfStreak_ < large) otherMode_ += burst;
     streak_ = 0;
   }
   streak_ += side;
+  distanceOfStreak_ = std::abs(distance);
 }
 
 std::optional<Change> ChangePointDetector::add(double milliseconds) {
   if (!(milliseconds > 0) || !std::isfinite(milliseconds)) return std::nullopt;
-  const double value = std::log(milliseconds), sigma = noise();
-  if (state_ != State::learning) countSpikes(value, sigma);
+  const double raw = std::log(milliseconds), value = raw - pattern_.at(added_);
+  if (state_ != State::learning) countSpikes(value);
+  countVisits(value);
+  posterior_.add(value, deviation(), std::clamp((0.1 + spikes_) / (20 + watched_), 1e-3, 0.2));
+  raw_.push_back(raw);
   history_.push_back(value);
+  if (raw_.size() > keptSamples) raw_.pop_front();
   if (history_.size() > keptSamples) history_.pop_front();
   ++added_;
-  posterior_.add(value, sigma, std::clamp((0.1 + spikes_) / (20 + watched_), 1e-3, 0.2));
-
   if (state_ == State::learning) {
-    const std::int64_t start = posterior_.likeliestStart();
-    if (added_ - start < learningSamples) return std::nullopt;
-    state_ = State::healthy;
-    levelStart_ = start;
-    healthy_ = level_ = median(newest(added_ - start), 0);
+    learn();
     return std::nullopt;
   }
-  if (streak_ == 0) residuals_.push_back({added_ - 1, value - level_});
-  if (residuals_.size() > keptSamples) residuals_.pop_front();
-  if (const auto candidate = findChange()) return accept(*candidate, sigma);
+  const std::int64_t delay = std::clamp((added_ - levelStart_) / 2, shortDelay, longDelay);
+  settle(added_ - std::max<std::int64_t>(delay, std::abs(streak_)));
+  addToDrift(value);
+
+  auto candidate = healthyStreak();
+  if (!candidate) candidate = lastingStreak();
+  if (!candidate) candidate = clearestWindow();
+  if (candidate && candidate->confidence < wantedProbability) candidate.reset();
+  if (!candidate) candidate = drift();
+  if (candidate)
+    if (const auto change = accept(*candidate)) return change;
   refineLevel();
+  if (added_ % (added_ < 64 ? patternEvery / 4 : patternEvery) == 0) refindPattern();
   return std::nullopt;
 }
 
-void ChangePointDetector::refineLevel() {
-  if (streak_ != 0 || added_ - levelStart_ > refiningSamples) return;
-  level_ = median(newest(added_ - levelStart_), 0);
-  if (state_ == State::healthy) healthy_ = level_;
+void ChangePointDetector::learn() {
+  if (added_ < learningSamples) return;
+  const auto samples = newest(learningSamples);
+  // Warm-up: longer than what follows.
+  const double most = *std::max_element(samples.begin() + learningSamples / 2, samples.end());
+  if (*std::max_element(samples.begin(), samples.begin() + learningSamples / 2) > most + threshold_) return;
+  state_ = State::healthy;
+  baselineOpen_ = anchorOpen_ = true;
+  levelStart_ = added_ - learningSamples;
+  healthy_ = healthyCeiling_ = level_ = anchor_ = robustCentre(samples, leastNoise);
+  otherMode_ = 0;
+  for (const double sample : samples) {
+    healthyNoise_.add(sample - level_);
+    otherMode_ += std::abs(sample - level_) > 0.75 * threshold_;
+  }
+  settled_ = added_;
 }
 
-std::optional<ChangePointDetector::Candidate> ChangePointDetector::findChange() const {
-  const double sigma = noise();
-  auto candidate = lastingStreak(sigma);
-  if (!candidate) candidate = newRun(sigma);
-  if (!candidate || candidate->confidence < wantedProbability) return std::nullopt;
-  return candidate;
+/// Samples before `end` are part of the level in force: it follows them, and their residuals tell the noise.
+void ChangePointDetector::settle(std::int64_t end) {
+  const std::int64_t oldest = added_ - static_cast<std::int64_t>(history_.size());
+  for (settled_ = std::max(settled_, oldest); settled_ < end; ++settled_) {
+    const double residual = history_[static_cast<std::size_t>(settled_ - oldest)] - level_;
+    noise().add(residual);
+    if (settled_ - levelStart_ < fewSamples) continue;
+    const double limit = 2.5 * deviation();
+    level_ +=
+        std::clamp(residual, -limit, limit) / static_cast<double>(std::min(settled_ - levelStart_, followedSamples));
+  }
+}
+
+void ChangePointDetector::refindPattern() {
+  const std::int64_t oldest = added_ - static_cast<std::int64_t>(raw_.size());
+  PeriodicPattern found = findPattern({raw_.begin(), raw_.end()}, oldest, pattern_);
+  if (found.offsets.empty() && pattern_.offsets.empty()) return;
+  noise().adjust([&](std::size_t age, double residual) {
+    const std::int64_t sample = settled_ - 1 - static_cast<std::int64_t>(age);
+    return sample < 0 ? residual : residual + pattern_.at(sample) - found.at(sample);
+  });
+  pattern_ = std::move(found);
+  for (std::size_t i = 0; i < raw_.size(); ++i)
+    history_[i] = raw_[i] - pattern_.at(oldest + static_cast<std::int64_t>(i));
+  posterior_ = RunLengthPosterior(added_ - 8);
+  for (const double value : newest(8)) posterior_.add(value, deviation(), 0.01);
 }
 
 /// Sample after sample far off the level: a change even while the new level is still settling.
-std::optional<ChangePointDetector::Candidate> ChangePointDetector::lastingStreak(double sigma) const {
+std::optional<ChangePointDetector::Candidate> ChangePointDetector::lastingStreak() const {
   const int count = std::abs(streak_);
   if (count < lastingSamples()) return std::nullopt;
+  // Long streaks may lie nearer: their length speaks.
+  const double clear = count < movedSamples - 2 ? streakClearOfNoise * deviation() : 0;
   for (const double sample : newest(count))
-    if (std::abs(sample - level_) < clearOfNoise * sigma) return std::nullopt;
+    if (std::abs(sample - level_) < clear) return std::nullopt;
   const std::int64_t start = added_ - count;
-  return Candidate{start, median(newest(std::min(count, 5)), 0), posterior_.startedSince(start - 2), isSettled(sigma)};
+  double confidence = posterior_.startedSince(start - 2);
+  if (count >= movedSamples - 2) confidence = std::max(confidence, 1 - std::pow(spikeRate(), count));
+  return Candidate{start, robustCentre(newest(std::min(count, 5)), 0), confidence};
 }
 
-/// A run that began after the level in force did, and whose centre differs clearly though single samples may not.
-std::optional<ChangePointDetector::Candidate> ChangePointDetector::newRun(double sigma) const {
-  const std::int64_t start = posterior_.likeliestStart(), count = std::min<std::int64_t>(added_ - start, 32);
-  if (start <= levelStart_ || count < lastingSamples()) return std::nullopt;
-  const auto samples = newest(count);
-  const double level = centreOf(samples), size = static_cast<double>(count);
-  const double before = std::clamp(static_cast<double>(start - levelStart_), 4.0, static_cast<double>(refiningSamples));
-  // The run's own spread, pooled with the known noise as long as it has few samples.
-  const double own = count < 8 ? deviationOf(samples) : robustDeviationOf(samples);
-  const double spread = std::max(sigma, std::sqrt((8 * sigma * sigma + (size - 1) * own * own) / (7 + size)));
-  const double error = 1.05 * spread * memoryBefore(start) * std::sqrt(1 / size + 1 / before);
-  if (std::abs(level - level_) < clearOfNoise * error) return std::nullopt;
-  return Candidate{start, level, posterior_.startedSince(start - 2), isSettled(sigma)};
+/// Sample after sample where the healthy ones were: that level is known, so less needs to be shown than for a new one.
+std::optional<ChangePointDetector::Candidate> ChangePointDetector::healthyStreak() const {
+  if (state_ != State::slow) return std::nullopt;
+  const double rate = (0.5 + visits_) / (20 + slowSamples_);
+  const int needed = std::clamp(static_cast<int>(std::ceil(std::log(1e-5) / std::log(rate))), 3, 8);
+  if (visit_ < needed) return std::nullopt;
+  const std::int64_t start = added_ - visit_;
+  return Candidate{start, robustCentre(newest(std::min(visit_, 8)), 0), posterior_.startedSince(start - 2)};
 }
 
-double ChangePointDetector::memoryBefore(std::int64_t end) const {
-  std::vector<double> values;
-  for (const Residual& residual : residuals_)
-    if (residual.sample < end) values.push_back(residual.value);
-  return memoryOf(values);
+void ChangePointDetector::countVisits(double value) {
+  if (state_ != State::slow) return;
+  const double sigma = std::max(healthyNoise_.deviation(), leastNoise);
+  slowSamples_ = 0.99 * slowSamples_ + 1;
+  visits_ *= 0.99;
+  if (value < healthyCeiling_ + std::max(threshold_ / 2, 2 * sigma)) {
+    ++visit_;
+  } else {
+    visits_ += visit_;
+    visit_ = 0;
+  }
+}
+
+/// The newest samples whose mean is clearest of the noise, though single ones may not be.
+std::optional<ChangePointDetector::Candidate> ChangePointDetector::clearestWindow() const {
+  const double sigma = deviation();
+  const std::int64_t most =
+      std::min({added_ - levelStart_ - 2, longestWindow, static_cast<std::int64_t>(history_.size())});
+  const auto before = static_cast<double>(std::min(added_ - levelStart_, followedSamples));
+  const bool heavyTails = spikeRate() > 0.002;
+  const double cut = spikes_ > 4 && spikeRate() > 0.03 ? spikyDistance : mostDistance;
+  double sum = 0, clearest = 0;
+  std::int64_t count = 0;
+  for (std::int64_t i = 1; i <= most; ++i) {
+    const double distance = (history_[history_.size() - static_cast<std::size_t>(i)] - level_) / sigma;
+    sum += std::clamp(distance, -cut, cut);
+    const auto size = static_cast<double>(i);
+    const double clear = std::abs(sum) / std::sqrt(size + size * size / before);
+    if (i < lastingSamples() || clear <= clearest || (i < 5 && heavyTails && clear < mostClear)) continue;
+    clearest = clear;
+    count = i;
+  }
+  const double wanted = count < 10 ? clearOfNoise : longClearOfNoise;
+  const double doubt = healthyNoise_.count() < 32 ? 1 + 2 / static_cast<double>(healthyNoise_.count()) : 1;
+  if (clearest < wanted * memory() * doubt) return std::nullopt;
+  // Where it began BOCD knows better: here far values are cut.
+  const std::int64_t start = std::clamp(posterior_.likeliestStart(), added_ - count, added_ - lastingSamples());
+  const auto samples = newest(added_ - start);
+  const double level = robustCentre(samples, sigma), middle = (level + level_) / 2;
+  // Few samples must belong to the new level for the most part; in a young job that may have a second mode, all.
+  const auto belongs = [&](double sample) { return (sample > middle) == (level > level_); };
+  const auto others = std::ssize(samples) - std::count_if(samples.begin(), samples.end(), belongs);
+  const auto size = std::ssize(samples);
+  const bool twoModes = lastingSamples() > movedSamples;
+  const std::ptrdiff_t allowed = twoModes ? 0 : size < movedSamples ? 1 : size / 3;
+  if ((size < fewSamples || twoModes) && (others > allowed || !belongs(samples.back()))) return std::nullopt;
+  // BOCD is slow to believe in small steps; the likelihood ratio of this very step, one of 250 expected, is clear.
+  const double byRatio = 1 / (1 + 250 * std::exp(-clearest * clearest / (2 * memory() * memory())));
+  return Candidate{start, level, std::max(posterior_.startedSince(start - 2), byRatio)};
+}
+
+void ChangePointDetector::addToDrift(double value) {
+  const double sigma = deviation() * memory();
+  const auto samples = static_cast<double>(std::min(added_ - levelStart_, followedSamples));
+  const double error = 2 * sigma / std::sqrt(samples);
+  const double above = state_ == State::healthy
+                           ? std::max(healthy_ + 0.85 * threshold_, healthyCeiling_ + threshold_ / 2)
+                           : anchor_ + 0.85 * threshold_;
+  const double below = anchor_ - 0.85 * threshold_;
+  upward_.add((value - above - error) / sigma);
+  downward_.add((below - error - value) / sigma);
+}
+
+/// The level has crept away from where it was entered.
+std::optional<ChangePointDetector::Candidate> ChangePointDetector::drift() const {
+  const DriftSum* raised = upward_.raised() ? &upward_ : downward_.raised() ? &downward_ : nullptr;
+  if (!raised) return std::nullopt;
+  const std::int64_t length = std::min<std::int64_t>(raised->length(), longestWindow);
+  return Candidate{added_ - raised->length(), robustCentre(newest(length), deviation()), raised->probability(), true};
+}
+
+/// The newest two samples differ too much for a level: a burst of spikes that dies away looks like that.
+bool ChangePointDetector::isFading(double change) const {
+  const auto samples = newest(2);
+  return std::abs(samples[1] - samples[0]) > std::max({threshold_, 4 * deviation(), change / 4});
 }
 
 /// The newest three samples agree with each other.
-bool ChangePointDetector::isSettled(double sigma) const {
+bool ChangePointDetector::isSettled() const {
   const auto samples = newest(3);
   const auto [least, most] = std::minmax_element(samples.begin(), samples.end());
-  return *most - *least < std::max(threshold_, 4 * sigma);
+  return *most - *least < std::max(threshold_, 4 * deviation());
 }
 
-/// The samples at the level in force; those of an open streak or of a later run are left out.
-std::vector<double> ChangePointDetector::atLevel() const {
-  std::int64_t end = added_ - std::abs(streak_);
-  if (posterior_.likeliestStart() > levelStart_) end = std::min(end, posterior_.likeliestStart());
-  std::vector<double> samples = newest(added_ - levelStart_);
-  const auto later = static_cast<std::size_t>(added_ - end);
-  samples.resize(samples.size() - std::min(samples.size(), later));
-  return samples;
-}
-
-std::optional<Change> ChangePointDetector::accept(const Candidate& candidate, double sigma) {
-  const double change = candidate.level - level_;
-  Change found{ChangeKind::onset, std::exp(level_), std::exp(candidate.level), candidate.confidence, candidate.start};
-  const double count = static_cast<double>(added_ - candidate.start), error = 2 * sigma / std::sqrt(count);
-  const bool backToHealthy = state_ == State::slow && candidate.level < healthy_ + threshold_;
-  // A job that is nearly healthy again need not have been very slow.
-  const double needed = backToHealthy && candidate.level < healthy_ + threshold_ / 2 ? threshold_ / 3 : threshold_;
-  if (std::abs(change) < needed) return std::nullopt;
-  // On the way down the level decides between easing and relief: wait until it has settled.
-  if (change < 0 && !candidate.settled) return std::nullopt;
-  const bool maybeHealthy = !backToHealthy && candidate.level < healthy_ + threshold_ + error;
-  if (change < 0 && state_ == State::slow && maybeHealthy && count < 16) return std::nullopt;
-
-  levelStart_ = candidate.start;
-  level_ = candidate.level;
-  streak_ = 0;
-  if (state_ == State::healthy) {
-    if (change < 0) {
-      healthy_ = level_;
-      return std::nullopt;
-    }
-    state_ = State::slow;
-    return found;
+void ChangePointDetector::refineLevel() {
+  if (std::abs(streak_) >= movedSamples) {
+    levelStart_ = added_ - movedSamples;
+    level_ = robustCentre(newest(movedSamples), deviation());
+    streak_ = 0;
+    anchorOpen_ = false;
+    return;
   }
-  if (backToHealthy) {
-    state_ = State::healthy;
+  if (streak_ != 0) return;
+  const std::int64_t count = added_ - levelStart_;
+  if (count <= fewSamples) level_ = robustCentre(newest(count), deviation());
+  if (count > followedSamples || !anchorOpen_) return;
+  anchor_ = level_;
+  if (state_ != State::healthy) return;
+  if (baselineOpen_) healthy_ = level_;
+  if (baselineOpen_ || count <= fewSamples) healthyCeiling_ = level_;
+}
+
+bool ChangePointDetector::isBackToHealthy(double level, double error) const {
+  const double recovered = 0.1 * (level_ - healthyCeiling_);  // of a large slowdown, nine tenths
+  return level < healthyCeiling_ + std::max(verified * threshold_, recovered) + error;
+}
+
+void ChangePointDetector::enterLevel(const Candidate& candidate, State state) {
+  if (!candidate.crept) settle(candidate.start);
+  if (state != state_) baselineOpen_ = false;
+  if (state == State::slow) slowNoise_.clear();
+  visits_ = slowSamples_ = 0;
+  visit_ = 0;
+  state_ = state;
+  // The samples of the way there belong to neither level.
+  const std::int64_t oldest = added_ - static_cast<std::int64_t>(history_.size());
+  levelStart_ = std::max(candidate.start, oldest);
+  const double near = std::max(threshold_ / 2, 3 * deviation());
+  while (levelStart_ < added_ - 2 &&
+         std::abs(history_[static_cast<std::size_t>(levelStart_ - oldest)] - candidate.level) > near)
+    ++levelStart_;
+  settled_ = std::max(settled_, levelStart_);
+  level_ = anchor_ = candidate.level;
+  anchorOpen_ = true;
+  streak_ = 0;
+  upward_.clear();
+  downward_.clear();
+}
+
+std::optional<Change> ChangePointDetector::accept(const Candidate& candidate) {
+  const double reference =
+      candidate.crept ? (state_ == State::healthy ? std::min(anchor_, healthy_) : anchor_) : level_;
+  const double change = candidate.level - reference;
+  Change found{ChangeKind::onset, std::exp(reference), std::exp(candidate.level), candidate.confidence,
+               candidate.start};
+  const auto count = static_cast<double>(added_ - candidate.start);
+  const double error = deviation() / std::sqrt(count);
+  if (state_ == State::healthy) {
+    if (std::abs(change) < verified * threshold_) return std::nullopt;
+    if (change > 0) {
+      if (count < movedSamples && isFading(change)) return std::nullopt;
+      healthyCeiling_ = std::max(healthy_, level_);
+      enterLevel(candidate, State::slow);
+      return found;
+    }
+    if (count < movedSamples) return std::nullopt;  // nothing is lost by waiting
+    enterLevel(candidate, State::healthy);
+    healthy_ = healthyCeiling_ = level_;
+    baselineOpen_ = true;
+    return std::nullopt;
+  }
+  const bool back = change < 0 && isBackToHealthy(candidate.level, error);
+  // A job that is nearly healthy again need not have been very slow.
+  const bool nearly = back && candidate.level < healthyCeiling_ + threshold_ / 2;
+  if (std::abs(change) < (nearly ? threshold_ / 3 : verified * threshold_)) return std::nullopt;
+  // On the way down the level decides between easing and relief: wait until it has settled.
+  if (change < 0 && !isSettled()) return std::nullopt;
+  if (!back && count < learningSamples) return std::nullopt;
+  if (back) {
+    enterLevel(candidate, State::healthy);
+    healthy_ = std::min(healthy_, level_ + threshold_ / 2);
+    healthyCeiling_ = level_;
     found.kind = ChangeKind::relief;
     return found;
   }
+  enterLevel(candidate, State::slow);
   found.kind = change > 0 ? ChangeKind::worsening : ChangeKind::easing;
   return found;
 }

@@ -6,6 +6,9 @@
 #include <optional>
 #include <vector>
 
+#include "instrument/drift_sum.h"
+#include "instrument/noise_estimate.h"
+#include "instrument/periodic_pattern.h"
 #include "instrument/run_length.h"
 
 namespace falcon::instrument {
@@ -19,8 +22,8 @@ const char* nameOf(ChangeKind kind);
 struct Change {
   ChangeKind kind = ChangeKind::onset;
   double before = 0;        ///< milliseconds, the level that was in force
-  double after = 0;         ///< milliseconds, the new level: a median
-  double confidence = 0;    ///< probability that the run has changed (BOCD)
+  double after = 0;         ///< milliseconds, the new level
+  double confidence = 0;    ///< probability that the run has changed (BOCD; CUSUM where it crept)
   std::int64_t sample = 0;  ///< number of the first sample at the new level, counting from 0 since the last rebase
 };
 
@@ -30,9 +33,11 @@ struct ChangePointOptions {
 
 /// Watches iteration times as they come. A change is reported once it is likely (BOCD, probability above 0.9) and
 /// verified: lasting (at least 3 samples; more where spikes are frequent), at least the threshold, and clear of the
-/// noise. Learns the healthy level from the first steady samples; a speed-up of a healthy job only lowers that level,
-/// silently. A single slow iteration is never a change. Work and memory are bounded. Used by one thread. Source:
-/// Falcon, arXiv 2410.12588, section 4.2 (BOCD, then verification by a mean change of 10 %).
+/// noise as this job has shown it. What creeps below that is compared with a level that stands still (CUSUM). Learns
+/// the healthy level from the first steady samples; a speed-up of a healthy job only lowers that level, silently. A
+/// single slow iteration is never a change, nor are healthy iterations that alternate. Work and memory are bounded.
+/// Used by one thread. docs/detection.md tells it in full.
+/// Source: Falcon, arXiv 2410.12588, section 4.2 (BOCD, then verification by a mean change of 10 %).
 class ChangePointDetector {
  public:
   explicit ChangePointDetector(ChangePointOptions options = {});
@@ -54,37 +59,63 @@ class ChangePointDetector {
   struct Candidate {
     std::int64_t start = 0;
     double level = 0, confidence = 0;
-    bool settled = false;  // its samples agree with each other
+    bool crept = false;  // not a step: seen against the anchor
   };
 
-  struct Residual {
-    std::int64_t sample;
-    double value;
-  };
-
-  double noise() const;
-  double memoryBefore(std::int64_t end) const;
+  // Samples.
   std::vector<double> newest(std::int64_t count) const;
-  std::optional<Candidate> findChange() const;
-  std::optional<Candidate> lastingStreak(double sigma) const;
-  std::optional<Candidate> newRun(double sigma) const;
-  std::optional<Change> accept(const Candidate& candidate, double sigma);
-  bool isSettled(double sigma) const;
-  std::vector<double> atLevel() const;
-  void countSpikes(double value, double sigma);
-  void refineLevel();
+  void refindPattern();
+  NoiseEstimate& noise() { return state_ == State::slow ? slowNoise_ : healthyNoise_; }
+  double deviation() const;
+  double memory() const;
+  void countSpikes(double value);
+  void countVisits(double value);
+  double spikeRate() const;
   int lastingSamples() const;
+  void learn();
+  void settle(std::int64_t end);
+
+  // Levels and candidates.
+  std::optional<Candidate> healthyStreak() const;
+  std::optional<Candidate> lastingStreak() const;
+  std::optional<Candidate> clearestWindow() const;
+  std::optional<Candidate> drift() const;
+  bool isSettled() const;
+  bool isFading(double change) const;
+  void refineLevel();
+  void addToDrift(double value);
+
+  // Decisions.
+  std::optional<Change> accept(const Candidate& candidate);
+  bool isBackToHealthy(double level, double error) const;
+  void enterLevel(const Candidate& candidate, State state);
 
   const double threshold_;  // of the logarithm
   State state_ = State::learning;
   RunLengthPosterior posterior_;
-  std::deque<double> history_;      // logarithms of the newest samples
-  std::deque<Residual> residuals_;  // of the newest samples at a level: how far from it
+  std::deque<double> raw_, history_;  // logarithms of the newest samples, as they came and without the pattern
+  PeriodicPattern pattern_;
   std::int64_t added_ = 0;
-  double healthy_ = 0, level_ = 0;
-  std::int64_t levelStart_ = 0;  // first sample at the level in force
-  int streak_ = 0;               // newest samples in a row that are off the level: > 0 above, < 0 below
+
+  NoiseEstimate healthyNoise_, slowNoise_;
+  std::int64_t settled_ = 0;  // samples before this one are part of the noise or of no level
+
+  double level_ = 0;                              // in force; follows slow movements
+  double anchor_ = 0;                             // where the level was when it was entered
+  double healthy_ = 0;                            // the first healthy level
+  double healthyCeiling_ = 0;                     // what counts as healthy lies below this plus the threshold
+  std::int64_t levelStart_ = 0;                   // first sample at the level in force
+  bool baselineOpen_ = true, anchorOpen_ = true;  // still refined
+  DriftSum upward_, downward_;
+
+  int otherMode_ = 0;  // samples that may be a second mode of a young job's healthy iterations
+  double distanceOfStreak_ = 0;
+  int streak_ = 0;        // newest samples in a row that are off the level: > 0 above, < 0 below
+  int longestBurst_ = 0;  // of streaks that ended without a change
+  std::int64_t burstAt_ = 0;
   double spikes_ = 0, watched_ = 0;
+  int visit_ = 0;  // newest samples in a row at the healthy level, while slow
+  double visits_ = 0, slowSamples_ = 0;
 };
 
 }  // namespace falcon::instrument

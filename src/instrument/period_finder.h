@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <vector>
 
 #include "base/call.h"
+#include "instrument/acf_period.h"
 #include "instrument/busy_time.h"
 #include "instrument/pattern_tracker.h"
 
@@ -32,7 +34,10 @@ struct IterationSample {
   std::uint64_t pattern = 0;  ///< counts the patterns: another number, and the times are of something else
 };
 
+enum class PeriodMethod { falcon, acf };
+
 struct PeriodOptions {
+  PeriodMethod method = PeriodMethod::falcon;
   PatternOptions pattern;
   /// A period younger than this is provisional: a first iteration's inner loop may repeat many times.
   Nanoseconds settleTime = 2s;
@@ -40,8 +45,10 @@ struct PeriodOptions {
 
 /// Feed it every call in the order of the call log; it gives back the iterations that this call completes.
 /// Every communicator's calls have a pattern of their own (their order is the same in every run, that of threads is
-/// not); the iteration is that of the communicator whose anchor recurs least often. A communicator that joins after the
-/// period is established (evaluation) does not change it. Work a call is amortised constant. Used by one thread.
+/// not), and so may all calls together; the iteration is that of the sequence whose anchor recurs least often, unless
+/// that is an occasional step (occasional_step.h). A communicator that joins after the period is established
+/// (evaluation) does not change it. Communicators may come and go: of those without calls the longest silent is
+/// forgotten. Memory is bounded, work a call amortised constant. Used by one thread.
 class PeriodFinder {
  public:
   explicit PeriodFinder(const PeriodOptions& options = {}) : options_(options) {}
@@ -52,8 +59,9 @@ class PeriodFinder {
   void rebase();
   /// Calls were lost: the match starts over.
   void overrun(std::uint64_t lost);
-  /// Calls an iteration, over all communicators; 0 while unknown.
-  std::size_t period() const { return period_; }
+  /// Calls an iteration, over all communicators; 0 while unknown. Exact where the calls' order over all communicators
+  /// repeats; where threads interleave it is the mean of the last iterations, rounded.
+  std::size_t period() const;
   std::uint64_t lostCalls() const { return lost_; }
 
  private:
@@ -61,19 +69,41 @@ class PeriodFinder {
     PatternTracker tracker;
     std::uint64_t firstBoundary = 0;  // boundaries of the chosen period when this communicator first called
     Nanoseconds lastCall{0};
+    // Boundaries of the chosen period at this one's first and last, and how many intervals of this one lie between.
+    std::uint64_t cutFirst = 0, cutLast = 0, intervals = 0;
+    // Least bytes of an iteration of the chosen period: since this one's last boundary, and before it.
+    double least = -1, leastBefore = 0;
   };
   struct Share {
     BusyTime busy;
     std::uint64_t calls = 0;
+    double bytes = 0;
   };
   static constexpr std::size_t trackedCommunicators = 256;
+  static constexpr std::size_t rememberedCalls = 1 << 19;  // over all communicators: 12 MiB
+  static constexpr int silentIterations = 8;
+  static constexpr std::size_t averagedIterations = 64;
+
+  /// All communicators' calls as one sequence, where there are several. Where one thread makes them, it has a pattern,
+  /// and that may be longer than any communicator's.
+  static constexpr CommunicatorId allTogether = ~CommunicatorId{0};
+
+  std::optional<PatternTracker::Boundary> feed(CommunicatorId id, Track& track, const TrackedCall& call);
+  std::vector<IterationSample> addByCorrelation(const CallRecord& record);
+  Track* trackOf(CommunicatorId id, Nanoseconds now);
+  bool isOccasional(const Track& candidate, Nanoseconds usual) const;
 
   void choose(Nanoseconds now);
+  bool isBetterCut(const Track& candidate, const Track& chosen) const;
+  std::optional<Nanoseconds> quietBehind(const PatternTracker& tracker) const;
+  void cutBy(CommunicatorId communicator);
+  void changed();
   void take(CommunicatorId communicator, Nanoseconds now);
   bool isProvisional(const Track& chosen, Nanoseconds now) const;
+  bool hasOtherCalls(std::size_t calls);
   void count(const CallRecord& record);
   void open(Nanoseconds now);
-  IterationSample close(const PatternTracker::Boundary& boundary, Nanoseconds now);
+  IterationSample close(bool matched, Nanoseconds now);
 
   const PeriodOptions options_;
   std::map<CommunicatorId, Track> tracks_;
@@ -82,12 +112,25 @@ class PeriodFinder {
   int chosenGeneration_ = 0;
   std::uint64_t boundaries_ = 0;  // of the chosen period
   std::uint64_t patterns_ = 0, index_ = 0, lost_ = 0;
-  std::size_t period_ = 0;
+  std::deque<std::size_t> periods_;  // calls of the last iterations without extra ones
+  std::uint32_t calls_ = 0;
+  int changes_ = 0;  // of any sequence's pattern
+  AcfPeriod correlation_;
 
   bool open_ = false;  // an iteration is in progress and none of its calls is missing
   Nanoseconds start_{0};
   BusyTime busy_;
   std::map<CommunicatorId, Share> shares_;
+  double bytes_ = 0, lastBytes_ = 0;  // that the calls of this iteration carry, and those of the last one
+  std::size_t collectives_ = 0, lastShares_ = 0;
+  bool hasCollective_ = false;  // the last one
+  std::size_t otherCalls_ = 0;  // of the last iteration that had not as many as those before
+  int others_ = 0;              // the same in a row
+  std::size_t lastCalls_ = 0;
+  int unsteady_ = 0;  // rises by four when the number of calls changes, falls by one when it does not
+  int silent_ = 0;    // iterations until a change counts again
+  int swaps_ = 0;     // between sequences that recur equally often
+  int cuts_ = 0;      // of the chosen period since its pattern changed
 };
 
 }  // namespace falcon::instrument

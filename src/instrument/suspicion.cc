@@ -7,17 +7,10 @@
 #include <tuple>
 
 #include "base/format.h"
+#include "base/median.h"
 
 namespace falcon::instrument {
 namespace {
-
-/// The lower of the two middle ones: with two ranks the healthy one tells what is usual.
-double lowerMedian(std::vector<double> values) {
-  if (values.empty()) return 1;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 std::string listOf(const std::vector<Rank>& ranks) {
   std::string text;
@@ -49,8 +42,10 @@ class Judge {
       iterations.push_back(healthy);
       lengthenings.push_back(rank.now.own + rank.now.inLibrary - healthy);
     }
-    usual_ = lowerMedian(growths);
-    leastGrowth_ = std::max(rules.leastShare * lowerMedian(iterations), rules.leastPart * lowerMedian(lengthenings));
+    // Of two ranks the healthy one tells what is usual.
+    usual_ = lowerMedian(growths, 1);
+    leastGrowth_ =
+        std::max(rules.leastShare * lowerMedian(iterations, 1), rules.leastPart * lowerMedian(lengthenings, 1));
   }
 
   double usual() const { return usual_; }

@@ -1,0 +1,175 @@
+#include "instrument/range_log.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/interprocess/anonymous_shared_memory.hpp>
+#include <boost/interprocess/file_mapping.hpp>
+#include <cerrno>
+#include <cstring>
+
+#include "base/format.h"
+#include "base/owned.h"
+#include "base/reserve_file.h"
+#include "base/system_error.h"
+
+namespace falcon::instrument {
+namespace {
+
+namespace ipc = boost::interprocess;
+constexpr std::uint32_t headerBytes = 4096;
+static_assert(sizeof(RangeLogHeader) <= headerBytes);
+constexpr std::uint32_t lastName = RangeLogHeader::mostNames - 1;
+
+Result<ipc::mapped_region> mapFile(const std::string& path, ipc::mode_t mode) {
+  try {
+    const ipc::file_mapping file(path.c_str(), mode);
+    return ipc::mapped_region(file, mode);
+  } catch (const ipc::interprocess_exception& exception) {
+    return Error::system("range log {} cannot be mapped: {}", path, exception.what());
+  }
+}
+
+bool readSlot(const RangeSlot& slot, std::uint64_t index, RangeRecord& record) {
+  if (slot.ticket.load(std::memory_order_acquire) != index + 1) return false;
+  const std::uint64_t what = slot.what.load(std::memory_order_relaxed);
+  record = {static_cast<std::uint32_t>(what), static_cast<std::uint32_t>(what >> 32),
+            Nanoseconds(slot.begin.load(std::memory_order_relaxed)),
+            Nanoseconds(slot.end.load(std::memory_order_relaxed))};
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return slot.ticket.load(std::memory_order_relaxed) == index + 1;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RangeLog>> RangeLog::create(const std::string& path, Rank jobRank) {
+  constexpr std::size_t bytes = headerBytes + std::size_t{slots} * sizeof(RangeSlot);
+  std::unique_ptr<RangeLog> log(new RangeLog);
+  if (path.empty()) {
+    log->region_ = ipc::anonymous_shared_memory(bytes);
+  } else {
+    ::unlink(path.c_str());
+    const FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!file) return Error::system("range log {} cannot be created: {}", path, reasonOf(errno));
+    if (const int failed = reserveFile(file.get(), bytes); failed != 0) {
+      ::unlink(path.c_str());
+      return Error::system("range log {} needs {} bytes: {}", path, bytes, reasonOf(failed));
+    }
+    auto region = mapFile(path, ipc::read_write);
+    if (!region) return region.error();
+    log->region_ = std::move(*region);
+  }
+  log->header_ = static_cast<RangeLogHeader*>(log->region_.get_address());
+  log->slots_ = reinterpret_cast<RangeSlot*>(static_cast<char*>(log->region_.get_address()) + headerBytes);
+  RangeLogHeader& header = *log->header_;
+  header.version = rangeLogVersion;
+  header.headerBytes = headerBytes;
+  header.slotBytes = sizeof(RangeSlot);
+  header.capacity = slots;
+  header.jobRank = jobRank;
+  header.pid = getpid();
+  std::atomic_thread_fence(std::memory_order_release);
+  std::memcpy(header.magic, rangeLogMagic, sizeof rangeLogMagic);
+  return log;
+}
+
+std::uint32_t RangeLog::nameOf(std::string_view name) noexcept {
+  name = name.substr(0, RangeLogHeader::nameBytes - 1);
+  const auto find = [&]() -> std::int64_t {
+    const std::uint32_t known = header_->names.load(std::memory_order_acquire);
+    for (std::uint32_t i = 0; i < known; ++i)
+      if (name == header_->name[i].text) return i;
+    return known > lastName ? std::int64_t{lastName} : -1;
+  };
+  if (const auto found = find(); found >= 0) return static_cast<std::uint32_t>(found);
+  while (naming_.test_and_set(std::memory_order_acquire)) {
+  }
+  auto found = find();
+  if (found < 0) {
+    const std::uint32_t next = header_->names.load(std::memory_order_relaxed);
+    if (next == lastName) name = "other";
+    RangeLogHeader::Name& entry = header_->name[next];
+    std::memcpy(entry.text, name.data(), name.size());
+    entry.ready.store(1, std::memory_order_release);
+    header_->names.store(next + 1, std::memory_order_release);
+    found = next;
+  }
+  naming_.clear(std::memory_order_release);
+  return static_cast<std::uint32_t>(found);
+}
+
+void RangeLog::write(const RangeRecord& record) noexcept {
+  const std::uint64_t index = header_->head.fetch_add(1, std::memory_order_relaxed);
+  RangeSlot& slot = slots_[index & (slots - 1)];
+  slot.ticket.store(0, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  slot.what.store(record.name | std::uint64_t{record.depth} << 32, std::memory_order_relaxed);
+  slot.begin.store(record.begin.count(), std::memory_order_relaxed);
+  slot.end.store(record.end.count(), std::memory_order_relaxed);
+  slot.ticket.store(index + 1, std::memory_order_release);
+}
+
+void RangeLog::readFrom(std::uint64_t& next, std::vector<RangeRecord>& out) const {
+  const std::uint64_t head = header_->head.load(std::memory_order_acquire);
+  if (head - next > slots / 2) next = head - slots / 2;
+  for (; next < head; ++next) {
+    RangeRecord record;
+    const RangeSlot& slot = slots_[next & (slots - 1)];
+    if (readSlot(slot, next, record))
+      out.push_back(record);
+    else if (slot.ticket.load(std::memory_order_acquire) <= next + 1)
+      return;  // its writer is in the middle of it: next time
+  }
+}
+
+std::string RangeLog::text(std::uint32_t name) const {
+  return header_->name[std::min(name, lastName)].text;
+}
+
+void RangeLog::showLast(std::uint32_t name, Nanoseconds time, std::uint32_t times) noexcept {
+  RangeLogHeader::Name& entry = header_->name[std::min(name, lastName)];
+  entry.nanoseconds.store(time.count(), std::memory_order_relaxed);
+  entry.times.store(times, std::memory_order_relaxed);
+}
+
+void RangeLog::dropRecords() {
+  static_cast<void>(madvise(slots_, std::size_t{slots} * sizeof(RangeSlot), MADV_REMOVE));
+}
+
+Result<RangeLogView> readRangeLog(const std::string& path, std::size_t wanted) {
+  auto region = mapFile(path, ipc::read_only);
+  if (!region) return region.error();
+  const auto& header = *static_cast<const RangeLogHeader*>(region->get_address());
+  if (region->get_size() < headerBytes || std::memcmp(header.magic, rangeLogMagic, sizeof rangeLogMagic) != 0)
+    return Error::invalidArgument("{} is not a range log", path);
+  if (header.version != rangeLogVersion)
+    return Error::invalidArgument("range log {} has version {}; this program reads version {}", path, header.version,
+                                  rangeLogVersion);
+  const std::uint64_t capacity = header.capacity;
+  if (header.headerBytes != headerBytes || header.slotBytes != sizeof(RangeSlot) || capacity == 0 ||
+      (capacity & (capacity - 1)) != 0 || region->get_size() < headerBytes + capacity * sizeof(RangeSlot))
+    return Error::invalidArgument("range log {} is damaged: {} slots of {} bytes do not fit its {} bytes", path,
+                                  capacity, header.slotBytes, region->get_size());
+  RangeLogView view;
+  view.jobRank = header.jobRank;
+  view.pid = header.pid;
+  view.ranges = header.head.load(std::memory_order_acquire);
+  const std::uint32_t names = std::min(header.names.load(std::memory_order_acquire), RangeLogHeader::mostNames);
+  for (std::uint32_t i = 0; i < names; ++i) {
+    const RangeLogHeader::Name& name = header.name[i];
+    view.names.push_back({std::string(name.text, strnlen(name.text, sizeof name.text)),
+                          Nanoseconds(std::max<std::int64_t>(0, name.nanoseconds.load(std::memory_order_relaxed))),
+                          name.times.load(std::memory_order_relaxed)});
+  }
+  const auto* slots = reinterpret_cast<const RangeSlot*>(static_cast<const char*>(region->get_address()) + headerBytes);
+  const std::uint64_t kept = std::min<std::uint64_t>({view.ranges, capacity, wanted});
+  for (std::uint64_t index = view.ranges - kept; index < view.ranges; ++index) {
+    RangeRecord record;
+    if (readSlot(slots[index & (capacity - 1)], index, record) && record.name < names) view.latest.push_back(record);
+  }
+  return view;
+}
+
+}  // namespace falcon::instrument

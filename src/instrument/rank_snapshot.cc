@@ -1,0 +1,69 @@
+#include "instrument/rank_snapshot.h"
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+
+#include "base/clock.h"
+
+namespace falcon::instrument {
+namespace {
+
+/// The letter of /proc/<pid>/stat; 0 where there is no such process.
+char letterOf(std::int64_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string line;
+  std::getline(file, line);
+  // The program's name may hold anything, brackets too.
+  const std::size_t end = line.rfind(')');
+  return end == std::string::npos || end + 2 >= line.size() ? '\0' : line[end + 2];
+}
+
+}  // namespace
+
+const char* nameOf(ProcessState state) {
+  constexpr const char* names[processStateCount] = {"alive", "blocked", "stopped", "dead", "ended"};
+  return static_cast<std::uint32_t>(state) < processStateCount ? names[static_cast<std::uint32_t>(state)] : "unknown";
+}
+
+bool RankSnapshot::severalRanks() const {
+  std::set<CommunicatorId> seen;
+  for (const CommunicatorView& communicator : log.communicators)
+    if (communicator.live && !seen.insert(communicator.id).second) return true;
+  return false;
+}
+
+ProcessState processStateOf(const CallLogView& log) {
+  if (log.ended) return ProcessState::ended;
+  if (!ownerIsAlive(log)) return ProcessState::dead;
+  switch (letterOf(log.pid)) {
+    case 'T':
+    case 't':
+      return ProcessState::stopped;
+    case 'Z':
+    case 'X':
+      return ProcessState::dead;
+    case 'D':
+      return ProcessState::blocked;
+    default:
+      return ProcessState::alive;  // also where /proc is not to be had
+  }
+}
+
+Nanoseconds lastSignOf(const CallLogView& log) {
+  Nanoseconds last = std::max(log.heartbeat, log.startTime);
+  for (const CallRecord& call : log.inFlight) last = std::max(last, call.enter);
+  for (const CallRecord& call : log.latest) last = std::max(last, call.leave);
+  return last;
+}
+
+RankSnapshot snapshotOf(CallLogView log) {
+  RankSnapshot snapshot;
+  snapshot.process = processStateOf(log);
+  const bool gone = snapshot.process == ProcessState::dead || snapshot.process == ProcessState::ended;
+  snapshot.now = gone ? lastSignOf(log) : SystemClock::instance().now();
+  snapshot.log = std::move(log);
+  return snapshot;
+}
+
+}  // namespace falcon::instrument

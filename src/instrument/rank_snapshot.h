@@ -1,0 +1,38 @@
+// A rank as seen from outside at one moment: its call log, and how its process is.
+#pragma once
+
+#include <string>
+
+#include "instrument/call_log_view.h"
+
+namespace falcon::instrument {
+
+enum class ProcessState : std::uint32_t {
+  alive,
+  blocked,  ///< in the kernel, uninterruptible
+  stopped,  ///< by a signal or a debugger
+  dead,     ///< gone without leaving the job
+  ended     ///< has left the job in order
+};
+inline constexpr std::uint32_t processStateCount = 5;
+/// "alive", "blocked" ...
+const char* nameOf(ProcessState state);
+
+struct RankSnapshot {
+  CallLogView log;
+  ProcessState process = ProcessState::alive;
+  /// The moment on the records' clock; of a process that is gone, that of its last sign of life.
+  Nanoseconds now{0};
+
+  /// The process has several ranks of one communicator, as threads.
+  bool severalRanks() const;
+};
+
+/// Looks at the process that wrote `log`; it must be on this host.
+ProcessState processStateOf(const CallLogView& log);
+/// The log's last sign of life: of its monitor, or of a call.
+Nanoseconds lastSignOf(const CallLogView& log);
+/// A snapshot of now.
+RankSnapshot snapshotOf(CallLogView log);
+
+}  // namespace falcon::instrument

@@ -1,0 +1,21 @@
+// Copies of call logs that outlive their job: `falcon record` writes them, `falcon trace` reads them.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "instrument/rank_snapshot.h"
+
+namespace falcon::instrument {
+
+/// A call log with what `view` holds: reading it gives `view` again, with all of its records.
+std::string imageOf(const CallLogView& view);
+
+/// A recording, byte for byte as docs/call-log.md says.
+std::string encodeRecording(std::span<const RankSnapshot> ranks);
+/// `bytes` are aligned to 8. Errors (invalidArgument): not a recording, another version, or damaged.
+Result<std::vector<RankSnapshot>> decodeRecording(std::span<const std::byte> bytes, const std::string& name);
+
+}  // namespace falcon::instrument
