@@ -1,6 +1,7 @@
 #include "report/json_lines.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,6 +47,24 @@ std::string quoted(std::string_view text) {
   return out + '"';
 }
 
+std::string rangesJson(const std::vector<RangeGrowth>& ranges) {
+  std::string json;
+  for (const RangeGrowth& range : ranges)
+    json += fmt::format(R"({}{{"rank":{},"name":{},"before_ms":{:.3f},"after_ms":{:.3f}}})", json.empty() ? "" : ",",
+                        range.rank, quoted(range.name), range.beforeMilliseconds, range.afterMilliseconds);
+  return "[" + json + "]";
+}
+
+std::string suspectsJson(const std::vector<Suspect>& suspects) {
+  std::string json;
+  for (const Suspect& suspect : suspects) {
+    std::string ranks;
+    for (const Rank rank : suspect.ranks) ranks += (ranks.empty() ? "" : ",") + std::to_string(rank);
+    json += fmt::format(R"({}{{"ranks":[{}],"growth":{:.3f}}})", json.empty() ? "" : ",", ranks, suspect.growth);
+  }
+  return "[" + json + "]";
+}
+
 std::string culpritJson(const Culprit& culprit) {
   if (culprit.kind == CulpritKind::rank) return fmt::format(R"({{"kind":"rank","rank":{}}})", culprit.rank);
   return fmt::format(R"({{"kind":"link","from":{},"to":{},"both_ways":{}}})", culprit.link.from, culprit.link.to,
@@ -61,22 +80,53 @@ std::string toJson(const Event& event) {
   if (event.beforeMilliseconds > 0) json += fmt::format(R"(,"before_ms":{:.3f})", event.beforeMilliseconds);
   if (event.afterMilliseconds > 0) json += fmt::format(R"(,"after_ms":{:.3f})", event.afterMilliseconds);
   if (event.confidence > 0) json += fmt::format(R"(,"confidence":{:.3f})", event.confidence);
+  if (event.severity > 0) json += fmt::format(R"(,"severity":{})", event.severity);
   if (event.durationSeconds > 0) json += fmt::format(R"(,"duration_s":{:.3f})", event.durationSeconds);
   if (event.culprit.kind != CulpritKind::none) json += ",\"culprit\":" + culpritJson(event.culprit);
+  if (!event.suspects.empty()) json += ",\"suspects\":" + suspectsJson(event.suspects);
+  if (!event.ranges.empty()) json += ",\"ranges\":" + rangesJson(event.ranges);
+  if (!event.action.empty()) json += ",\"action\":" + quoted(event.action);
   return json + ",\"text\":" + quoted(event.text) + "}";
 }
 
-Result<JsonLinesSink> JsonLinesSink::open(const std::string& path) {
-  FileDescriptor file = newDescriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  if (!file) return Error::system("events file {} cannot be opened: {}", path, std::strerror(errno));
-  return JsonLinesSink(std::move(file), path);
+Result<JsonLinesSink> JsonLinesSink::open(const std::string& path, std::int64_t mostBytes) {
+  JsonLinesSink sink(path, mostBytes);
+  if (const auto opened = sink.reopen(); !opened) return opened.error();
+  return sink;
+}
+
+Status JsonLinesSink::reopen() {
+  FileDescriptor file = newDescriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!file) return Error::system("events file {} cannot be opened: {}", path_, std::strerror(errno));
+  file_ = std::move(file);
+  return {};
+}
+
+// Another rank may have been the controller, and have moved the file on, since the last event. What cannot be moved or
+// opened stays as it is: an event in a file that is too long is better than none.
+void JsonLinesSink::makeRoomFor(std::size_t bytes) {
+  struct stat open {
+  }, named{};
+  if (::fstat(file_.get(), &open) != 0 || !S_ISREG(open.st_mode)) return;
+  if (::stat(path_.c_str(), &named) != 0 || named.st_ino != open.st_ino || named.st_dev != open.st_dev) {
+    if (!reopen() || ::fstat(file_.get(), &open) != 0) return;
+  }
+  if (mostBytes_ <= 0 || open.st_size == 0 || open.st_size + static_cast<std::int64_t>(bytes) <= mostBytes_) return;
+  for (int age = eventFilesKept - 1; age >= 1; --age)
+    (void)::rename(rotatedName(path_, age).c_str(), rotatedName(path_, age + 1).c_str());
+  if (::rename(path_.c_str(), rotatedName(path_, 1).c_str()) == 0) (void)reopen();
 }
 
 void JsonLinesSink::add(const Event& event) {
   const std::string line = toJson(event) + "\n";
+  makeRoomFor(line.size());
   if (::write(file_.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size()) || failed_) return;
   failed_ = true;
   log::notice("events file {} cannot be written: {}; later events may be missing there", path_, std::strerror(errno));
+}
+
+std::string rotatedName(const std::string& path, int age) {
+  return fmt::format("{}.{}", path, age);
 }
 
 }  // namespace falcon::report

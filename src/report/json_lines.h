@@ -1,6 +1,7 @@
 // Events as JSON lines, schema version 1: one object a line, written with one write call, appended.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "base/event.h"
@@ -12,19 +13,30 @@ namespace falcon::report {
 inline constexpr int eventSchemaVersion = 1;
 
 /// One event as a JSON object without line end. Keys: v, kind, time_s, wall_time_s, iteration, and, where they apply,
-/// before_ms, after_ms, confidence, duration_s, culprit {kind, rank | from, to, both_ways}, text.
+/// before_ms, after_ms, confidence, duration_s, culprit {kind, rank | from, to, both_ways}, action, text.
+/// Published as docs/events.schema.json.
 std::string toJson(const Event& event);
 
-/// Appends to a file. A write that fails is noticed once; the job goes on.
+/// Older files that are kept beside the one that is written.
+inline constexpr int eventFilesKept = 3;
+/// Where lines are after `age` rotations, 1 to eventFilesKept: "events.jsonl.1" is the youngest of them.
+std::string rotatedName(const std::string& path, int age);
+
+/// Appends to a file, and begins another when it is full. A write that fails is noticed once; the job goes on.
 class JsonLinesSink final : public EventSink {
  public:
-  static Result<JsonLinesSink> open(const std::string& path);
+  /// @param mostBytes  a line that would make the file longer goes into a new one; 0: never
+  static Result<JsonLinesSink> open(const std::string& path, std::int64_t mostBytes = 0);
   void add(const Event& event) override;
 
  private:
-  explicit JsonLinesSink(FileDescriptor file, std::string path) : file_(std::move(file)), path_(std::move(path)) {}
+  JsonLinesSink(std::string path, std::int64_t mostBytes) : path_(std::move(path)), mostBytes_(mostBytes) {}
+  Status reopen();
+  void makeRoomFor(std::size_t bytes);
+
   FileDescriptor file_;
   std::string path_;
+  std::int64_t mostBytes_;
   bool failed_ = false;
 };
 

@@ -27,28 +27,43 @@ std::string escaped(const std::string& value) {
 }  // namespace
 
 std::string metricsText(const JobMetrics& metrics) {
-  const std::string labels = fmt::format("node=\"{}\",gpu=\"\",rank=\"{}\",comm_name=\"\",job=\"{}\"",
-                                         escaped(metrics.node), metrics.rank, escaped(metrics.job));
+  const auto labels = [&](const std::string& communicator) {
+    return fmt::format("node=\"{}\",gpu=\"\",rank=\"{}\",comm_name=\"{}\",job=\"{}\"", escaped(metrics.node),
+                       metrics.rank, escaped(communicator), escaped(metrics.job));
+  };
+  const std::string common = labels("");
   std::string text;
   const auto metric = [&text](const char* name, const char* type, const char* help) {
     text += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
   };
-  metric("nccl_falcon_iteration_seconds", "gauge", "Duration of the latest training iteration.");
-  text += fmt::format("nccl_falcon_iteration_seconds{{{}}} {:.6f}\n", labels, metrics.iterationSeconds);
-  metric("nccl_falcon_failslow_active", "gauge", "Fail-slows that are known and not relieved.");
-  text += fmt::format("nccl_falcon_failslow_active{{{},kind=\"rank\"}} {}\n", labels, metrics.slowRanks);
-  text += fmt::format("nccl_falcon_failslow_active{{{},kind=\"link\"}} {}\n", labels, metrics.slowLinks);
-  metric("nccl_falcon_mitigations_total", "counter", "Mitigations by action and result.");
+  metric("nccl_falcon_iteration_seconds", "gauge", help::iteration);
+  text += fmt::format("nccl_falcon_iteration_seconds{{{}}} {:.6f}\n", common, metrics.iterationSeconds);
+  if (!metrics.durations.empty()) metric("nccl_falcon_collective_duration_seconds", "histogram", help::collective);
+  for (const auto& [name, durations] : metrics.durations) {
+    const std::string series = fmt::format("{},operation=\"{}\"", labels(name.first), escaped(name.second));
+    const auto bucket = [&](const std::string& bound, std::uint64_t count) {
+      text += fmt::format("nccl_falcon_collective_duration_seconds_bucket{{{},le=\"{}\"}} {}\n", series, bound, count);
+    };
+    for (std::size_t i = 0; i < durations.within.size(); ++i)
+      bucket(fmt::format("{:g}", DurationHistogram::bounds[i]), durations.within[i]);
+    bucket("+Inf", durations.count);
+    text += fmt::format("nccl_falcon_collective_duration_seconds_sum{{{}}} {:.9f}\n", series, durations.sum);
+    text += fmt::format("nccl_falcon_collective_duration_seconds_count{{{}}} {}\n", series, durations.count);
+  }
+  metric("nccl_falcon_failslow_active", "gauge", help::failslow);
+  text += fmt::format("nccl_falcon_failslow_active{{{},kind=\"rank\"}} {}\n", common, metrics.slowRanks);
+  text += fmt::format("nccl_falcon_failslow_active{{{},kind=\"link\"}} {}\n", common, metrics.slowLinks);
+  metric("nccl_falcon_mitigations_total", "counter", help::mitigations);
   // All of them from the first scrape on: a counter that appears with its first count hides that count from rate().
-  for (const char* action : {"reroute", "split"}) {
-    for (const char* result : {"applied", "refused", "undone"}) {
+  for (const char* action : mitigationActions) {
+    for (const char* result : mitigationResults) {
       const auto found = metrics.mitigations.find({action, result});
-      text += fmt::format("nccl_falcon_mitigations_total{{{},action=\"{}\",result=\"{}\"}} {}\n", labels, action,
+      text += fmt::format("nccl_falcon_mitigations_total{{{},action=\"{}\",result=\"{}\"}} {}\n", common, action,
                           result, found == metrics.mitigations.end() ? 0 : found->second);
     }
   }
-  metric("nccl_falcon_build_info", "gauge", "Always 1; the version is in the label.");
-  text += fmt::format("nccl_falcon_build_info{{{},version=\"0.1.0\"}} 1\n", labels);
+  metric("nccl_falcon_build_info", "gauge", help::build);
+  text += fmt::format("nccl_falcon_build_info{{{},version=\"{}\"}} 1\n", common, version);
   return text;
 }
 

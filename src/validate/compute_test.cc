@@ -17,12 +17,21 @@ Nanoseconds threadProcessorTime() {
   return std::chrono::seconds(time.tv_sec) + Nanoseconds(time.tv_nsec);
 }
 
-std::vector<float> matrix(int seed) {
-  std::vector<float> values(matrixSize * matrixSize);
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>((i * 7 + seed) % 13) / 13.0f;
+template <class Number>
+std::vector<Number> matrix(int seed) {
+  std::vector<Number> values(matrixSize * matrixSize);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<Number>((i * 7 + seed) % 13) / Number(13);
   return values;
 }
 
+void multiply(const MatrixProduct& product, const float* a, const float* b, float* c) {
+  product.multiply(matrixSize, a, b, c);
+}
+void multiply(const MatrixProduct& product, const double* a, const double* b, double* c) {
+  product.multiplyDouble(matrixSize, a, b, c);
+}
+
+template <class Number>
 class GemmBenchmark final : public ComputeBenchmark {
  public:
   GemmBenchmark(const Clock& clock, const MatrixProduct* product, std::function<bool()> stop)
@@ -30,9 +39,9 @@ class GemmBenchmark final : public ComputeBenchmark {
 
   Result<ComputeScore> run(Nanoseconds span) override {
     const MatrixProduct& product = product_ ? *product_ : matrixProduct();
-    const auto a = matrix(1), b = matrix(5);
-    std::vector<float> c(matrixSize * matrixSize);
-    product.multiply(matrixSize, a.data(), b.data(), c.data());  // warm: pages touched, the library's buffers made
+    const auto a = matrix<Number>(1), b = matrix<Number>(5);
+    std::vector<Number> c(matrixSize * matrixSize);
+    multiply(product, a.data(), b.data(), c.data());  // warm: pages touched, the library's buffers made
 
     ComputeScore score;
     score.product = product.name;
@@ -43,7 +52,7 @@ class GemmBenchmark final : public ComputeBenchmark {
     // One product takes a fraction of a millisecond; the clock is read after each, so the span ends on time.
     do {
       if (stop_ && stop_()) return Error(ErrorCode::inProgress, "the compute test was stopped");
-      product.multiply(matrixSize, a.data(), b.data(), c.data());
+      multiply(product, a.data(), b.data(), c.data());
       ++products;
       score.wall = clock_.now() - start;
     } while (score.wall < span);
@@ -63,8 +72,9 @@ class GemmBenchmark final : public ComputeBenchmark {
 }  // namespace
 
 std::unique_ptr<ComputeBenchmark> makeComputeBenchmark(const Clock& clock, const MatrixProduct* product,
-                                                       std::function<bool()> stop) {
-  return std::make_unique<GemmBenchmark>(clock, product, std::move(stop));
+                                                       std::function<bool()> stop, Precision precision) {
+  if (precision == Precision::f64) return std::make_unique<GemmBenchmark<double>>(clock, product, std::move(stop));
+  return std::make_unique<GemmBenchmark<float>>(clock, product, std::move(stop));
 }
 
 }  // namespace falcon::validate

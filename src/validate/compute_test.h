@@ -11,6 +11,8 @@
 
 namespace falcon::validate {
 
+enum class Precision : std::uint8_t { f32, f64 };
+
 struct ComputeScore {
   double gigaflopsPerSecond = 0;  ///< of wall time, not of processor time: a quota shows only in wall time
   Nanoseconds wall{0};
@@ -27,10 +29,12 @@ class ComputeBenchmark {
   virtual Result<ComputeScore> run(Nanoseconds span) = 0;
 };
 
-/// Products of 192 x 192 floats (3 x 144 KiB, within L2), on the calling thread. Memory is taken for the run only.
+/// Products of 192 x 192 numbers (3 x 144 KiB of floats, within L2), on the calling thread. Memory is taken for the run
+/// only.
 /// @param product  null: matrixProduct(), opened at the first run
 /// @param stop     asked about every millisecond; true ends the run with an error
 std::unique_ptr<ComputeBenchmark> makeComputeBenchmark(const Clock& clock, const MatrixProduct* product = nullptr,
-                                                       std::function<bool()> stop = {});
+                                                       std::function<bool()> stop = {},
+                                                       Precision precision = Precision::f32);
 
 }  // namespace falcon::validate

@@ -35,64 +35,46 @@ class Names {
   std::map<std::pair<Rank, std::string>, int> numbers_;
 };
 
-/// Links of one medium, by the number of the rank in `ranks`.
-struct Coloured {
-  std::vector<WaveLink> links;
-  bool overSockets = false;
-};
-
 const RankPlace& placeOf(const std::map<Rank, RankPlace>& places, Rank rank) {
   static const RankPlace unknown;
   const auto found = places.find(rank);
   return found == places.end() ? unknown : found->second;
 }
 
-/// Splits links that may run together into parts that the hosts' cores carry. A link that alone needs more gets its
-/// own.
-std::vector<std::vector<WaveLink>> splitByCores(const std::vector<WaveLink>& links,
-                                                const std::map<Rank, RankPlace>& places, int endsPerHost) {
-  std::vector<std::vector<WaveLink>> parts;
-  std::vector<std::map<int, int>> used;
-  Names hosts;
-  for (const WaveLink& link : links) {
-    std::map<int, int> needs;
-    for (const Rank rank : {link.link.from, link.link.to}) ++needs[hosts.numberOf(placeOf(places, rank).host, rank)];
-    const auto fits = [&](const std::map<int, int>& taken) {
-      return std::all_of(needs.begin(), needs.end(), [&](const auto& need) {
-        const auto there = taken.find(need.first);
-        return (there == taken.end() ? 0 : there->second) + need.second <= endsPerHost;
-      });
-    };
-    const auto room = static_cast<std::size_t>(std::find_if(used.begin(), used.end(), fits) - used.begin());
-    if (room == used.size()) {
-      parts.emplace_back();
-      used.emplace_back();
-    }
-    parts[room].push_back(link);
-    for (const auto& [host, count] : needs) used[room][host] += count;
-  }
-  return parts;
-}
-
-void addWaves(const Coloured& medium, const std::map<Rank, RankPlace>& places, const LinkPlanOptions& options,
-              transport::Lane lane, std::vector<Wave>& waves) {
+void addPasses(const std::vector<WaveLink>& links, bool overSockets, const std::map<Rank, RankPlace>& places,
+               std::vector<LinkPass>& passes) {
   // Job ranks need not be dense; the colouring wants an index.
   std::map<Rank, int> index;
-  for (const WaveLink& link : medium.links)
+  for (const WaveLink& link : links)
     for (const Rank rank : {link.link.from, link.link.to}) index.try_emplace(rank, static_cast<int>(index.size()));
   Names addresses;
   std::vector<int> resources(index.size());
   for (const auto& [rank, number] : index)
     resources[static_cast<std::size_t>(number)] =
-        addresses.numberOf(medium.overSockets ? placeOf(places, rank).address : std::string(), rank);
-  std::vector<Link> links;
-  for (const WaveLink& link : medium.links) links.push_back({index[link.link.from], index[link.link.to]});
-
-  for (const topology::Wave& together : topology::linkWaves(links, resources, 1)) {
-    std::vector<WaveLink> chosen;
-    for (const std::size_t i : together) chosen.push_back(medium.links[i]);
-    for (auto& part : splitByCores(chosen, places, options.endsPerHost))
-      waves.push_back({.lane = lane, .links = std::move(part)});
+        addresses.numberOf(overSockets ? placeOf(places, rank).address : std::string(), rank);
+  // Both directions of a pair are coloured as one and then run one after the other: a quarter of the work, and no more
+  // passes, for pairs are mostly tested both ways.
+  std::vector<Link> pairs;
+  std::vector<std::vector<WaveLink>> directions;
+  std::map<Link, std::size_t> pairOf;
+  for (const WaveLink& link : links) {
+    const int from = index[link.link.from], to = index[link.link.to];
+    const auto [at, first] = pairOf.try_emplace({std::min(from, to), std::max(from, to)}, pairs.size());
+    if (first) {
+      pairs.push_back({from, to});
+      directions.emplace_back();
+    }
+    directions[at->second].push_back(link);
+  }
+  for (const topology::Wave& together : topology::linkWaves(pairs, resources, 1)) {
+    LinkPass one{.overSockets = overSockets, .links = {}};
+    LinkPass other{.overSockets = overSockets, .links = {}};
+    for (const std::size_t pair : together) {
+      one.links.push_back(directions[pair].front());
+      if (directions[pair].size() > 1) other.links.push_back(directions[pair].back());
+    }
+    passes.push_back(std::move(one));
+    if (!other.links.empty()) passes.push_back(std::move(other));
   }
 }
 
@@ -130,30 +112,58 @@ std::vector<WaveLink> linksOf(const TestedGroup& group, bool trees) {
   return links;
 }
 
-std::vector<Wave> planWaves(std::span<const WaveLink> links, const std::map<Rank, RankPlace>& places,
-                            const LinkPlanOptions& options, transport::Lane lane, std::uint64_t firstRun) {
-  Coloured memory, sockets{.links = {}, .overSockets = true};
+std::vector<LinkPass> passesOf(std::span<const WaveLink> links, const std::map<Rank, RankPlace>& places) {
+  std::vector<WaveLink> memory, sockets;
   std::set<Link> known;
   for (const WaveLink& link : links) {
     if (!known.insert(link.link).second) continue;
     const std::string& node = placeOf(places, link.link.from).node;
     const bool shared = !node.empty() && node == placeOf(places, link.link.to).node;
-    (shared ? memory : sockets).links.push_back(link);
+    (shared ? memory : sockets).push_back(link);
   }
-  std::vector<Wave> waves;
+  std::vector<LinkPass> passes;
   // Sockets first: they are the usual suspects, in case the time runs out.
-  addWaves(sockets, places, options, lane, waves);
-  addWaves(memory, places, options, lane, waves);
-  for (std::size_t i = 0; i < waves.size(); ++i) waves[i].run = firstRun + i;
+  addPasses(sockets, true, places, passes);
+  addPasses(memory, false, places, passes);
+  return passes;
+}
+
+std::vector<WaveLink> takeWave(std::vector<WaveLink>& links, const std::map<Rank, RankPlace>& places, int endsPerHost) {
+  std::vector<WaveLink> taken, rest;
+  std::map<int, int> used;
+  Names hosts;
+  for (const WaveLink& link : links) {
+    std::map<int, int> needs;
+    for (const Rank rank : {link.link.from, link.link.to}) ++needs[hosts.numberOf(placeOf(places, rank).host, rank)];
+    const bool fits = taken.empty() || std::all_of(needs.begin(), needs.end(), [&](const auto& need) {
+                        return used[need.first] + need.second <= endsPerHost;
+                      });
+    (fits ? taken : rest).push_back(link);
+    for (const auto& [host, count] : needs) used[host] += fits ? count : 0;
+  }
+  links = std::move(rest);
+  return taken;
+}
+
+std::vector<Wave> planWaves(std::span<const WaveLink> links, const std::map<Rank, RankPlace>& places,
+                            const LinkPlanOptions& options, transport::Lane lane, std::uint64_t firstRun) {
+  std::vector<Wave> waves;
+  for (LinkPass& pass : passesOf(links, places))
+    while (!pass.links.empty())
+      waves.push_back({.run = firstRun++, .lane = lane, .links = takeWave(pass.links, places, options.endsPerHost)});
   return waves;
+}
+
+std::vector<WaveLink> linksOf(std::span<const TestedGroup> groups, bool trees) {
+  std::vector<WaveLink> links;
+  for (const TestedGroup& group : groups)
+    for (const WaveLink& link : linksOf(group, trees)) links.push_back(link);
+  return links;
 }
 
 std::vector<Wave> planLinkTests(std::span<const TestedGroup> groups, const std::map<Rank, RankPlace>& places,
                                 const LinkPlanOptions& options, std::uint64_t firstRun) {
-  std::vector<WaveLink> links;
-  for (const TestedGroup& group : groups)
-    for (const WaveLink& link : linksOf(group, options.trees)) links.push_back(link);
-  return planWaves(links, places, options, transport::Lane::test, firstRun);
+  return planWaves(linksOf(groups, options.trees), places, options, transport::Lane::test, firstRun);
 }
 
 }  // namespace falcon::validate

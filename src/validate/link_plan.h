@@ -32,6 +32,22 @@ struct LinkPlanOptions {
   bool trees = false;
 };
 
+/// Links that share no rank, no address and no medium with each other: they could run at the same time if the cores of
+/// their hosts carried them.
+struct LinkPass {
+  bool overSockets = false;
+  std::vector<WaveLink> links;
+};
+
+/// The union of links in few passes, those over sockets first. A pair of ranks that appears several times is in one of
+/// them. On the number of passes only depends how many links one rank or one address has, not how many ranks there are.
+/// @param places  by job rank
+std::vector<LinkPass> passesOf(std::span<const WaveLink> links, const std::map<Rank, RankPlace>& places);
+
+/// Takes out of `links`, of one pass, what may run together with at most so many ends on a host. A link that alone
+/// needs more is a wave by itself.
+std::vector<WaveLink> takeWave(std::vector<WaveLink>& links, const std::map<Rank, RankPlace>& places, int endsPerHost);
+
 /// Tests every link of every group once, both directions, as few at a time as the resources allow. In a wave no rank
 /// and no address appears twice, and all links use the same medium. A pair of ranks that is a link of several groups is
 /// tested in the first of them. Groups of fewer than two ranks, and those whose ring is no permutation, have no links.
@@ -41,11 +57,12 @@ struct LinkPlanOptions {
 std::vector<Wave> planLinkTests(std::span<const TestedGroup> groups, const std::map<Rank, RankPlace>& places,
                                 const LinkPlanOptions& options, std::uint64_t firstRun);
 
-/// The same for links that were chosen already: those to confirm, or one to probe.
+/// The same for links that were chosen already, as one to probe.
 std::vector<Wave> planWaves(std::span<const WaveLink> links, const std::map<Rank, RankPlace>& places,
                             const LinkPlanOptions& options, transport::Lane lane, std::uint64_t firstRun);
 
 /// All links of a group, both directions, in the order of the papers' passes.
 std::vector<WaveLink> linksOf(const TestedGroup& group, bool trees);
+std::vector<WaveLink> linksOf(std::span<const TestedGroup> groups, bool trees);
 
 }  // namespace falcon::validate

@@ -9,6 +9,7 @@ namespace falcon::validate {
 struct MatrixProduct {
   std::string name;  ///< "OpenBLAS", "a plain loop"
   void (*multiply)(int size, const float* a, const float* b, float* c) = nullptr;
+  void (*multiplyDouble)(int size, const double* a, const double* b, double* c) = nullptr;
 };
 
 /// The built-in one: slower than a BLAS, and just as good for comparing ranks that all use it.

@@ -1,5 +1,9 @@
 #include "validate/processor_stat.h"
 
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <charconv>
 #include <fstream>
 #include <iterator>
@@ -28,6 +32,12 @@ std::optional<std::uint64_t> number(std::string_view text) {
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (problem != std::errc() || end == text.data()) return std::nullopt;
   return value;
+}
+
+constexpr int mostProcessors = 8192;
+
+std::string thermalCount(int processor) {
+  return "/sys/devices/system/cpu/cpu" + std::to_string(processor) + "/thermal_throttle/core_throttle_count";
 }
 
 std::string readText(const std::string& path) {
@@ -95,6 +105,33 @@ void parseSchedStat(std::string_view text, ProcessorStat& stat) {
   if (const auto value = number(parts[1])) stat.runQueueWait = Nanoseconds(*value);
 }
 
+void parseSteal(std::string_view text, const std::vector<int>& processors, Nanoseconds tick, ProcessorStat& stat) {
+  std::uint64_t ticks = 0;
+  std::size_t found = 0;
+  for (const auto line : split(text, '\n')) {  // cpu3 user nice system idle iowait irq softirq steal ...
+    const auto parts = split(line, ' ');
+    if (parts.size() < 9 || !parts[0].starts_with("cpu")) continue;
+    const auto processor = number(parts[0].substr(3));
+    const auto steal = number(parts[8]);
+    if (!processor || !steal) continue;
+    if (std::find(processors.begin(), processors.end(), static_cast<int>(*processor)) == processors.end()) continue;
+    ticks += *steal;
+    ++found;
+  }
+  if (found > 0) stat.steal = tick * ticks / found;
+}
+
+std::vector<int> allowedProcessors() {
+  std::vector<int> processors;
+  cpu_set_t* const set = CPU_ALLOC(mostProcessors);
+  const auto bytes = CPU_ALLOC_SIZE(mostProcessors);
+  if (set && sched_getaffinity(0, bytes, set) == 0)
+    for (int processor = 0; processor < mostProcessors; ++processor)
+      if (CPU_ISSET_S(static_cast<unsigned>(processor), bytes, set)) processors.push_back(processor);
+  CPU_FREE(set);
+  return processors;
+}
+
 ProcessorStat readProcessorStat() {
   ProcessorStat stat;
   // Every time anew: a process may be moved to another cgroup while it runs.
@@ -103,6 +140,11 @@ ProcessorStat readProcessorStat() {
     if (stat.throttled) break;  // v2 files of cgroups without the cpu controller lack these lines
   }
   parseSchedStat(readText("/proc/thread-self/schedstat"), stat);
+  const auto processors = allowedProcessors();
+  parseSteal(readText("/proc/stat"), processors, Nanoseconds(1s) / std::max(1L, sysconf(_SC_CLK_TCK)), stat);
+  for (const int processor : processors)
+    if (const auto count = number(readText(thermalCount(processor))))
+      stat.thermalThrottles = stat.thermalThrottles.value_or(0) + *count;
   return stat;
 }
 
@@ -123,7 +165,8 @@ ProcessorStat operator-(const ProcessorStat& later, const ProcessorStat& earlier
     return result;
   };
   return {difference(later.throttledPeriods, earlier.throttledPeriods), difference(later.throttled, earlier.throttled),
-          difference(later.runQueueWait, earlier.runQueueWait)};
+          difference(later.runQueueWait, earlier.runQueueWait), difference(later.steal, earlier.steal),
+          difference(later.thermalThrottles, earlier.thermalThrottles)};
 }
 
 }  // namespace falcon::validate

@@ -1,8 +1,11 @@
 #include "validate/rank_verdict.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/format.h"
+#include "validate/cause.h"
+#include "validate/gpu_cause.h"
 #include "validate/robust_statistics.h"
 
 namespace falcon::validate {
@@ -23,6 +26,8 @@ constexpr double jointDistance = 33;
 // For one figure alone, in units of its scatter.
 constexpr double scoreAlone = 5;
 constexpr double growthAlone = 6;
+// A core's loss that is no mere moment slows the rank's own work too; bursts of it less than a test of half a second.
+constexpr double mostPerGrowth = 2;
 // Of the span, more than the median rank. Healthy ranks under a common quota are throttled alike.
 constexpr double throttledMore = 0.1;
 
@@ -76,13 +81,19 @@ RankJudgement judgeRanks(const std::vector<RankFigures>& ranks) {
   bool baselines = !ranks.empty();
   for (const auto& rank : ranks) baselines = baselines && (!known(rank.score) || rank.baselineScore > 0);
 
-  std::vector<double> slowness, growth, shares;
+  std::vector<double> slowness, runningSlowness, growth, shares, memoryRates;
+  std::vector<CauseEvidence> evidence;
   for (const auto& rank : ranks) {
     slowness.push_back((baselines ? logarithm(rank.baselineScore) : 0) - logarithm(rank.score));
+    runningSlowness.push_back(logarithm(rank.evidence.ran) - logarithm(rank.score));
     growth.push_back(logarithm(rank.ownTimeGrowth));
+    evidence.push_back(rank.evidence);
+    if (known(rank.memoryRate)) memoryRates.push_back(rank.memoryRate);
     if (known(rank.throttledShare)) shares.push_back(rank.throttledShare);
   }
   const Excess score = abovePeers(slowness, baselines, scoreScatter);
+  const Excess running = abovePeers(runningSlowness, false, scoreScatter);
+  const CauseEvidence usual = usualOf(evidence);
   const Excess own = abovePeers(growth, true, growthScatter);
   const double usualShare = shares.size() >= 3 ? median(shares)
                             : shares.empty()   ? 0
@@ -90,8 +101,10 @@ RankJudgement judgeRanks(const std::vector<RankFigures>& ranks) {
 
   RankJudgement judgement;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const double s = score.of[i], g = own.of[i];
-    const bool scoreKnown = known(s), growthKnown = known(g);
+    const double g = own.of[i];
+    const bool scoreKnown = known(score.of[i]), growthKnown = known(g);
+    double s = score.of[i];
+    if (scoreKnown && growthKnown && known(running.of[i])) s = std::min(s, std::max(running.of[i], mostPerGrowth * g));
     const bool throttled = known(ranks[i].throttledShare) && ranks[i].throttledShare - usualShare > throttledMore;
     const auto square = [](double value) { return value * value; };
     const double distance =
@@ -114,16 +127,23 @@ RankJudgement judgeRanks(const std::vector<RankFigures>& ranks) {
                : "its own work takes longer");
 
     std::string figures;
-    if (scoreKnown) figures += fmt::format("matrix products {:.2f} times slower than its peers'", std::exp(s));
+    if (scoreKnown)
+      figures += fmt::format("matrix products {:.2f} times slower than its peers'", std::exp(score.of[i]));
     if (growthKnown)
       figures += fmt::format("{}own time {:.2f} times its baseline, {:.2f} times its peers' growth",
                              figures.empty() ? "" : ", ", ranks[i].ownTimeGrowth, std::exp(g));
     if (throttled)
       figures += fmt::format(", throttled {:.0f} % of the time", 100 * std::min(1.0, ranks[i].throttledShare));
     SlowRank rank{ranks[i].rank, 1, confidenceFor(margin), figures + ": " + why};
-    if (scoreKnown) rank.slowdown = std::max(rank.slowdown, std::exp(s));
+    if (scoreKnown) rank.slowdown = std::max(rank.slowdown, std::exp(score.of[i]));
     if (growthKnown) rank.slowdown = std::max(rank.slowdown, std::exp(g));
     if (margin >= 1) {
+      CauseEvidence counted = evidence[i];
+      if (scoreKnown) counted.computeSlowness = std::exp(score.of[i]);
+      counted.memorySlowness = median(memoryRates) / ranks[i].memoryRate;
+      const Diagnosis diagnosis = diagnose(counted, usual);
+      if (diagnosis.cause != Cause::unexplained)
+        rank.evidence += fmt::format(" ({}: {})", nameOf(diagnosis.cause), diagnosis.evidence);
       judgement.slow.push_back(std::move(rank));
       continue;
     }
@@ -132,6 +152,32 @@ RankJudgement judgeRanks(const std::vector<RankFigures>& ranks) {
       judgement.suspected.push_back(std::move(rank));
     }
     judgement.suspicion = std::max(judgement.suspicion, margin);
+  }
+  return judgement;
+}
+
+RankJudgement judgeProcessors(const VerdictInput& input) {
+  RankJudgement judgement = judgeRanks(input.ranks);
+  std::vector<Rank> ranks;
+  std::vector<GpuSample> samples;
+  for (const auto& [rank, sample] : input.gpus) {
+    ranks.push_back(rank);
+    samples.push_back(sample);
+  }
+  const auto judged = judgeGpus(samples);
+  for (std::size_t i = 0; i < judged.size(); ++i) {
+    if (!judged[i].slow) continue;
+    std::string evidence = fmt::format("its GPU ({} at {}) is slow: {} ({})", samples[i].score.device,
+                                       samples[i].score.bus, judged[i].evidence, nameOf(judged[i].cause));
+    const auto named = std::find_if(judgement.slow.begin(), judgement.slow.end(),
+                                    [&](const SlowRank& slow) { return slow.rank == ranks[i]; });
+    if (named != judgement.slow.end()) {
+      named->evidence += "; " + evidence;
+      continue;
+    }
+    std::erase_if(judgement.suspected, [&](const SlowRank& suspect) { return suspect.rank == ranks[i]; });
+    judgement.slow.push_back(
+        {ranks[i], judged[i].slowdown, confidenceFor(std::log(judged[i].slowdown) / slowLog), std::move(evidence)});
   }
   return judgement;
 }

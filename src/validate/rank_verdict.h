@@ -30,9 +30,15 @@ struct RankJudgement {
 ///  3. its compute test alone is slow beyond doubt, where its own time is unknown or grew at least a little; or
 ///  4. its own time grew beyond doubt though its processor passes: a cause outside the library and the processor's
 ///  speed.
+/// What the compute test lost by waiting for a core, not by the processor's speed, counts only as far as the rank's own
+/// time grew with it: a core that was taken away for this half second says little (one of eight ranks got 0.4 of its
+/// peers' share on a busy machine). Who is named comes with the cause that the kernel's counters tell, see cause.h.
 /// "Beyond its peers" is against the median of all ranks (so a busy machine accuses nobody), by at least the
 /// papers' 1.2. With two ranks the other one stands for the median; one alone is never judged without a baseline.
 /// Source of 1.2: Falcon, arXiv 2410.12588, section 4.3. The factors of the scatter are ours: see rank_verdict.cc.
 RankJudgement judgeRanks(const std::vector<RankFigures>& ranks);
+
+/// The same, and the ranks whose GPU is slow by the rules of gpu_cause.h.
+RankJudgement judgeProcessors(const VerdictInput& input);
 
 }  // namespace falcon::validate

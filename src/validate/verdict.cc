@@ -43,7 +43,7 @@ void addLinks(const std::vector<SlowLink>& slow, Verdict& verdict) {
 }  // namespace
 
 Verdict judge(const VerdictInput& input) {
-  const RankJudgement ranks = judgeRanks(input.ranks);
+  const RankJudgement ranks = judgeProcessors(input);
   const LinkJudgement links = judgeLinks(input.links, input.knownLinkRates, ranks.namedAndSuspected());
 
   Verdict verdict;
@@ -74,7 +74,7 @@ Verdict judge(const VerdictInput& input) {
 
 std::vector<WaveLink> linksToConfirm(const VerdictInput& input, const std::vector<Wave>& waves) {
   const auto doubtful =
-      judgeLinks(input.links, input.knownLinkRates, judgeRanks(input.ranks).namedAndSuspected()).toConfirm;
+      judgeLinks(input.links, input.knownLinkRates, judgeProcessors(input).namedAndSuspected()).toConfirm;
   std::vector<WaveLink> links;
   for (const Link& link : doubtful) {
     for (const Wave& wave : waves) {

@@ -2,16 +2,16 @@
 // rank_verdict.h and link_verdict.h.
 #pragma once
 
-#include <limits>
 #include <map>
 #include <vector>
 
 #include "base/event.h"
+#include "validate/cause.h"
+#include "validate/figures.h"
+#include "validate/gpu_sample.h"
 #include "validate/link_measurement.h"
 
 namespace falcon::validate {
-
-inline constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
 /// What is known of one rank; NaN where nothing is. Ranks are the job's.
 struct RankFigures {
@@ -19,11 +19,15 @@ struct RankFigures {
   double score = unknown;           ///< compute test: work per wall time, in any unit that all ranks share
   double baselineScore = unknown;   ///< the same when the rank was healthy
   double throttledShare = unknown;  ///< of the compute test's span, in which a quota held the rank back: 0 to 1
+  double memoryRate = unknown;      ///< bytes per second that it moves
+  CauseEvidence evidence;           ///< of the compute test, but for its slowness
   double ownTimeGrowth = unknown;   ///< time outside the library (per micro-batch), now over healthy: 1 is unchanged
 };
 
 struct VerdictInput {
   std::vector<RankFigures> ranks;
+  /// The tests of the GPUs, by the rank that uses them. Empty without GPUs.
+  std::map<Rank, GpuSample> gpus;
   /// All measurements of this validation; a link that was measured several times is there several times.
   std::vector<LinkMeasurement> links;
   /// Bytes per second that links gave when they were healthy, as far as known.

@@ -6,13 +6,14 @@
 extern "C" {
 #endif
 
-enum { falconComputeModuleVersion = 1 };
+enum { falconComputeModuleVersion = 2 };
 
 struct FalconComputeModule {
   int version;      /* falconComputeModuleVersion of the module's build */
   const char* name; /* for messages: whose matrix product this is */
   /* c = a b; all three are size x size floats, row by row. One thread. */
   void (*multiply)(int size, const float* a, const float* b, float* c);
+  void (*multiplyDouble)(int size, const double* a, const double* b, double* c);
 };
 
 /* The one exported symbol. */

@@ -1,0 +1,20 @@
+// Modules of ours: libraries that are opened when first needed, so that libnccl.so.2 itself depends on no BLAS and no
+// CUDA.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace falcon::validate {
+
+/// Where the module should be: in the folder of the library (or program) that contains this code, or in ../lib of it.
+std::string modulePath(const char* fileName);
+
+/// Opens the library with RTLD_LOCAL, for as long as the process lives. Errors (system): what the loader says.
+Result<void*> openModule(const std::string& path);
+
+/// Opens it likewise and looks `symbol` up.
+Result<void*> symbolOfModule(const std::string& path, const char* symbol);
+
+}  // namespace falcon::validate

@@ -1,0 +1,50 @@
+#include "validate/wave_queue.h"
+
+#include <algorithm>
+
+namespace falcon::validate {
+namespace {
+
+// What one end may move without being noticed on a core that others use: a tenth of what a pair of processes moved
+// through sockets with a core for each (2.3 GB/s measured).
+constexpr double easyBytesPerSecond = 250e6;
+
+}  // namespace
+
+void WaveQueue::add(std::span<const WaveLink> links) {
+  for (LinkPass& pass : passesOf(links, places_)) {
+    queue_.push_back(std::move(pass));
+    ++passes_;
+  }
+}
+
+std::optional<Wave> WaveQueue::next() {
+  if (queue_.empty()) return std::nullopt;
+  LinkPass& pass = queue_.front();
+  overSockets_ = pass.overSockets;
+  const auto known = fastest_.find(overSockets_);
+  const int ends = known == fastest_.end() ? endsPerHost_ : endsAt(known->second);
+  crowded_ = ends > endsPerHost_;
+  waves_.push_back({.run = nextRun_++, .lane = transport::Lane::test, .links = takeWave(pass.links, places_, ends)});
+  if (pass.links.empty()) queue_.pop_front();
+  return waves_.back();
+}
+
+void WaveQueue::learn(std::span<const LinkMeasurement> measurements) {
+  double fastest = 0;
+  for (const LinkMeasurement& each : measurements)
+    if (each.status == LinkStatus::measured) fastest = std::max(fastest, each.bytesPerSecond());
+  if (fastest <= 0 || waves_.empty()) return;
+  double& known = fastest_[overSockets_];
+  const bool tooMany = crowded_ && 2 * endsAt(fastest) < endsAt(known);
+  known = std::max(known, fastest);
+  // It measured the cores: the same links in waves that they carry. They are disjoint, so one pass.
+  if (tooMany) queue_.push_front({.overSockets = overSockets_, .links = waves_.back().links});
+}
+
+int WaveQueue::endsAt(double bytesPerSecond) const {
+  const double ends = endsPerHost_ * std::max(1.0, easyBytesPerSecond / bytesPerSecond);
+  return static_cast<int>(std::min(ends, 1e6));
+}
+
+}  // namespace falcon::validate
