@@ -1,22 +1,20 @@
 #include "api/background.h"
 
+#include "api/guard.h"
 #include "api/setup.h"
 #include "api/worker_pool.h"
-#include "base/log.h"
 
 namespace falcon::api {
 namespace {
 
-Status guardedWork(const std::function<Status()>& work) {
-  try {
-    return work();
-  } catch (const std::exception& exception) {
-    return log::decided(Error::internal("a nonblocking call: {}", exception.what()));
-  }
-}
-
 void setState(const std::vector<CommunicatorUse>& communicators, ncclComm::State state) {
   for (const CommunicatorUse& use : communicators) use->state.store(state, std::memory_order_release);
+}
+
+HoldPoint* holdOf(const std::vector<CommunicatorUse>& communicators) {
+  for (const CommunicatorUse& use : communicators)
+    if (use->hooks.hold) return use->hooks.hold;
+  return nullptr;
 }
 
 }  // namespace
@@ -25,14 +23,15 @@ Status runInBackground(std::vector<CommunicatorUse> communicators, std::function
   setState(communicators, ncclComm::State::working);
   const auto users = std::make_shared<std::vector<CommunicatorUse>>(std::move(communicators));
   const auto run = [users, work = std::move(work)] {
-    const Status done = guardedWork(work);
+    const Status done = withoutExceptions("a nonblocking call", work);
     for (const CommunicatorUse& use : *users) use->background.set(done);
     setState(*users, ncclComm::State::ready);
     return done;
   };
-  const bool handedOver = WorkerPool::instance().run([run, context = currentDeviceContext()] {
+  const bool handedOver = WorkerPool::instance().run([run, users, context = currentDeviceContext()] {
     makeContextCurrent(context);
     (void)run();
+    if (HoldPoint* hold = holdOf(*users)) hold->noteCall(HoldPoint::resting);
   });
   if (!handedOver) return run();
   return Error(ErrorCode::inProgress, "the call goes on in the background");

@@ -1,6 +1,10 @@
 #include "api/communicator.h"
 
+#include <thread>
+
+#include "api/guard.h"
 #include "api/process.h"
+#include "base/clock.h"
 #include "base/log.h"
 
 namespace {
@@ -20,12 +24,15 @@ ncclComm::~ncclComm() {
   tailMagic = 0;
 }
 
-void ncclComm::start(std::unique_ptr<falcon::Engine> made, std::shared_ptr<falcon::control::Job> inJob) {
+void ncclComm::start(std::unique_ptr<falcon::Engine> made, std::shared_ptr<falcon::control::Job> inJob,
+                     int placeInLog) {
   engine = std::move(made);
   job = std::move(inJob);
+  place = placeInLog;
   if (job) hooks = job->hooks();
   watched = hooks.hold || hooks.calls;
   driver = falcon::api::Process::instance().driver();
+  plain = !watched && !driver && settings.blocking && engine->kind() == falcon::EngineKind::host;
   sent.assign(engine->size(), 0);
   received.assign(engine->size(), 0);
   state.store(State::ready, std::memory_order_release);
@@ -42,11 +49,30 @@ void CommunicatorUse::release(ncclComm& communicator) {
   if (communicator.references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete &communicator;
 }
 
+PlainUse::PlainUse(ncclComm& communicator) : communicator_(communicator) {
+  communicator.inside.store(true, std::memory_order_relaxed);
+  lightFence(communicator.reliesOnHeavyFences);
+  holds_ = communicator.headMagic.load(std::memory_order_relaxed) == headMark;
+}
+
+namespace {
+
+bool looksLikeOne(const ncclComm* communicator) {
+  const bool aligned = reinterpret_cast<std::uintptr_t>(communicator) % alignof(ncclComm) == 0;
+  return aligned && communicator->headMagic.load(std::memory_order_relaxed) == headMark &&
+         communicator->tailMagic == tailMark;
+}
+
+}  // namespace
+
+bool isReadyAndPlain(const ncclComm* communicator) {
+  return communicator && looksLikeOne(communicator) && communicator->generation == Process::generation() &&
+         communicator->state.load(std::memory_order_acquire) == ncclComm::State::ready && communicator->plain;
+}
+
 Status requireOurs(const char* function, const ncclComm* communicator) {
   if (!communicator) return log::decided(Error::invalidArgument("{}: comm is NULL", function));
-  const bool aligned = reinterpret_cast<std::uintptr_t>(communicator) % alignof(ncclComm) == 0;
-  if (!aligned || communicator->headMagic.load(std::memory_order_relaxed) != headMark ||
-      communicator->tailMagic != tailMark)
+  if (!looksLikeOne(communicator))
     return log::decided(Error::invalidArgument("{}: comm is not a communicator (freed or overwritten?)", function));
   if (communicator->generation != Process::generation())
     return log::decided(
@@ -88,7 +114,18 @@ Result<CommunicatorUse> requireMade(const char* function, ncclComm* communicator
 
 void takeFromApplication(ncclComm& communicator) {
   communicator.headMagic.store(0, std::memory_order_relaxed);
-  CommunicatorUse::release(communicator);
+  heavyFence();
+  // Either a plain call that begins now sees that, or it is seen here.
+  if (!communicator.inside.load(std::memory_order_acquire)) return CommunicatorUse::release(communicator);
+  // It ends soon, but an abort returns at once. Nothing is freed where no thread can be had.
+  const auto releaseLater = [&communicator] {
+    while (communicator.inside.load(std::memory_order_acquire)) std::this_thread::sleep_for(1ms);
+    CommunicatorUse::release(communicator);
+  };
+  (void)withoutExceptions("the last call of a communicator", [&]() -> Status {
+    std::thread(releaseLater).detach();
+    return {};
+  });
 }
 
 }  // namespace falcon::api

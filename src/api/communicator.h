@@ -14,6 +14,7 @@
 #include "api/registrations.h"
 #include "api/settings.h"
 #include "api/user_ops.h"
+#include "base/asymmetric_fence.h"
 #include "base/engine.h"
 #include "control/job.h"
 #include "vendor/cuda_driver.h"
@@ -45,13 +46,16 @@ struct ncclComm {
   ~ncclComm();
 
   /// Puts the communicator to work, or marks it failed. Called once, by the thread that sets it up.
-  void start(std::unique_ptr<falcon::Engine> made, std::shared_ptr<falcon::control::Job> inJob);
+  void start(std::unique_ptr<falcon::Engine> made, std::shared_ptr<falcon::control::Job> inJob, int placeInLog);
   void fail(falcon::Error error);
 
   /// See requireOurs(). Atomic, since one thread may abort while another one calls.
   std::atomic<std::uint64_t> headMagic;
   const int generation;  ///< Process::generation() at birth
   std::atomic<int> references{1};
+  /// Instead of a reference while a plain call is inside, of which there is one at a time: no locked instruction.
+  std::atomic<bool> inside{false};
+  const bool reliesOnHeavyFences = falcon::takePartInHeavyFences();
   std::atomic<State> state{State::starting};
   std::atomic<Closed> closed{Closed::no};
   std::atomic<bool> aborted{false};
@@ -62,7 +66,9 @@ struct ncclComm {
   // In state ready:
   std::shared_ptr<falcon::control::Job> job;  ///< null: Falcon is off. Owns the hooks.
   falcon::EngineHooks hooks;
-  bool watched = false;                                      ///< calls pass the hold point and the recorder
+  bool watched = false;         ///< calls pass the hold point and the recorder
+  bool plain = false;           ///< its calls outside of groups go straight to the host engine, which nobody watches
+  int place = falcon::noPlace;  ///< where the recorder keeps it
   std::shared_ptr<const falcon::vendor::CudaDriver> driver;  ///< null: no pointer can be a device's
   std::unique_ptr<falcon::Engine> engine;
   std::optional<falcon::control::Layout> layout;
@@ -100,8 +106,25 @@ class CommunicatorUse {
   ncclComm* communicator_;
 };
 
+/// The same for a plain call, of which a communicator has one at a time. False: it has just been taken from the
+/// application.
+class PlainUse {
+ public:
+  explicit PlainUse(ncclComm& communicator);
+  PlainUse(const PlainUse&) = delete;
+  PlainUse& operator=(const PlainUse&) = delete;
+  ~PlainUse() { communicator_.inside.store(false, std::memory_order_release); }
+  explicit operator bool() const { return holds_; }
+
+ private:
+  ncclComm& communicator_;
+  bool holds_;
+};
+
 /// Errors (invalidArgument): null, or not a communicator of this library. invalidUsage: inherited across fork().
 Status requireOurs(const char* function, const ncclComm* communicator);
+/// Whether requireReady() would succeed, and the communicator is plain.
+bool isReadyAndPlain(const ncclComm* communicator);
 /// The same, its set-up is complete, and no call of it is under way in the background.
 Result<CommunicatorUse> requireReady(const char* function, ncclComm* communicator);
 /// Its set-up is complete.

@@ -131,8 +131,11 @@ Status asyncError(ncclComm_t communicator, ncclResult_t* output) {
   if (const Status ours = requireOurs(function, communicator); !ours) return ours;
   if (const Status given = requireOutput(function, "asyncError", output); !given) return given;
   switch (communicator->state.load(std::memory_order_acquire)) {
-    case ncclComm::State::starting:
     case ncclComm::State::working:
+      // Who asks how far it is waits for the library: nobody has to wait for this thread to come into it.
+      if (communicator->hooks.hold) communicator->hooks.hold->noteCall(HoldPoint::resting);
+      [[fallthrough]];
+    case ncclComm::State::starting:
       *output = ncclInProgress;
       break;
     case ncclComm::State::failed:

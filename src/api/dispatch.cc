@@ -59,12 +59,18 @@ Status runMixed(std::span<const PendingCall> calls) {
 }
 
 Status execute(std::span<const PendingCall> calls) {
-  const PendingCall& first = calls[0];
-  const bool plain =
-      calls.size() == 1 && !first.communicator->driver && first.communicator->engine->kind() == EngineKind::host;
-  if (!plain) return runMixed(calls);
-  const Submission submission = toSubmission(first);
-  return collectives::runGroup({&submission, 1});
+  for (const PendingCall& pending : calls)
+    if (pending.communicator->driver || pending.communicator->engine->kind() != EngineKind::host)
+      return runMixed(calls);
+  if (calls.size() == 1) {
+    const Submission submission = toSubmission(calls[0]);
+    return collectives::runGroup({&submission, 1});
+  }
+  // Kept from group to group. Nothing that runs inside of one calls this again.
+  thread_local std::vector<Submission> submissions;
+  submissions.clear();
+  for (const PendingCall& pending : calls) submissions.push_back(toSubmission(pending));
+  return collectives::runGroup(submissions);
 }
 
 /// The number a call gets in its series: the communicator's collectives, or the messages to or from one peer.
@@ -89,13 +95,37 @@ class Numbering {
   std::vector<std::pair<ncclComm*, std::uint64_t>> counts_;
 };
 
-void record(const PendingCall& pending, std::uint64_t number, Nanoseconds enter, Nanoseconds leave) {
-  CallRecorder* recorder = pending.communicator->hooks.calls;
-  if (!recorder) return;
-  const Call& call = pending.call;
-  recorder->record({pending.communicator->engine->id(), call.operation, call.type, call.reduction, call.peer,
-                    call.count, number, enter, leave});
-}
+/// A call in the call log: in flight from its making on until leave(); without that, it has failed.
+class LoggedCall {
+ public:
+  LoggedCall(const PendingCall& pending, std::uint64_t number, Nanoseconds enter, bool grouped)
+      : recorder_(pending.communicator->hooks.calls), place_(pending.communicator->place) {
+    if (!recorder_) return;
+    const Call& call = pending.call;
+    const Engine& engine = *pending.communicator->engine;
+    record_ = {engine.id(), call.operation, call.type, call.reduction, grouped, call.peer, call.count,
+               number,      enter,          0ns,       engine.rank()};
+    flight_ = recorder_->enter(record_, place_);
+  }
+  LoggedCall(LoggedCall&& other) noexcept
+      : recorder_(std::exchange(other.recorder_, nullptr)),
+        record_(other.record_),
+        place_(other.place_),
+        flight_(other.flight_) {}
+  ~LoggedCall() {
+    if (recorder_) recorder_->fail(flight_, record_, place_);
+  }
+  void leave(Nanoseconds now) {
+    record_.leave = now;
+    if (CallRecorder* recorder = std::exchange(recorder_, nullptr)) recorder->leave(flight_, record_);
+  }
+
+ private:
+  CallRecorder* recorder_;
+  CallRecord record_;
+  int place_;
+  Flight flight_ = noFlight;
+};
 
 /// One call outside of a group, as nearly all are: nothing is allocated.
 Status runWatched(const PendingCall& pending) {
@@ -109,8 +139,9 @@ Status runWatched(const PendingCall& pending) {
   const std::uint64_t number = operation == Operation::send      ? communicator.sent[pending.call.peer]++
                                : operation == Operation::receive ? communicator.received[pending.call.peer]++
                                                                  : upcoming;
+  LoggedCall logged(pending, number, enter, false);
   const Status done = execute({&pending, 1});
-  if (done) record(pending, number, enter, clock.now());
+  if (done) logged.leave(clock.now());
   if (hold) hold->leaveCall();
   return done;
 }
@@ -131,9 +162,13 @@ Status runWatched(std::span<const PendingCall> calls) {
     }
     numbers.push_back(numbering.next(pending));
   }
+  std::vector<LoggedCall> logged;
+  logged.reserve(calls.size());
+  for (size_t i = 0; i < calls.size(); ++i) logged.emplace_back(calls[i], numbers[i], enter, true);
   const Status done = execute(calls);
   const Nanoseconds leave = clock.now();
-  for (size_t i = 0; done && i < calls.size(); ++i) record(calls[i], numbers[i], enter, leave);
+  for (LoggedCall& call : logged)
+    if (done) call.leave(leave);
   // One process has one hold point.
   if (passed) passed->leaveCall();
   return done;
@@ -155,6 +190,11 @@ Status checkForHost(std::span<const PendingCall> calls) {
 Status runCalls(std::span<const PendingCall> calls) {
   for (const PendingCall& pending : calls) awaitQueued(*pending.communicator);
   return runNow(calls);
+}
+
+Status runPlain(ncclComm& communicator, const Call& call) {
+  awaitQueued(communicator);
+  return collectives::runOne(*communicator.engine, call);
 }
 
 Status runNow(std::span<const PendingCall> calls) {

@@ -20,6 +20,8 @@ struct PendingCall {
 /// Runs one call, or all calls of an outermost group, after what is queued for their communicators. These are in use
 /// and ready. Gives the first error.
 Status runCalls(std::span<const PendingCall> calls);
+/// The same for one call on no stream outside of groups, of a communicator that is plain.
+Status runPlain(ncclComm& communicator, const Call& call);
 /// The same for calls whose turn it is.
 Status runNow(std::span<const PendingCall> calls);
 

@@ -3,11 +3,16 @@
 
 #include <cstddef>
 #include <cstring>
+#include <functional>
 
 #include "api/communicator.h"
 #include "api/guard.h"
 #include "base/log.h"
+#include "base/parameters.h"
 #include "control/job.h"
+#include "control/messages.h"
+#include "control/ranges.h"
+#include "control/trap_callbacks.h"
 
 using namespace falcon;
 using namespace falcon::api;
@@ -89,6 +94,35 @@ Status iterationBegin(ncclComm_t comm, std::uint64_t iteration, ncclFalconPlan_t
   return {};
 }
 
+/// The job of the communicator. Holds the communicator while in use.
+Status withJob(const char* function, ncclComm_t comm, const std::function<Status(control::Job&)>& work) {
+  auto use = requireMade(function, comm);
+  if (!use) return use.error();
+  if (!(*use)->job)
+    return log::decided(
+        Error::invalidUsage("{}: Falcon is off in this process (NCCL_FALCON=1 switches it on)", function));
+  return work(*(*use)->job);
+}
+
+Status suspendJob(ncclComm_t comm, unsigned limitMilliseconds) {
+  constexpr const char* function = "ncclFalconSuspend";
+  if (std::chrono::milliseconds(limitMilliseconds) > control::longestTrap)
+    return log::decided(
+        Error::invalidArgument("{}: limitMilliseconds is {}, more than an hour", function, limitMilliseconds));
+  const Nanoseconds limit = limitMilliseconds == 0 ? parameters::trapTimeout.value()
+                                                   : Nanoseconds(std::chrono::milliseconds(limitMilliseconds));
+  return withJob(function, comm, [&](control::Job& job) { return job.suspend(limit); });
+}
+
+Status requireCallback(const char* function, ncclFalconTrapCallback_t callback) {
+  if (callback) return {};
+  return log::decided(Error::invalidArgument("{}: callback is NULL", function));
+}
+
+static_assert(NCCL_FALCON_RELEASED == static_cast<int>(control::TrapCallbacks::Held::no) &&
+              NCCL_FALCON_SUSPENDED == static_cast<int>(control::TrapCallbacks::Held::suspended) &&
+              NCCL_FALCON_TESTED == static_cast<int>(control::TrapCallbacks::Held::tested));
+
 }  // namespace
 
 extern "C" {
@@ -107,6 +141,45 @@ ncclResult_t ncclFalconRegisterLayout(ncclComm_t comm, const ncclFalconLayout_t*
 
 ncclResult_t ncclFalconIterationBegin(ncclComm_t comm, uint64_t iteration, ncclFalconPlan_t* plan) {
   return guarded("ncclFalconIterationBegin", [&] { return iterationBegin(comm, iteration, plan); });
+}
+
+ncclResult_t ncclFalconRangeBegin(const char* name) {
+  if (!name)
+    return guarded("ncclFalconRangeBegin", [&] { return requireOutput("ncclFalconRangeBegin", "name", name); });
+  control::Ranges::begin(name);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclFalconRangeEnd(void) {
+  const Status ended = control::Ranges::end();
+  return ended ? ncclSuccess : finish(ended);
+}
+
+ncclResult_t ncclFalconSuspend(ncclComm_t comm, unsigned int limitMilliseconds) {
+  return guarded("ncclFalconSuspend", [&] { return suspendJob(comm, limitMilliseconds); });
+}
+
+ncclResult_t ncclFalconResume(ncclComm_t comm) {
+  return guarded("ncclFalconResume",
+                 [&] { return withJob("ncclFalconResume", comm, [](control::Job& job) { return job.resume(); }); });
+}
+
+ncclResult_t ncclFalconTrapCallbackAdd(ncclFalconTrapCallback_t callback, void* context) {
+  constexpr const char* function = "ncclFalconTrapCallbackAdd";
+  return guarded(function, [&]() -> Status {
+    if (const Status given = requireCallback(function, callback); !given) return given;
+    control::TrapCallbacks::ofProcess().add(callback, context);
+    return {};
+  });
+}
+
+ncclResult_t ncclFalconTrapCallbackRemove(ncclFalconTrapCallback_t callback, void* context) {
+  constexpr const char* function = "ncclFalconTrapCallbackRemove";
+  return guarded(function, [&]() -> Status {
+    if (const Status given = requireCallback(function, callback); !given) return given;
+    if (control::TrapCallbacks::ofProcess().remove(callback, context)) return {};
+    return log::decided(Error::invalidArgument("{}: that callback was not added with that context", function));
+  });
 }
 
 }  // extern "C"

@@ -44,6 +44,9 @@ class Group {
   /// All members of a group wait for their work, or none does.
   Status agreeOnBlocking(const char* function, bool blocking);
   Status run();
+  bool isPlain() const;
+  Status runPlainly();
+  void takeMemoryOf(Group& ended);
   Status runCollected();
 
   int depth_ = 0;

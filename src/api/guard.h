@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <new>
+#include <utility>
 
 #include "api/exports.h"
 #include "base/log.h"
@@ -14,16 +15,22 @@ namespace falcon::api {
 /// The C code of a status; keeps the text of an error for the calling thread (it may have been decided on another one).
 ncclResult_t finish(const Status& status);
 
-/// Runs `body`, which gives a Status.
+/// Runs `body`, which gives a Status. What it throws becomes an error that begins with `what`.
+template <class Body>
+Status withoutExceptions(const char* what, Body&& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return log::decided(Error::system("{}: out of memory", what));
+  } catch (const std::exception& exception) {
+    return log::decided(Error::internal("{}: {}", what, exception.what()));
+  }
+}
+
+/// The same around a function of the C ABI.
 template <class Body>
 ncclResult_t guarded(const char* function, Body&& body) {
-  try {
-    return finish(body());
-  } catch (const std::bad_alloc&) {
-    return finish(log::decided(Error::system("{}: out of memory", function)));
-  } catch (const std::exception& exception) {
-    return finish(log::decided(Error::internal("{}: {}", function, exception.what())));
-  }
+  return finish(withoutExceptions(function, std::forward<Body>(body)));
 }
 
 /// For what nccl.h has and this version does not do: invalidUsage, never success.

@@ -1,7 +1,6 @@
 #include "api/host_stream.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <deque>
@@ -10,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/per_process.h"
+#include "base/signals_blocked.h"
 
 namespace falcon::api {
 namespace {
@@ -38,12 +38,10 @@ FoundStream find(const Registry& known, const void* handle) {
 
 Result<std::shared_ptr<HostStream>> HostStream::start() {
   auto stream = std::make_shared<HostStream>();
+  const SignalsBlocked forTheThread;
   try {
     stream->thread_ = std::thread([stream] {
       pthread_setname_np(pthread_self(), "nccl-falcon-str");
-      sigset_t all;
-      sigfillset(&all);
-      pthread_sigmask(SIG_SETMASK, &all, nullptr);  // the application's handlers run on the application's threads
       stream->lane.serve();
     });
   } catch (const std::system_error& error) {
@@ -61,19 +59,24 @@ void HostStream::end() {
     thread_.detach();
 }
 
+std::shared_ptr<control::Job> HostStream::job() const {
+  const std::lock_guard lock(jobMutex_);
+  return job_.lock();
+}
+
 Status HostStream::synchronize() {
-  std::shared_ptr<control::Job> job;
-  {
-    const std::lock_guard lock(jobMutex_);
-    job = job_.lock();
-  }
-  lane.wait(job ? job->hooks().hold : nullptr);
+  const auto inJob = job();
+  lane.wait(inJob ? inJob->hooks().hold : nullptr);
   if (auto error = lane.takeError()) return *error;
   return {};
 }
 
 Status HostStream::query() const {
-  if (!lane.empty()) return Error(ErrorCode::inProgress, "the stream has work left");
+  if (!lane.empty()) {
+    // As where one asks how far a nonblocking call is.
+    if (const auto inJob = job()) inJob->hooks().hold->noteCall(HoldPoint::resting);
+    return Error(ErrorCode::inProgress, "the stream has work left");
+  }
   if (auto error = lane.error()) return *error;
   return {};
 }

@@ -28,6 +28,8 @@ class HostStream {
 
  private:
   std::thread thread_;
+  std::shared_ptr<control::Job> job() const;
+
   mutable std::mutex jobMutex_;
   std::weak_ptr<control::Job> job_;
 };

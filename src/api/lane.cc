@@ -1,11 +1,10 @@
 #include "api/lane.h"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
+#include "api/guard.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/per_process.h"
 
 namespace falcon::api {
@@ -16,14 +15,6 @@ constexpr Nanoseconds holdInterval = 20ms;
 
 // One for all lanes: they change together, and only for moments.
 constinit PerProcess<std::mutex> lanesMutex;
-
-Status guardedRun(const QueuedWork& work) {
-  try {
-    return work.run();
-  } catch (const std::exception& exception) {
-    return log::decided(Error::internal("a call on a host stream: {}", exception.what()));
-  }
-}
 
 }  // namespace
 
@@ -78,7 +69,7 @@ void Lane::serve() {
     if (works_.empty()) return;
     std::shared_ptr<QueuedWork> work = works_.front();
     lock.unlock();
-    work->outcome = guardedRun(*work);
+    work->outcome = withoutExceptions("a call on a host stream", work->run);
     lock.lock();
     finish(work);
     // What the work owns may go with it, a communicator even: not under the lock.

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/parameters.h"
 #include "base/per_process.h"
+#include "control/ranges.h"
 
 namespace falcon::api {
 
@@ -16,6 +17,7 @@ constinit PerProcess<Process> ofThisProcess;
 
 void inChild() {
   Process::childBegins();
+  control::Ranges::childBegins();
   log::reset();
 }
 

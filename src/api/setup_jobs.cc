@@ -1,22 +1,16 @@
 #include "api/setup_jobs.h"
 
 #include <atomic>
-#include <new>
 #include <thread>
 
+#include "api/guard.h"
 #include "base/log.h"
 
 namespace falcon::api {
 namespace {
 
 Status runGuarded(const SetupJob& job) {
-  try {
-    return job.work();
-  } catch (const std::bad_alloc&) {
-    return log::decided(Error::system("out of memory while a communicator was made"));
-  } catch (const std::exception& exception) {
-    return log::decided(Error::internal("a communicator could not be made: {}", exception.what()));
-  }
+  return withoutExceptions("a communicator could not be made", job.work);
 }
 
 void runInBackground(SetupJob job) {

@@ -1,13 +1,13 @@
 #include "api/worker_pool.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include <system_error>
 #include <thread>
 
 #include "base/clock.h"
 #include "base/per_process.h"
+#include "base/signals_blocked.h"
 
 namespace falcon::api {
 namespace {
@@ -31,19 +31,14 @@ bool WorkerPool::run(std::function<void()> work) {
 }
 
 bool WorkerPool::startThread() {
-  // The application's signal handlers are not for our threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  bool started = true;
+  const SignalsBlocked forTheThread;
   try {
     std::thread([this] { work(); }).detach();
-    ++idle_;  // counted here, so that the next run() sees it
   } catch (const std::system_error&) {
-    started = false;
+    return false;
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return started;
+  ++idle_;  // counted here, so that the next run() sees it
+  return true;
 }
 
 void WorkerPool::work() {

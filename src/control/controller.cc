@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "base/format.h"
+#include "control/call_window.h"
+#include "instrument/blame.h"
 
 namespace falcon::control {
 namespace {
@@ -11,8 +14,6 @@ namespace {
 constexpr int attemptsPerOnset = 3;
 constexpr Nanoseconds profilingPause = 3s;  // between attempts
 constexpr Nanoseconds settledJob = 1s;      // nobody joined for so long
-// A job whose controller has just left is about to end itself, as a rule.
-constexpr Nanoseconds successorPatience = 3s;
 
 // Ids rise over the whole job, also from one controller to the next: every one begins where the wall clock is. A
 // validation takes 1000.
@@ -29,6 +30,7 @@ Controller::Controller(const ControllerSettings& settings, const Clock& clock, s
       wallTime_(std::move(wallTime)),
       outbox_(outbox),
       sink_(sink),
+      clocks_(settings.clockDomain, clock, outbox),
       nextId_(firstId(wallTime_())),
       mitigation_(
           {settings.mitigate, settings.deterministic, window()}, job_, clock, outbox, [this] { return nextId_++; },
@@ -44,6 +46,11 @@ void Controller::emit(Event event) {
   event.time = clock_.now();
   event.wallTime = wallTime_();
   event.iteration = iteration_;
+  const bool tells = event.kind == EventKind::onset || event.kind == EventKind::worsening ||
+                     event.kind == EventKind::easing || event.kind == EventKind::verdict;
+  if (tells && event.beforeMilliseconds > 0 && event.afterMilliseconds > 0)
+    event.severity = instrument::severityOf(
+        event.kind == EventKind::onset ? event.beforeMilliseconds : healthyMilliseconds_, event.afterMilliseconds);
   sink_.add(event);
 }
 
@@ -55,6 +62,7 @@ int Controller::activeCount(CulpritKind kind) const {
 instrument::JobState Controller::state() const {
   using instrument::JobState;
   if (off_) return JobState::off;
+  if (suspension_ && suspension_->state() == Suspension::State::held) return JobState::suspended;
   switch (phase_) {
     case Phase::learning:
       return JobState::starting;
@@ -87,9 +95,10 @@ void Controller::handle(ProcessId from, const Message& message) {
     job_.handle(from, *samples);
     if (watched() != from) return;
     for (const Sample& sample : samples->samples)
-      if (!sample.disturbed && !sample.provisional) onSample(sample);
+      if (!sample.disturbed && !sample.provisional) onPattern(sample), onSample(sample);
   } else if (const auto* introduce = std::get_if<Introduce>(&message)) {
     job_.handle(from, *introduce);
+    clocks_.handle(from, *introduce);
   } else if (const auto* formed = std::get_if<CommunicatorFormed>(&message)) {
     job_.handle(from, *formed);
   } else if (const auto* gone = std::get_if<CommunicatorGone>(&message)) {
@@ -100,12 +109,26 @@ void Controller::handle(ProcessId from, const Message& message) {
     job_.handle(from, *traffic);
   } else if (const auto* transfers = std::get_if<TransferProfile>(&message)) {
     onTransfers(from, *transfers);
+  } else if (const auto* calls = std::get_if<CallTimes>(&message)) {
+    onCalls(from, *calls);
+  } else if (const auto* answer = std::get_if<ClockAnswer>(&message)) {
+    clocks_.handle(from, *answer);
   } else if (const auto* counter = std::get_if<Counter>(&message)) {
     mitigation_.handle(from, *counter);
   } else if (const auto* vote = std::get_if<Vote>(&message)) {
     mitigation_.handle(from, *vote);
   } else if (std::holds_alternative<RequestOff>(message)) {
     switchOff();
+  } else if (const auto* ask = std::get_if<AskSuspend>(&message)) {
+    onSuspend({from, ask->request, ask->limitSeconds});
+  } else if (const auto* resume = std::get_if<AskResume>(&message)) {
+    onResume(from, resume->request);
+  } else if (const auto* examine = std::get_if<AskExamination>(&message)) {
+    onExamine({from, examine->request});
+  } else if (std::holds_alternative<Leaving>(message)) {
+    leaving_.insert(from);
+  } else if (const auto* held = std::get_if<TrapState>(&message); held && suspension_) {
+    suspension_->handle(from, *held);
   } else if (const auto* results = std::get_if<LinkResults>(&message); results && probes_.contains(results->wave)) {
     onProbe(*results);
   } else if (validation_) {
@@ -114,10 +137,13 @@ void Controller::handle(ProcessId from, const Message& message) {
 }
 
 void Controller::left(ProcessId process) {
+  const bool died = leaving_.erase(process) == 0;
+  if (suspension_) suspension_->left(process, died);  // names it
   job_.left(process);
+  clocks_.left(process);
   baselineDue_.erase(process);
   transfersDue_.erase(process);
-  if (validation_) validation_->left(process);
+  if (validation_) validation_->left(process, died);
   mitigation_.left(process);
 }
 
@@ -131,9 +157,12 @@ void Controller::switchOff() {
 }
 
 void Controller::handOver() {
+  const std::string why = "the controller has changed, or Falcon was switched off";
   mitigation_.abandon();
   if (validation_) validation_->abandon();
   validation_.reset();
+  giveUpExamination(why);
+  giveUpSuspension(why);
 }
 
 void Controller::end() {
@@ -146,7 +175,10 @@ void Controller::end() {
 
 void Controller::tick() {
   if (off_) return;
+  clocks_.tick();
   announce();
+  if (!tickSuspension()) return;
+  startExamination();
   switch (phase_) {
     case Phase::learning:
       return learn();
@@ -180,34 +212,6 @@ void Controller::announce() {
                             counted(job_.communicators().size(), "communicator"))});
 }
 
-void Controller::learn() {
-  const auto process = watched();
-  if (!process || (settings_.successor && clock_.now() - phaseStarted_ < successorPatience)) return;
-  if (!periodKnown_) {
-    periodKnown_ = true;
-    mark_ = job_.receivedNow();
-    emit({.kind = EventKind::periodKnown,
-          .text = "the iteration's period is known; a short profile is taken as the healthy baseline"});
-    outbox_.toAll(SetProfiling{true});
-  }
-  if (job_.samplesSince({}) >= settings_.baselineIterations) takeBaseline(*process);
-}
-
-void Controller::takeBaseline(ProcessId watched) {
-  for (auto& [id, member] : job_.members())
-    member.healthy = JobView::means(member, static_cast<std::size_t>(settings_.baselineIterations));
-  baselineDue_ = job_.allProcesses();
-  outbox_.toAll(SetProfiling{false});
-  healthyMilliseconds_ = currentMilliseconds_ = job_.members()[watched].healthy->duration * 1e3;
-  // What was slow already is the job's usual pace, as far as anybody can tell.
-  if (detector_.slow()) rebase();
-  emit({.kind = EventKind::baselineTaken,
-        .afterMilliseconds = healthyMilliseconds_,
-        .text = fmt::format("healthy baseline of {} ranks over {} iterations: {:.1f} ms an iteration",
-                            job_.members().size(), settings_.baselineIterations, healthyMilliseconds_)});
-  phase_ = Phase::tracking;
-}
-
 void Controller::onTransfers(ProcessId from, const TransferProfile& profile) {
   const auto found = job_.members().find(from);
   if (found == job_.members().end()) return;
@@ -216,6 +220,29 @@ void Controller::onTransfers(ProcessId from, const TransferProfile& profile) {
   const TransferView view{profile.sums, member.received - (before == mark_.end() ? 0 : before->second)};
   transfersDue_.erase(from);
   (baselineDue_.erase(from) > 0 ? member.healthyTransfers : member.transfers) = view;
+}
+
+// The whole job's calls are gathered here: what all of them may take is shared out.
+SetProfiling Controller::profilingOrder() const {
+  constexpr std::size_t calls = (std::size_t{64} << 20) / sizeof(instrument::TimelineCall) / 2;  // healthy and now
+  const std::size_t share = calls / std::max<std::size_t>(1, job_.members().size());
+  return {true, static_cast<std::uint32_t>(std::min(share, CallWindow::mostCalls))};
+}
+
+// Comes before the timing of the same member.
+void Controller::onCalls(ProcessId from, const CallTimes& times) {
+  const auto found = job_.members().find(from);
+  if (found == job_.members().end() || times.calls.size() > CallWindow::mostCalls) return;
+  auto& calls = baselineDue_.contains(from) ? found->second.healthyCalls : found->second.calls;
+  calls.clear();
+  for (const TimedCall& call : times.calls) {
+    if (call.operation >= operationCount) continue;
+    const Nanoseconds enter = clocks_.toOurs(from, Nanoseconds(call.enter));
+    calls.push_back({call.communicator, static_cast<Operation>(call.operation), call.peer, call.sequence, call.bytes,
+                     enter, enter + Nanoseconds(std::max<std::int64_t>(call.duration, 0))});
+  }
+  // The log has them by their ends.
+  std::stable_sort(calls.begin(), calls.end(), [](const auto& a, const auto& b) { return a.enter < b.enter; });
 }
 
 void Controller::onSample(const Sample& sample) {
@@ -245,7 +272,10 @@ void Controller::onChange(const instrument::Change& change) {
               .text = fmt::format("iterations went from {:.1f} ms to {:.1f} ms", change.before, change.after)};
   if (change.kind == ChangeKind::relief) return onRelief(event);
   emit(event);
-  if (!slower) return;
+  if (!slower) {
+    for (FailSlow& each : failSlows_) each.eased = true;
+    return;
+  }
   if (!slow_) {
     if (failSlows_.empty()) healthyMilliseconds_ = change.before;
     lossSeconds_ =
@@ -278,11 +308,19 @@ void Controller::onRelief(Event event) {
 
 void Controller::track() {
   watchRelief();
+  if (compareWithStored() || askPeers()) return;
   const double healthy = healthyMilliseconds_ * 1e-3, current = currentMilliseconds_ * 1e-3;
   if (mitigation_.tick(failSlows_, healthy, current) == Mitigation::Progress::changed) {
     rebase();
   }
   if (mitigation_.agreeing()) return;
+  if (std::exchange(relearnDue_, false) && failSlows_.empty()) {
+    // With a culprit known, the old baseline is the only healthy one there is.
+    learnFrom_ = job_.receivedNow();
+    periodKnown_ = false;
+    phase_ = Phase::learning;
+    return;
+  }
   const Nanoseconds now = clock_.now();
   if (onsetOpen_ && attempts_ < attemptsPerOnset && now - phaseStarted_ > profilingPause &&
       (!settings_.validate || budget_.allows(now, attempts_ == 0)))

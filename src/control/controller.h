@@ -10,11 +10,14 @@
 
 #include "base/clock.h"
 #include "base/event.h"
+#include "control/clock_book.h"
 #include "control/decisions.h"
 #include "control/fail_slow.h"
 #include "control/job_view.h"
 #include "control/mitigation.h"
 #include "control/outbox.h"
+#include "control/stored_baseline.h"
+#include "control/suspension.h"
 #include "control/trap_budget.h"
 #include "control/validation.h"
 #include "instrument/call_log.h"
@@ -27,17 +30,30 @@ struct ControllerSettings {
   MitigateMode mitigate = MitigateMode::advise;
   double trapBudgetPercent = 0.5;
   Nanoseconds trapTimeout = 10s;
+  Nanoseconds trapEntry = 30s;  ///< until everybody is held
   double onsetThresholdPercent = 10;
   bool deterministic = false;
   /// Another process was the controller before: the job's start has been said, and often this is its end.
   bool successor = false;
+  std::string clockDomain;  ///< of this process, as members say theirs (Introduce)
+  /// The healthy baseline that an earlier run of this job left, and where this run's goes; not called: nowhere.
+  std::optional<StoredBaseline> stored;
+  std::function<void(const StoredBaseline&)> keep;
   int baselineIterations = 12;
   int profilingIterations = 4;
 };
 
+/// Who asked for all tests; requests of a process count up, so that one that comes twice is known.
+struct ExaminationRequest {
+  ProcessId from = 0;
+  std::uint64_t number = 0;
+  bool operator==(const ExaminationRequest&) const = default;
+};
+
 /// Used by one thread, the monitor of the controlling process. Side effects go through the outbox and the sink only.
-/// controller.cc: the job, the baseline, onsets. controller_diagnosis.cc: profiling and validation.
-/// controller_relief.cc: who has recovered.
+/// controller.cc: the job, onsets. controller_baseline.cc: what is healthy. controller_diagnosis.cc: profiling and
+/// validation. controller_relief.cc: who has recovered. controller_suspension.cc: held because somebody asked.
+/// controller_examination.cc: tested because somebody asked.
 class Controller {
  public:
   Controller(const ControllerSettings& settings, const Clock& clock, std::function<double()> wallTime, Outbox& outbox,
@@ -68,11 +84,18 @@ class Controller {
   void announce();
   void learn();
   void takeBaseline(ProcessId watched);
+  bool compareWithStored();
+  bool askPeers();
+  void keepBaseline();
+  void slowFromTheStart(double beforeSeconds, Event event);
   void track();
   void onSample(const Sample& sample);
+  void onPattern(const Sample& sample);
   void onChange(const instrument::Change& change);
   void onRelief(Event event);
   void onTransfers(ProcessId from, const TransferProfile& profile);
+  void onCalls(ProcessId from, const CallTimes& times);
+  SetProfiling profilingOrder() const;
   void switchOff();
   void rebase();
   std::optional<ProcessId> watched() const;
@@ -85,8 +108,25 @@ class Controller {
   void validate(const instrument::Suspicion& suspects);
   void conclude();
   void name(const Culprit& culprit, const Validation::Outcome& outcome);
+  std::string whereabouts(const Culprit& culprit) const;
   void measureFigures(FailSlow& failSlow, const Validation::Outcome& outcome) const;
   std::vector<Culprit> culprits() const;
+
+  void onSuspend(const SuspendRequest& asked);
+  void onResume(ProcessId from, std::uint64_t request);
+  void noticeItsEnd();
+  void startSuspension();
+  bool tickSuspension();
+  void saySuspended();
+  void endSuspension();
+  void giveUpSuspension(const std::string& why);
+  void learnAnew();
+
+  void onExamine(const ExaminationRequest& asked);
+  void startExamination();
+  void endExamination();
+  void refuseExamination(const ExaminationRequest& asked, const std::string& why);
+  void giveUpExamination(const std::string& why);
 
   void watchRelief();
   bool hasRecovered(FailSlow& failSlow);
@@ -101,6 +141,7 @@ class Controller {
   Outbox& outbox_;
   EventSink& sink_;
   JobView job_;
+  ClockBook clocks_;
   std::uint64_t nextId_;  ///< of traps, waves, agreements and fail-slows
   Mitigation mitigation_;
   Phase phase_ = Phase::learning;
@@ -112,23 +153,41 @@ class Controller {
   bool periodKnown_ = false;
   std::map<ProcessId, std::uint64_t> mark_;  ///< samples received when profiling began
   std::set<ProcessId> baselineDue_;          ///< whose next timing belongs to the baseline
-  std::set<ProcessId> transfersDue_;         ///< whose timing is on its way
+  bool compared_ = false;                    ///< with the stored one
+  bool compareDue_ = false;                  ///< the baseline is taken, and not yet compared with the stored one
+  /// Suspects of a job that has nothing faster to be compared with, as long as they are looked at again.
+  std::optional<instrument::Suspicion> byPeers_;
+  int peerRounds_ = 0;
+  std::map<ProcessId, std::uint64_t> peersSince_;  ///< samples received before the newest look
+  std::set<Rank> oneStretch_;         ///< whose delay lies in one stretch of code, by the last chain of waiting
+  std::set<ProcessId> transfersDue_;  ///< whose timing is on its way
   Nanoseconds phaseStarted_{0};
 
   instrument::ChangePointDetector detector_;
-  std::int64_t detectorSamples_ = 0;  ///< since its last rebase
-  std::int64_t iteration_ = -1;       ///< of the watched rank
-  double healthyMilliseconds_ = 0;    ///< of the watched rank
-  double currentMilliseconds_ = 0;    ///< level after the last change
-  bool slow_ = false;                 ///< an onset was said, and no relief since
-  bool onsetOpen_ = false;            ///< its cause is not known (yet)
-  bool relearning_ = false;           ///< a plan came into force, and the detector does not know the new level yet
+  std::int64_t detectorSamples_ = 0;              ///< since its last rebase
+  std::int64_t iteration_ = -1;                   ///< of the watched rank
+  double healthyMilliseconds_ = 0;                ///< of the watched rank
+  double currentMilliseconds_ = 0;                ///< level after the last change
+  bool slow_ = false;                             ///< an onset was said, and no relief since
+  bool onsetOpen_ = false;                        ///< its cause is not known (yet)
+  std::uint32_t pattern_ = 0, calls_ = 0;         ///< of the watched rank's last sample
+  std::optional<ProcessId> patternOf_;            ///< whose they are
+  bool relearnDue_ = false;                       ///< the baseline is of a pattern that is gone
+  std::map<ProcessId, std::uint64_t> learnFrom_;  ///< samples received before what the baseline is to be taken of
+  bool relearning_ = false;  ///< a plan came into force, and the detector does not know the new level yet
   bool quiet_ = false;  ///< the profiling in progress follows a plan: is anything slow that no known culprit explains?
   int attempts_ = 0;    ///< profilings of the open onset
   double lossSeconds_ = 0;  ///< since the onset
   TrapBudget budget_;
   std::unique_ptr<Validation> validation_;
   std::map<Link, double> linkRates_;
+  std::unique_ptr<Suspension> suspension_;
+  std::optional<SuspendRequest> suspendNext_;  ///< asked for while a validation holds the job
+  bool suspendedSaid_ = false;
+  std::optional<ExaminationRequest> examineNext_;  ///< asked for while something else is measured
+  std::optional<ExaminationRequest> examining_;    ///< whom the validation in progress is for; else the job's
+  Phase examinedIn_ = Phase::tracking;             ///< the phase that it interrupted
+  std::set<ProcessId> leaving_;                    ///< who end in order
 
   std::vector<FailSlow> failSlows_;
   int named_ = 0;

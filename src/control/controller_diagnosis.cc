@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "control/controller.h"
+#include "control/waiting.h"
 
 namespace falcon::control {
 namespace {
@@ -16,17 +17,22 @@ constexpr int healthyProbesForRelief = 2;
 }  // namespace
 
 void Controller::startProfiling() {
-  for (auto& [id, member] : job_.members()) member.transfers = {};
+  for (auto& [id, member] : job_.members()) {
+    member.transfers = {};
+    member.calls.clear();
+  }
   mark_ = job_.receivedNow();
   phaseStarted_ = clock_.now();
   ++attempts_;
   quiet_ = false;
   phase_ = Phase::profiling;
-  outbox_.toAll(SetProfiling{true});
+  outbox_.toAll(profilingOrder());
 }
 
 void Controller::endProfiling() {
-  const bool enough = job_.samplesSince(mark_) >= settings_.profilingIterations;
+  // A rank that has lost the thread is not waited for: twice as many iterations of the others tell that it has.
+  const bool enough = job_.samplesSince(mark_) >= settings_.profilingIterations ||
+                      job_.samplesOfMostSince(mark_) >= 2 * settings_.profilingIterations;
   const double patience = std::max(10.0, 20 * currentMilliseconds_ * 1e-3);
   if (!enough && seconds(clock_.now() - phaseStarted_) < patience) return;
   transfersDue_ = job_.allProcesses();
@@ -45,16 +51,28 @@ void Controller::collect() {
 
 void Controller::suspect() {
   instrument::Suspicion suspects = suspicionOf(job_, window());
+  oneStretch_.clear();
+  if (const auto blame = blameOf(job_, clocks_, window())) {
+    for (const auto& cause : blame->causes)
+      if (cause.kind == instrument::Cause::Kind::rank && cause.oneStretch) oneStretch_.insert(cause.rank);
+    followChain(*blame, job_, suspects);
+    suspects.reason += "; " + sentenceOf(*blame, job_);
+  }
   if (quiet_) {
     suspects = unexplained(suspects, job_, culprits());
     if (suspects.empty()) return;  // else something was hidden behind what is known
   }
   if (suspects.empty()) {
-    emit({.kind = EventKind::inconclusive, .text = "slower, but no rank or group stands out: " + suspects.reason});
+    emit({.kind = EventKind::inconclusive,
+          .ranges = rangeGrowths(job_, window()),
+          .text = "slower, but no rank or group stands out: " + suspects.reason});
     budget_.spent(0ns, false, clock_.now());
     return;
   }
-  emit({.kind = EventKind::suspicion, .text = suspects.reason});
+  emit({.kind = EventKind::suspicion,
+        .suspects = suspectsOf(suspects, job_),
+        .ranges = rangeGrowths(job_, window()),
+        .text = suspects.reason});
   if (settings_.validate) return validate(suspects);
   onsetOpen_ = false;  // this is all that will be known
 }
@@ -76,6 +94,7 @@ void Controller::validate(const instrument::Suspicion& suspects) {
   nextId_ += 1000;  // a validation numbers its waves after its own id
   input.suspects = suspects;
   input.limit = budget_.limit(clock_.now(), first, settings_.trapTimeout);
+  input.entryLimit = settings_.trapEntry;
   input.known = culprits();
   input.window = window();
   input.knownLinkRates = linkRates_;
@@ -85,6 +104,7 @@ void Controller::validate(const instrument::Suspicion& suspects) {
 }
 
 void Controller::conclude() {
+  if (examining_) return endExamination();
   const Validation::Outcome outcome = validation_->outcome();
   validation_.reset();
   phase_ = Phase::tracking;
@@ -120,6 +140,20 @@ void Controller::conclude() {
           .text = "nobody is slow who was not known to be: " + verdict.evidence});
 }
 
+// Where to look for it: processes, hosts, and the addresses of their data.
+std::string Controller::whereabouts(const Culprit& culprit) const {
+  std::string text;
+  const bool isRank = culprit.kind == CulpritKind::rank;
+  for (const Rank rank : isRank ? std::vector{culprit.rank} : std::vector{culprit.link.from, culprit.link.to}) {
+    const auto process = job_.processOf(rank);
+    if (!process) continue;
+    const Introduce& identity = job_.members().at(*process).identity;
+    text += fmt::format("; rank {}: process {} on {}", rank, identity.pid, identity.host);
+    if (!identity.address.empty()) text += ", " + identity.address;
+  }
+  return text;
+}
+
 void Controller::name(const Culprit& culprit, const Validation::Outcome& outcome) {
   const auto known = std::find_if(failSlows_.begin(), failSlows_.end(),
                                   [&](const FailSlow& each) { return isSameCulprit(each.culprit, culprit); });
@@ -133,12 +167,21 @@ void Controller::name(const Culprit& culprit, const Validation::Outcome& outcome
     return;
   }
   ++named_;
+  std::vector<RangeGrowth> ranges;
+  std::string where;
+  if (culprit.kind == CulpritKind::rank) {
+    ranges = rangeGrowths(job_, window());
+    std::erase_if(ranges, [&](const RangeGrowth& each) { return each.rank != culprit.rank; });
+    where = outsideOfCollectives(job_, culprit.rank, window(), oneStretch_.contains(culprit.rank));
+  }
   emit({.kind = EventKind::verdict,
         .beforeMilliseconds = healthyMilliseconds_,
         .afterMilliseconds = currentMilliseconds_,
         .confidence = outcome.verdict.confidence,
         .culprit = culprit,
-        .text = nameOf(culprit) + " is slow: " + outcome.verdict.evidence});
+        .ranges = std::move(ranges),
+        .text = nameOf(culprit) + " is slow: " + outcome.verdict.evidence + (where.empty() ? "" : "; " + where) +
+                whereabouts(culprit)});
   FailSlow failSlow{.id = nextId_++,
                     .culprit = culprit,
                     .healthyMilliseconds = healthyMilliseconds_,

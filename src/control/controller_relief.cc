@@ -25,7 +25,7 @@ void Controller::watchRelief() {
   for (FailSlow& each : failSlows_) {
     if (each.culprit.kind == CulpritKind::rank) {
       if (hasRecovered(each)) return relieve(each.id);
-    } else if (each.masked && (!next || each.probed < next->probed)) {
+    } else if ((each.masked || each.eased) && (!next || each.probed < next->probed)) {
       next = &each;
     }
   }

@@ -3,21 +3,27 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <tuple>
 
 namespace falcon::control {
 namespace {
 
+// By connection: a slow link slows all of its channels.
 std::vector<instrument::TransferProfile> perIteration(const TransferView& transfers) {
   std::vector<instrument::TransferProfile> profiles;
   if (transfers.iterations == 0) return profiles;
   const auto iterations = static_cast<double>(transfers.iterations);
-  for (const TransferSum& sum : transfers.sums)
-    profiles.push_back({.communicator = sum.id,
-                        .peer = sum.peer,
-                        .sending = sum.sending,
-                        .bytes = static_cast<double>(sum.bytes) / iterations,
-                        .moving = sum.moving / iterations,
-                        .waiting = sum.waiting / iterations});
+  std::map<std::tuple<CommunicatorId, Rank, bool>, instrument::TransferProfile> connections;
+  for (const TransferSum& sum : transfers.sums) {
+    instrument::TransferProfile& profile = connections[{sum.id, sum.peer, sum.sending}];
+    profile.communicator = sum.id;
+    profile.peer = sum.peer;
+    profile.sending = sum.sending;
+    profile.bytes += static_cast<double>(sum.bytes) / iterations;
+    profile.moving += sum.moving / iterations;
+    profile.waiting += sum.waiting / iterations;
+  }
+  for (const auto& [connection, profile] : connections) profiles.push_back(profile);
   return profiles;
 }
 
@@ -151,6 +157,15 @@ instrument::Suspicion suspicionOf(const JobView& job, std::size_t window) {
   return instrument::suspect(comparisonsOf(job, window), communicatorMembers(job));
 }
 
+std::vector<Suspect> suspectsOf(const instrument::Suspicion& suspicion, const JobView& job) {
+  std::vector<Suspect> suspects;
+  for (const auto& each : suspicion.ranks) suspects.push_back({{each.rank}, each.growth});
+  for (const auto& each : suspicion.groups)
+    if (const auto found = job.communicators().find(each.communicator); found != job.communicators().end())
+      suspects.push_back({found->second.jobRanks, each.growth});
+  return suspects;
+}
+
 instrument::Suspicion unexplained(const instrument::Suspicion& suspicion, const JobView& job,
                                   std::span<const Culprit> known) {
   const auto isKnown = [&](Rank rank) {
@@ -187,6 +202,25 @@ double usualGrowth(const JobView& job, std::size_t window) {
   const auto middle = growths.begin() + static_cast<std::ptrdiff_t>(growths.size() / 2);
   std::nth_element(growths.begin(), middle, growths.end());
   return *middle > 0 ? *middle : 1;
+}
+
+std::vector<RangeGrowth> rangeGrowths(const JobView& job, std::size_t window) {
+  constexpr double leastGrowth = 1.1;
+  constexpr std::size_t mostNamed = 8;
+  std::vector<RangeGrowth> growths;
+  for (const auto& [process, member] : job.members()) {
+    if (!member.healthy) continue;
+    for (const auto& [name, seconds] : JobView::means(member, window).ranges) {
+      const auto before = member.healthy->ranges.find(name);
+      if (before == member.healthy->ranges.end() || seconds < leastGrowth * before->second) continue;
+      growths.push_back({member.identity.jobRank, name, before->second * 1e3, seconds * 1e3});
+    }
+  }
+  std::sort(growths.begin(), growths.end(), [](const RangeGrowth& a, const RangeGrowth& b) {
+    return a.afterMilliseconds - a.beforeMilliseconds > b.afterMilliseconds - b.beforeMilliseconds;
+  });
+  if (growths.size() > mostNamed) growths.resize(mostNamed);
+  return growths;
 }
 
 rebalance::JobFacts jobFactsOf(const JobView& job, std::size_t window, bool deterministic) {

@@ -19,6 +19,8 @@ std::vector<instrument::RankComparison> comparisonsOf(const JobView& job, std::s
 std::vector<instrument::CommunicatorMembers> communicatorMembers(const JobView& job);
 /// Who may be to blame, before any test.
 instrument::Suspicion suspicionOf(const JobView& job, std::size_t window);
+/// The same for an event.
+std::vector<Suspect> suspectsOf(const instrument::Suspicion& suspicion, const JobView& job);
 /// What of a suspicion is new: without the known slow ranks, their groups, and the groups of known slow links. Timing
 /// does not tell links apart here: on shared cores a slow link stalls its whole ring.
 instrument::Suspicion unexplained(const instrument::Suspicion& suspicion, const JobView& job,
@@ -28,6 +30,9 @@ instrument::Suspicion unexplained(const instrument::Suspicion& suspicion, const 
 std::optional<double> ownTimeGrowth(const MemberView& member, std::size_t window);
 /// The same of the member in the middle of the job: what a busy machine does to all alike; 1 where nothing is known.
 double usualGrowth(const JobView& job, std::size_t window);
+
+/// The application's ranges that take longer than in their rank's healthy baseline, the most first; at most eight.
+std::vector<RangeGrowth> rangeGrowths(const JobView& job, std::size_t window);
 
 /// What the planner decides from. Rings and splits can be changed only where everybody concerned runs Falcon.
 rebalance::JobFacts jobFactsOf(const JobView& job, std::size_t window, bool deterministic);

@@ -19,6 +19,8 @@ struct FailSlow {
   /// A plan of ours came into force since: the iteration time no longer tells of this culprit's relief, only its own
   /// figure does.
   bool masked = false;
+  /// The job became faster since, but not as fast as it was: whether it is over, its own figure tells.
+  bool eased = false;
   std::optional<ReliefWatch> watch;  ///< of its own figure: growth against its peers', or seconds a byte
   std::uint64_t watchedSamples = 0;  ///< of a slow rank, already seen by the watch
   Nanoseconds probed{0};             ///< a slow link, the last time

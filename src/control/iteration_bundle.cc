@@ -7,7 +7,8 @@ namespace falcon::control {
 namespace {
 
 bool sameKind(const Sample& one, const Sample& two) {
-  return one.microBatches == two.microBatches && one.disturbed == two.disturbed && one.provisional == two.provisional;
+  return one.microBatches == two.microBatches && one.disturbed == two.disturbed && one.provisional == two.provisional &&
+         one.pattern == two.pattern;
 }
 
 void addTo(std::vector<CommunicatorTime>& sums, const CommunicatorTime& time) {
@@ -20,6 +21,16 @@ void addTo(std::vector<CommunicatorTime>& sums, const CommunicatorTime& time) {
   same->calls += time.calls;
 }
 
+void addTo(std::vector<RangeTime>& sums, const RangeTime& range) {
+  const auto same = std::find_if(sums.begin(), sums.end(), [&](const auto& sum) { return sum.name == range.name; });
+  if (same == sums.end()) {
+    sums.push_back(range);
+    return;
+  }
+  same->seconds += range.seconds;
+  same->times += range.times;
+}
+
 }  // namespace
 
 std::optional<Sample> IterationBundle::add(const Sample& iteration) {
@@ -28,6 +39,7 @@ std::optional<Sample> IterationBundle::add(const Sample& iteration) {
     sum_.seconds += iteration.seconds;
     sum_.outside += iteration.outside;
     for (const CommunicatorTime& time : iteration.communicators) addTo(sum_.communicators, time);
+    for (const RangeTime& range : iteration.ranges) addTo(sum_.ranges, range);
     ++count_;
   } else {
     sum_ = iteration;
@@ -40,6 +52,10 @@ std::optional<Sample> IterationBundle::add(const Sample& iteration) {
   for (CommunicatorTime& time : mean.communicators) {
     time.seconds /= count_;
     time.calls = static_cast<std::uint32_t>(std::lround(static_cast<double>(time.calls) / count_));
+  }
+  for (RangeTime& range : mean.ranges) {
+    range.seconds /= count_;
+    range.times = static_cast<std::uint32_t>(std::lround(static_cast<double>(range.times) / count_));
   }
   count_ = 0;
   return mean;

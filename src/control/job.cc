@@ -1,15 +1,15 @@
 #include "control/job.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <fstream>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -17,27 +17,36 @@
 #include "base/log.h"
 #include "base/parameters.h"
 #include "base/per_process.h"
+#include "base/signals_blocked.h"
 #include "bootstrap/bus.h"
+#include "collectives/member_info.h"
+#include "control/communicator_facts.h"
 #include "control/communicator_table.h"
 #include "control/controller.h"
-#include "control/job_folder.h"
+#include "control/event_file.h"
+#include "control/job_files.h"
 #include "control/member.h"
+#include "control/metrics_file.h"
 #include "control/plan_book.h"
+#include "control/ranges.h"
+#include "control/suspend_requests.h"
 #include "control/transfer_sums.h"
 #include "control/trap.h"
-#include "report/json_lines.h"
-#include "report/metrics_text.h"
 
 namespace falcon::control {
 namespace {
 
-constexpr std::uint32_t callLogCapacity = 1 << 15;
 constexpr Nanoseconds tickInterval = 100ms;
+constexpr Nanoseconds closingInterval = 2ms;  // while others wait for this process to be held
 
-std::string hostName() {
-  char name[HOST_NAME_MAX + 1] = "unknown";
-  gethostname(name, sizeof name - 1);
-  return name;
+// CLOCK_MONOTONIC is the same for all processes since a machine was booted, but for those in a time namespace.
+std::string clockDomain() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  char time[64] = {};
+  if (boot.empty() || readlink("/proc/self/ns/time", time, sizeof time - 1) < 0)
+    return boot.empty() ? fmt::format("{} {}", hostName(), getpid()) : boot;
+  return boot + " " + time;
 }
 
 double wallTime() {
@@ -50,6 +59,7 @@ ControllerSettings settingsFromParameters() {
   settings.mitigate = static_cast<MitigateMode>(parameters::mitigate.value());
   settings.trapBudgetPercent = parameters::trapBudget.value();
   settings.trapTimeout = parameters::trapTimeout.value();
+  settings.trapEntry = parameters::trapEntry.value();
   settings.onsetThresholdPercent = parameters::onsetThreshold.value();
   settings.deterministic = parameters::deterministic.value();
   return settings;
@@ -66,41 +76,20 @@ class BusOutbox final : public Outbox {
   bootstrap::Bus& bus_;
 };
 
-/// Writes events where the parameters say; where that fails, into nothing. The file is opened for the first event: at a
-/// job's end several ranks are the controller for a moment, and have nothing to say.
-class EventFile final : public EventSink {
- public:
-  explicit EventFile(std::string path) : path_(std::move(path)) {}
-  void add(const Event& event) override {
-    log::info("Falcon: {}: {}", nameOf(event.kind), event.text);
-    if (!opened_) open();
-    if (sink_) sink_->add(event);
-  }
-
- private:
-  void open() {
-    opened_ = true;
-    auto opened = report::JsonLinesSink::open(path_);
-    if (opened)
-      sink_.emplace(std::move(*opened));
-    else
-      log::notice("{}; events are not kept", opened.error().message());
-  }
-
-  const std::string path_;
-  bool opened_ = false;
-  std::optional<report::JsonLinesSink> sink_;
-};
-
 class LiveJob final : public Job, private CallRecorder {
  public:
   LiveJob(std::shared_ptr<transport::Reactor> reactor, std::string name)
       : name_(std::move(name)),
         reactor_(std::move(reactor)),
         trap_(clock_),
-        benchmark_(validate::makeComputeBenchmark(clock_)) {
-    openLog();
+        benchmark_(validate::makeComputeBenchmark(clock_)),
+        gpu_(validate::makeGpuTester(clock_)) {
+    auto files = JobFiles::open(name_);
+    if (!files) throw std::runtime_error(files.error().message());  // caught where jobs are made
+    files_ = std::move(*files);
+    transfers_.keepIn(&files_->log());
     bus_ = bootstrap::makeEmbeddedBus(reactor_, jobRankFromEnvironment());
+    const SignalsBlocked forTheThread;
     monitor_ = std::thread([this] { monitor(); });
   }
 
@@ -108,13 +97,12 @@ class LiveJob final : public Job, private CallRecorder {
     stop_.store(true);
     bus_->wake();
     monitor_.join();
-    if (log_) log_->dropRecords();
   }
 
   EngineHooks hooks() override { return {&trap_, this, &transfers_}; }
   std::string contact() const override { return bus_->contact().encode(); }
 
-  void add(KnownCommunicator communicator) override {
+  int add(KnownCommunicator communicator) override {
     std::vector<bootstrap::BusContact> contacts;
     for (const collectives::MemberInfo& member : communicator.members) {
       auto contact = bootstrap::BusContact::decode(member.extra);
@@ -125,16 +113,19 @@ class LiveJob final : public Job, private CallRecorder {
             "a member of a communicator runs without Falcon or with another version: {}; that rank is not watched",
             contact.error().message());
     }
-    const CommunicatorFormed formed = describe(communicator);
+    const CommunicatorFormed formed = formedFrom(communicator);
     const bool first = communicator.engine->rank() == 0;
     const transport::Secret secret = communicator.secret;
+    const int place = files_->log().add(logEntryOf(communicator));
     communicators_.add(std::move(communicator));
     bus_->meet(contacts, secret);
     if (first) post([this, formed] { member_->formed(formed); });
+    return place;
   }
 
   void remove(Engine& engine) override {
     plans_.forget({engine.id(), engine.rank()});
+    files_->log().remove(engine.id(), engine.rank());
     const bool first = engine.rank() == 0;
     const auto id = communicators_.remove(engine);
     if (id && first) post([this, id = *id] { member_->gone(id); });
@@ -160,43 +151,37 @@ class LiveJob final : public Job, private CallRecorder {
     return plans_.begin({engine.id(), engine.rank()}, iteration);
   }
 
+  Status suspend(Nanoseconds limit) override {
+    const Trap::Asking asking(trap_);  // or the trap would wait for this thread
+    return ask([&](std::uint64_t number) { return AskSuspend{number, seconds(limit)}; });
+  }
+  Status resume() override {
+    return ask([](std::uint64_t number) { return AskResume{number}; });
+  }
+
  private:
-  void record(const CallRecord& record) noexcept override {
-    log_->write(record);
-    trap_.noteCall(record.leave);
+  Status ask(const std::function<Message(std::uint64_t number)>& request) {
+    const std::uint64_t number = requests_.open(request);
+    post([this, number] { send(number); });
+    return requests_.wait(number);
   }
 
-  void openLog() {
-    const char* world = std::getenv("WORLD_SIZE");
-    const instrument::CallLogIdentity identity{name_, hostName(), jobRankFromEnvironment(),
-                                               world ? std::atoi(world) : 0};
-    removeOldJobs();
-    folder_ = instrument::jobFolder(name_);
-    const std::string file =
-        fmt::format("{}/rank-{}.calls", folder_, identity.jobRank >= 0 ? identity.jobRank : getpid());
-    const auto made = makeJobFolder(folder_);
-    if (made) removeDeadRanks(folder_, hostName());
-    auto log = made ? instrument::CallLog::create(file, identity, callLogCapacity)
-                    : Result<std::unique_ptr<instrument::CallLog>>(made.error());
-    if (!log) {
-      log::notice("{}; the call log is kept in private memory, `falcon status` will not see this rank",
-                  log.error().message());
-      folder_.clear();
-      log = instrument::CallLog::create("", identity, callLogCapacity);
-    }
-    if (log) log_ = std::move(*log);
+  void send(std::uint64_t number) {
+    if (member_->isOff()) return requests_.failAll(Error::invalidUsage("Falcon was switched off in this job"));
+    if (const auto message = requests_.message(number)) bus_->toController(encode(*message));
   }
 
-  CommunicatorFormed describe(const KnownCommunicator& communicator) const {
-    CommunicatorFormed formed;
-    formed.id = communicator.engine->id();
-    formed.hostEngine = communicator.host != nullptr;
-    for (const collectives::MemberInfo& member : communicator.members) {
-      formed.jobRanks.push_back(member.peer.jobRank);
-      formed.nodes.push_back(member.peer.node);
-    }
-    if (communicator.host) formed.ring = formed.firstRing = communicator.host->ringOrder();
-    return formed;
+  Flight enter(CallRecord& call, int place) noexcept override {
+    trap_.noteEntry();
+    return files_->log().enter(call, place);
+  }
+  void leave(Flight flight, const CallRecord& call) noexcept override {
+    files_->log().leave(flight, call);
+    trap_.noteCall(call.leave);
+  }
+  void fail(Flight flight, const CallRecord& call, int place) noexcept override {
+    files_->log().fail(flight, call, place);
+    trap_.noteCall(clock_.now());
   }
 
   void post(std::function<void()> work) {
@@ -219,20 +204,20 @@ class LiveJob final : public Job, private CallRecorder {
   // The monitor: a member always, the controller too on the lowest rank.
   void monitor() {
     pthread_setname_np(pthread_self(), "nccl-falcon-mon");
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, nullptr);  // the application's handlers run on the application's threads
     Introduce identity;
     identity.jobRank = jobRankFromEnvironment();
     identity.host = hostName();
     identity.pid = getpid();
     identity.address = reactor_->address().host();
-    member_ = std::make_unique<Member>(
-        MemberParts{*bus_, clock_, *log_, trap_, transfers_, communicators_, plans_, *benchmark_}, identity);
+    identity.clockDomain = clockDomain();
+    member_ = std::make_unique<Member>(MemberParts{*bus_, clock_, files_->log(), trap_, transfers_, communicators_,
+                                                   plans_, *benchmark_, files_->ranges(), gpu_.get()},
+                                       identity);
     outbox_ = std::make_unique<BusOutbox>(*bus_);
     takeOffice();
     while (!stop_.load()) {
-      for (const bootstrap::BusMessage& message : bus_->take(tickInterval)) dispatch(message);
+      for (const bootstrap::BusMessage& message : bus_->take(member_->isClosing() ? closingInterval : tickInterval))
+        dispatch(message);
       runPosted();
       member_->tick();
       obeyCommands();
@@ -240,7 +225,7 @@ class LiveJob final : public Job, private CallRecorder {
       showState();
     }
     if (controller_) controller_->end();
-    trap_.open();
+    member_->end();
   }
 
   // Becomes the controller, or stops being it, as the bus says.
@@ -248,11 +233,21 @@ class LiveJob final : public Job, private CallRecorder {
     if (bus_->isController() && !controller_) {
       if (!events_) {
         const std::string chosen = parameters::events.value();
-        const std::string path = !chosen.empty() ? chosen : folder_.empty() ? "" : folder_ + "/events.jsonl";
+        const std::string path = !chosen.empty()            ? chosen
+                                 : files_->folder().empty() ? ""
+                                                            : files_->folder() + "/events.jsonl";
         events_ = std::make_unique<EventFile>(path.empty() ? "/dev/null" : path);
       }
       ControllerSettings settings = settingsFromParameters();
       settings.successor = std::exchange(served_, true);
+      settings.clockDomain = clockDomain();
+      if (!files_->folder().empty()) {
+        settings.stored = earlierBaseline(name_, files_->log().header().startWallTime);
+        settings.keep = [this](const StoredBaseline& baseline) {
+          if (const auto written = writeBaseline(files_->folder(), baseline); !written)
+            log::notice("{}; a restart of this job has nothing to be compared with", written.error().message());
+        };
+      }
       inOfficeSince_ = clock_.now();
       controller_ = std::make_unique<Controller>(settings, clock_, wallTime, *outbox_, *events_);
     } else if (!bus_->isController()) {
@@ -266,9 +261,12 @@ class LiveJob final : public Job, private CallRecorder {
     if (bus.kind == Kind::controllerChanged) {
       takeOffice();
       member_->newController();
+      // The old one's word may never come.
+      for (const std::uint64_t number : requests_.pending()) send(number);
       return;
     }
     if (bus.kind == Kind::left) {
+      member_->left(bus.from);
       if (controller_) controller_->left(bus.from);
       return;
     }
@@ -279,58 +277,66 @@ class LiveJob final : public Job, private CallRecorder {
       return;
     }
     // Orders come from the controller, everything else goes to it; the controller's own process gets both.
-    if (isOrder(*message))
-      member_->handle(*message);
+    if (const auto* answer = std::get_if<SuspendAnswer>(&*message))
+      requests_.answer(*answer);
+    else if (const auto* examined = std::get_if<Examined>(&*message))
+      files_->keepExamination(examined->problem, examined->content);
+    else if (isOrder(*message))
+      obey(*message);
     else if (controller_)
       controller_->handle(bus.from, *message);
   }
 
+  void obey(const Message& order) {
+    member_->handle(order);
+    if (member_->isOff()) requests_.failAll(Error::invalidUsage("Falcon was switched off in this job"));
+  }
+
   void obeyCommands() {
-    if (static_cast<instrument::JobCommand>(log_->header().command.load(std::memory_order_acquire)) !=
-        instrument::JobCommand::off)
+    using instrument::JobCommand;
+    const std::uint32_t command = files_->log().header().command.load(std::memory_order_acquire);
+    const auto what = static_cast<JobCommand>(command & ((1U << instrument::jobCommandBits) - 1));
+    if (what == JobCommand::none || member_->isOff()) return;
+    if (what == JobCommand::off) {
+      if (!std::exchange(asked_, true)) bus_->toController(encode(RequestOff{}));
       return;
-    if (member_->isOff() || asked_) return;
-    asked_ = true;
-    bus_->toController(encode(RequestOff{}));
+    }
+    // Once each; what comes of it shows in the state of all ranks.
+    std::uint32_t seen = command;
+    files_->log().header().command.compare_exchange_strong(seen, 0, std::memory_order_acq_rel);
+    const double limit = command >> instrument::jobCommandBits;
+    if (what == JobCommand::suspend) bus_->toController(encode(AskSuspend{requests_.newNumber(), limit}));
+    if (what == JobCommand::resume) bus_->toController(encode(AskResume{requests_.newNumber()}));
+    if (what == JobCommand::examine) bus_->toController(encode(AskExamination{requests_.newNumber()}));
   }
 
   void showState() {
-    instrument::CallLogHeader& header = log_->header();
+    instrument::CallLogHeader& header = files_->log().header();
+    header.heartbeat.store(clock_.now().count(), std::memory_order_relaxed);
     header.controller.store(controller_ ? 1 : 0, std::memory_order_relaxed);
     header.held.store(trap_.closed() ? 1 : 0, std::memory_order_relaxed);
-    if (!controller_ || clock_.now() - shown_ < 1s) return;
+    if (!controller_) return;
+    const bool news = std::exchange(shownState_, controller_->state()) != controller_->state();
+    if (!news && clock_.now() - shown_ < 1s) return;
     shown_ = clock_.now();
     const auto active = static_cast<std::uint32_t>(controller_->activeCount());
     header.failslowActive.store(active, std::memory_order_relaxed);
     if (!controller_->isOff()) outbox_->toAll(ShowState{static_cast<std::uint32_t>(controller_->state()), active});
-    const std::string path = parameters::metrics.value();
     // Who is the controller for a moment only, as others come or leave, would overwrite what the real one wrote.
-    if (path.empty() || clock_.now() - inOfficeSince_ < 2s) return;
-    report::JobMetrics metrics;
-    metrics.job = name_;
-    metrics.node = hostName();
-    metrics.rank = jobRankFromEnvironment();
-    metrics.iterationSeconds = static_cast<double>(header.iterationNanoseconds.load(std::memory_order_relaxed)) * 1e-9;
-    metrics.slowRanks = controller_->activeCount(CulpritKind::rank);
-    metrics.slowLinks = controller_->activeCount(CulpritKind::link);
-    metrics.mitigations = controller_->mitigations();
-    if (const auto written = report::writeMetrics(path, metrics); !written && !metricsFailed_) {
-      metricsFailed_ = true;
-      log::notice("{}", written.error().message());
-    }
+    if (metrics_.wanted() && clock_.now() - inOfficeSince_ >= 2s) metrics_.write(*controller_, files_->log());
   }
 
   const std::string name_;
   SystemClock clock_;
   std::shared_ptr<transport::Reactor> reactor_;
-  std::string folder_;  ///< "" where shared memory was not to be had
-  std::unique_ptr<instrument::CallLog> log_;
+  std::unique_ptr<JobFiles> files_;
   Trap trap_;
   TransferSums transfers_;
   CommunicatorTable communicators_;
   PlanBook plans_;
   std::atomic<bool> severalRanks_{false};  ///< with layouts of their own, and it was said
   std::unique_ptr<validate::ComputeBenchmark> benchmark_;
+  std::unique_ptr<validate::GpuTester> gpu_;
   std::shared_ptr<bootstrap::EmbeddedBus> bus_;
 
   // Of the monitor's thread alone.
@@ -338,11 +344,14 @@ class LiveJob final : public Job, private CallRecorder {
   std::unique_ptr<BusOutbox> outbox_;
   std::unique_ptr<EventFile> events_;
   std::unique_ptr<Controller> controller_;
+  MetricsFile metrics_{parameters::metrics.value(), name_, hostName()};
   Nanoseconds shown_{0};
+  instrument::JobState shownState_ = instrument::JobState::starting;
   Nanoseconds inOfficeSince_{0};
   bool asked_ = false;
   bool served_ = false;  ///< this process has been the controller before
-  bool metricsFailed_ = false;
+
+  SuspendRequests requests_;
 
   std::mutex postedMutex_;
   std::vector<std::function<void()>> posted_;

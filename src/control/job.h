@@ -36,6 +36,7 @@ struct KnownCommunicator {
   collectives::HostCommunicator* host = nullptr;
   std::vector<collectives::MemberInfo> members;  ///< by rank
   transport::Secret secret{};
+  std::string name;  ///< as the application calls it; "" where it does not
 };
 
 /// Thread-safe. Exists only while Falcon is on and someone holds it: every communicator holds it.
@@ -53,7 +54,8 @@ class Job {
   /// What the other members must know, for MemberInfo::extra.
   virtual std::string contact() const = 0;
 
-  virtual void add(KnownCommunicator communicator) = 0;
+  /// Gives the place of the communicator for CallRecorder::enter().
+  virtual int add(KnownCommunicator communicator) = 0;
   /// Before the engine is destroyed. When it returns, the monitor no longer uses it.
   virtual void remove(Engine& engine) = 0;
 
@@ -61,6 +63,12 @@ class Job {
   virtual Status registerLayout(Engine& engine, const Layout& layout) = 0;
   /// Local; may hold the caller while a plan is being agreed or the job is trapped.
   virtual Result<IterationPlan> iterationBegin(Engine& engine, std::uint64_t iteration) = 0;
+
+  /// Holds the whole job until resume(), `limit` at most; returns when every rank is held. Errors: it is suspended
+  /// already (invalidUsage), not all ranks came (system), one died (remote).
+  virtual Status suspend(Nanoseconds limit) = 0;
+  /// Lets it go; any process may. Errors: it is not suspended (invalidUsage).
+  virtual Status resume() = 0;
 };
 
 /// The job's name as the environment gives it (NCCL_FALCON_JOB, TORCHELASTIC_RUN_ID with the restart count,

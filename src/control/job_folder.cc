@@ -1,5 +1,7 @@
 #include "control/job_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,10 +10,11 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 #include <utility>
 #include <vector>
 
-#include "instrument/call_log.h"
+#include "instrument/call_log_view.h"
 
 namespace falcon::control {
 namespace {
@@ -51,10 +54,24 @@ Status makeJobFolder(const std::string& folder) {
   return {};
 }
 
+FileDescriptor lockJobFolder(const std::string& folder, Nanoseconds limit) {
+  FileDescriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  const Clock& clock = SystemClock::instance();
+  const Nanoseconds deadline = clock.now() + limit;
+  while (opened && ::flock(opened.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (clock.now() >= deadline) return {};
+    std::this_thread::sleep_for(1ms);
+  }
+  return opened;
+}
+
 void removeDeadRanks(const std::string& folder, const std::string& host) {
   std::error_code ignored;
   for (const auto& [file, log] : logsIn(folder))
-    if (log.identity.host == host && !instrument::ownerIsAlive(log)) fs::remove(file, ignored);
+    if (log.identity.host == host && !instrument::ownerIsAlive(log)) {
+      fs::remove(file, ignored);
+      fs::remove(fs::path(file).replace_extension(".ranges"), ignored);
+    }
 }
 
 void removeOldJobs() {

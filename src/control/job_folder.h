@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "base/clock.h"
+#include "base/owned.h"
 #include "base/result.h"
 
 namespace falcon::control {
@@ -10,7 +12,12 @@ namespace falcon::control {
 /// Created with rights for this user only; an error says why not.
 Status makeJobFolder(const std::string& folder);
 
-/// Removes the call logs of ranks of this host that have died: an earlier job of the same name left them.
+/// Until it is closed no other process of the job has this: for who removes files of others and makes its own. Empty
+/// where another one keeps it for longer than `limit` (it was stopped meanwhile).
+FileDescriptor lockJobFolder(const std::string& folder, Nanoseconds limit = 2s);
+
+/// Removes the call logs of ranks of this host that have died: an earlier job of the same name left them. Only with the
+/// folder locked: else what is dead when it is read may be a living rank's new file when it is removed.
 void removeDeadRanks(const std::string& folder, const std::string& host);
 
 /// Ended jobs' folders are kept so that a crash can be looked at, but not for ever: those older than a day go, and all

@@ -9,6 +9,7 @@ void JobView::handle(ProcessId from, const Samples& message) {
   MemberView& member = members_[from];
   for (const Sample& sample : message.samples) {
     if (sample.disturbed || sample.provisional) continue;
+    if (!member.recent.empty() && member.recent.back().pattern != sample.pattern) member.recent.clear();
     member.recent.push_back(sample);
     ++member.received;
     if (member.recent.size() > keptSamples) member.recent.pop_front();
@@ -48,12 +49,23 @@ std::map<ProcessId, std::uint64_t> JobView::receivedNow() const {
 }
 
 int JobView::samplesSince(const std::map<ProcessId, std::uint64_t>& mark) const {
-  std::uint64_t fewest = std::numeric_limits<int>::max();
+  const auto counts = countsSince(mark);
+  return counts.empty() ? 0 : static_cast<int>(counts.front());
+}
+
+int JobView::samplesOfMostSince(const std::map<ProcessId, std::uint64_t>& mark) const {
+  const auto counts = countsSince(mark);
+  return counts.empty() ? 0 : static_cast<int>(counts[counts.size() / 4]);
+}
+
+std::vector<std::uint64_t> JobView::countsSince(const std::map<ProcessId, std::uint64_t>& mark) const {
+  std::vector<std::uint64_t> counts;
   for (const auto& [process, member] : members_) {
     const auto before = mark.find(process);
-    fewest = std::min(fewest, member.received - (before == mark.end() ? 0 : before->second));
+    counts.push_back(member.received - (before == mark.end() ? 0 : before->second));
   }
-  return members_.empty() ? 0 : static_cast<int>(fewest);
+  std::sort(counts.begin(), counts.end());
+  return counts;
 }
 
 RankMeans JobView::means(const MemberView& member, std::size_t count) {
@@ -65,7 +77,11 @@ RankMeans JobView::means(const MemberView& member, std::size_t count) {
     means.outside += sample->outside;
     means.microBatches += std::max(1, sample->microBatches);
     means.outsidePerMicroBatch += sample->outside / std::max(1, sample->microBatches);
-    for (const CommunicatorTime& time : sample->communicators) means.inLibrary[time.id] += time.seconds;
+    for (const CommunicatorTime& time : sample->communicators) {
+      means.inLibrary[time.id] += time.seconds;
+      means.calls[time.id] += time.calls;
+    }
+    for (const RangeTime& range : sample->ranges) means.ranges[range.name] += range.seconds;
   }
   if (used == 0) return means;
   const auto divisor = static_cast<double>(used);
@@ -75,6 +91,8 @@ RankMeans JobView::means(const MemberView& member, std::size_t count) {
   means.outsidePerMicroBatch /= divisor;
   means.microBatches /= divisor;
   for (auto& [id, seconds] : means.inLibrary) seconds /= divisor;
+  for (auto& [id, calls] : means.calls) calls /= divisor;
+  for (auto& [name, seconds] : means.ranges) seconds /= divisor;
   return means;
 }
 

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "control/messages.h"
 #include "control/outbox.h"
+#include "instrument/timeline.h"
 
 namespace falcon::control {
 
@@ -22,6 +23,8 @@ struct RankMeans {
   double outsidePerMicroBatch = 0;  ///< the same, divided by this rank's micro-batches where they are known
   double microBatches = 1;
   std::map<CommunicatorId, double> inLibrary;
+  std::map<CommunicatorId, double> calls;
+  std::map<std::string, double> ranges;  ///< the application's own
 };
 
 /// What per-channel timing saw of one rank, and over how many iterations; 0: nothing.
@@ -39,6 +42,9 @@ struct MemberView {
   std::optional<RankMeans> healthy;  ///< the baseline
   TransferView healthyTransfers;
   TransferView transfers;  ///< of the last profiling
+  /// The same with every call, on the controller's clock; empty where they are not to be had.
+  std::vector<instrument::TimelineCall> healthyCalls;
+  std::vector<instrument::TimelineCall> calls;
 };
 
 class JobView {
@@ -68,10 +74,14 @@ class JobView {
   /// Samples every member has delivered since `mark` (a result of receivedNow()).
   std::map<ProcessId, std::uint64_t> receivedNow() const;
   int samplesSince(const std::map<ProcessId, std::uint64_t>& mark) const;
+  /// The same of three quarters of the members.
+  int samplesOfMostSince(const std::map<ProcessId, std::uint64_t>& mark) const;
   /// Means of a member's newest `count` samples.
   static RankMeans means(const MemberView& member, std::size_t count);
 
  private:
+  std::vector<std::uint64_t> countsSince(const std::map<ProcessId, std::uint64_t>& mark) const;
+
   std::map<ProcessId, MemberView> members_;
   std::map<CommunicatorId, CommunicatorFormed> communicators_;
 };

@@ -4,7 +4,12 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/parameters.h"
+#include "control/trap_callbacks.h"
 #include "transport/local_ports.h"
+#include "validate/memory_test.h"
+#include "validate/package_power.h"
+#include "validate/processor_stat.h"
 #include "validate/wave.h"
 
 namespace falcon::control {
@@ -20,24 +25,66 @@ constexpr std::size_t knownTraffics = 1024;  // communicators; a job that makes 
 
 }  // namespace
 
-Member::Member(MemberParts parts, Introduce identity) : parts_(parts), identity_(std::move(identity)) {
+Member::Member(MemberParts parts, Introduce identity)
+    : parts_(parts),
+      identity_(std::move(identity)),
+      finder_({.method = static_cast<instrument::PeriodMethod>(parameters::period.value())}),
+      ranges_(parts.ranges) {
   newController();
 }
 
 void Member::newController() {
-  parts_.trap.open();
+  letGo();
   parts_.transfers.enable(false);
-  if (!proposals_.empty()) undecidedUntil_ = parts_.clock.now() + decisionPatience;
+  window_.start(0);
+  for (const auto& [agreement, proposal] : proposals_) orphans_.insert(agreement);
+  if (!orphans_.empty()) undecidedUntil_ = parts_.clock.now() + decisionPatience;
   say(identity_);
   if (layout_) say(*layout_);
   for (const CommunicatorFormed& communicator : formed_) say(communicator);
   for (const auto& [id, traffic] : traffic_) say(traffic);
 }
 
+void Member::letGo() {
+  parts_.trap.open();
+  if (std::exchange(trapId_, 0) != 0) disturbed();
+  if (std::exchange(heldSaid_, false)) TrapCallbacks::ofProcess().call(TrapCallbacks::Held::no, 0ns);
+}
+
+// The controller tells of others; of its own death only the bus does. One that goes in order opens the trap first.
+void Member::left(ProcessId process) {
+  if (heldBy_ == 0 || process != heldBy_) return;
+  letGo();
+  heldBy_ = 0;
+  abortAll("the controller died");
+}
+
+void Member::end() {
+  letGo();
+  if (!off_) say(Leaving{});
+}
+
+void Member::abortAll(const char* why) {
+  if (parameters::trapDeath.value() == 0) return;
+  log::warn("{} while the job was held: all communicators are aborted, as NCCL_FALCON_TRAP_DEATH=abort asks for", why);
+  parts_.communicators.withAll([](std::vector<KnownCommunicator>& known) {
+    for (KnownCommunicator& each : known) each.engine->abort();
+  });
+}
+
 void Member::giveUpUndecided() {
-  if (undecidedUntil_ == 0ns || parts_.clock.now() < undecidedUntil_) return;
-  undecidedUntil_ = 0ns;
-  parts_.plans.fail(Error::remote("the controller of this job is gone while a plan was being agreed"));
+  if (orphans_.empty() || parts_.clock.now() < undecidedUntil_) return;
+  const Error error = Error::remote("the controller of this job is gone while a plan was being agreed");
+  for (const std::uint64_t agreement : std::exchange(orphans_, {})) {
+    const Propose proposal = std::move(proposals_.extract(agreement).mapped());
+    log::warn("{}: who waits for it fails", error.message());
+    if (proposal.kind == AgreementKind::microBatches)
+      parts_.plans.fail(error);
+    else
+      parts_.communicators.with(proposal.communicator, [&](KnownCommunicator& known) {
+        if (known.host) known.host->failUndecidedRing(proposal.from, error);
+      });
+  }
 }
 
 void Member::formed(const CommunicatorFormed& communicator) {
@@ -61,20 +108,22 @@ void Member::tick() {
   giveUpUndecided();
   readLog();
   if (trapId_ == 0) return;
+  parts_.trap.expire();
+  if (!parts_.trap.closed()) {  // it opened itself: nobody came back
+    heldBy_ = 0;
+    return letGo();
+  }
   const bool held =
       parts_.trap.holdsAll(Nanoseconds(static_cast<std::int64_t>(std::max(1.0, 3 * iterationSeconds_) * 1e9)));
   if (held && !trapReported_) {
     trapReported_ = true;
     say(TrapState{trapId_, true});
   }
-  if (!parts_.trap.closed()) {  // it opened itself: nobody came back
-    trapId_ = 0;
-    disturbed();
-  }
 }
 
 void Member::readLog() {
   records_.clear();
+  ranges_.read();
   const Nanoseconds now = parts_.clock.now();
   const std::uint64_t lost = parts_.log.readFrom(nextRecord_, records_, budget_.allowed(now));
   budget_.spent(records_.size());
@@ -89,6 +138,7 @@ void Member::readLog() {
   }
   for (const CallRecord& record : records_) {
     noteTraffic(record);
+    window_.add(record);
     for (const instrument::IterationSample& iteration : finder_.add(record)) report(iteration);
   }
   if (pending_.samples.empty()) return;
@@ -99,6 +149,7 @@ void Member::readLog() {
 // The application calls faster than the monitor may read.
 void Member::overrun(std::uint64_t lost, Nanoseconds now) {
   finder_.overrun(lost);
+  window_.interrupt();
   bundle_.reset();
   notJudgedUntil_ = now + settleAfterOverrun;
   if (overrunTold_) return;
@@ -128,14 +179,19 @@ void Member::report(const instrument::IterationSample& iteration) {
   sample.outside = falcon::seconds(iteration.outside);
   sample.microBatches = parts_.plans.currentMicroBatches();
   sample.provisional = iteration.provisional;
+  sample.pattern = static_cast<std::uint32_t>(iteration.pattern);
+  sample.calls = static_cast<std::uint32_t>(finder_.period());
   sample.disturbed = iteration.start < notJudgedUntil_ ||
                      (iteration.start < disturbedUntil_ && iteration.start + iteration.duration > disturbedFrom_);
+  sample.ranges = ranges_.take(iteration.start, iteration.start + iteration.duration);
   for (const auto& time : iteration.communicators)
     sample.communicators.push_back({time.id, falcon::seconds(time.inLibrary), static_cast<std::uint32_t>(time.calls)});
   iterationSeconds_ = sample.seconds;
   instrument::CallLogHeader& header = parts_.log.header();
   header.iterations.store(sample.index + 1, std::memory_order_relaxed);
   header.iterationNanoseconds.store(iteration.duration.count(), std::memory_order_relaxed);
+  // What an evaluation or a checkpoint adds says nothing about the others' pace.
+  if (iteration.extraCalls) return;
   if (auto bundled = bundle_.add(sample)) pending_.samples.push_back(std::move(*bundled));
 }
 
@@ -151,37 +207,81 @@ void Member::handle(const Message& message) {
 void Member::order(const SetProfiling& order) {
   parts_.transfers.enable(order.on);
   TransferProfile profile = parts_.transfers.take();
-  if (!order.on) say(profile);
+  if (order.on) return window_.start(order.mostCalls);
+  if (const CallTimes times = window_.take(); !times.calls.empty()) say(times);
+  say(profile);  // the last word: the controller waits for it
+}
+
+void Member::order(const AskClock& order) {
+  const Nanoseconds now = parts_.clock.now();
+  say(ClockAnswer{order.asked, now.count(), now.count()});
 }
 
 void Member::order(const CloseTrap& order) {
-  trapId_ = order.trap;
+  trapId_ = lastTrap_ = order.trap;
   trapReported_ = false;
   disturbedFrom_ = parts_.clock.now();
   disturbedUntil_ = Nanoseconds::max();
-  parts_.trap.close(Nanoseconds(static_cast<std::int64_t>(order.limitSeconds * 1e9)));
+  heldBy_ = parts_.bus.controller();
+  const double seconds = std::min(order.limitSeconds, falcon::seconds(longestTrap));  // also of a hostile message
+  const Nanoseconds limit(static_cast<std::int64_t>(std::max(seconds, 0.0) * 1e9));
+  // Told before anybody is held, so that a watchdog can be stopped in time.
+  heldSaid_ = true;
+  TrapCallbacks::ofProcess().call(order.asked ? TrapCallbacks::Held::suspended : TrapCallbacks::Held::tested, limit);
+  parts_.trap.close(limit);
   transport::ringOwnDoorbell();  // who sleeps in a wait loop looks at the trap now
 }
 
 void Member::order(const OpenTrap& order) {
-  if (order.trap != trapId_) return;
-  parts_.trap.open();
-  trapId_ = 0;
-  disturbed();
+  if (order.trap != lastTrap_) return;
+  heldBy_ = 0;
+  letGo();
+  if (order.someoneDied) abortAll("a rank died");
 }
 
 void Member::order(const RunCompute& order) {
+  // A moment beside the products, which stay in the cache. Not more of it than a job near its limit of memory can
+  // spare.
+  constexpr Nanoseconds memorySpan = 80ms;
+  constexpr std::size_t memoryBytes = std::size_t{32} << 20;
   ComputeResult result;
   result.trap = order.trap;
+  const auto powerBefore = validate::readPackagePower();
   const auto score = parts_.benchmark.run(Nanoseconds(static_cast<std::int64_t>(order.spanSeconds * 1e9)));
   if (score) {
     result.gigaflopsPerSecond = score->gigaflopsPerSecond;
     if (score->stat.throttled) result.throttledSeconds = falcon::seconds(*score->stat.throttled);
     if (score->stat.runQueueWait) result.runQueueSeconds = falcon::seconds(*score->stat.runQueueWait);
+    if (score->stat.steal) result.stolenSeconds = falcon::seconds(*score->stat.steal);
+    if (score->stat.thermalThrottles) result.thermalThrottles = static_cast<double>(*score->stat.thermalThrottles);
+    result.processorSeconds = falcon::seconds(score->processor);
+    result.wallSeconds = falcon::seconds(score->wall);
+    const double power = validate::packagePowerShare(powerBefore, validate::readPackagePower(), score->wall);
+    if (power >= 0) result.power = power;
+    result.processors = static_cast<double>(validate::allowedProcessors().size());
   } else {
     result.problem = score.error().message();
   }
+  if (const auto memory = validate::testMemory(parts_.clock, memorySpan, memoryBytes))
+    result.memoryRate = memory->bytesPerSecond;
+  testGpu(result);
   say(result);
+}
+
+// Where the vendor's engine is in use: after the processor, so that neither test waits for the other.
+void Member::testGpu(ComputeResult& result) {
+  constexpr Nanoseconds span = 400ms;
+  std::optional<int> device;
+  parts_.communicators.withAll([&](std::vector<KnownCommunicator>& known) {
+    for (const KnownCommunicator& each : known)
+      if (!device && each.engine->kind() == EngineKind::vendor) device = each.engine->device();
+  });
+  if (!device || !parts_.gpu) return;
+  const auto sample = parts_.gpu->run(*device, span);
+  if (sample)
+    result.gpu = validate::encode(*sample);
+  else
+    log::notice("device {} could not be tested: {}", *device, sample.error().message());
 }
 
 void Member::order(const RunWave& order) {
@@ -260,7 +360,7 @@ void Member::order(const Decide& order) {
     keep(decided);
   }
   proposals_.erase(proposal);
-  if (proposals_.empty()) undecidedUntil_ = 0ns;
+  orphans_.erase(order.agreement);
 }
 
 // What a later controller must know to be in force.
@@ -281,7 +381,8 @@ void Member::order(const ShowState& order) {
 
 void Member::order(const SwitchOff&) {
   off_ = true;
-  parts_.trap.open();
+  heldBy_ = 0;
+  letGo();
   parts_.transfers.enable(false);
   parts_.log.header().state.store(static_cast<std::uint32_t>(instrument::JobState::off), std::memory_order_relaxed);
 }

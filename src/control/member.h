@@ -4,22 +4,27 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/recorders.h"
 #include "bootstrap/bus.h"
+#include "control/call_window.h"
 #include "control/communicator_table.h"
 #include "control/iteration_bundle.h"
 #include "control/messages.h"
+#include "control/outbox.h"
 #include "control/plan_book.h"
+#include "control/range_sums.h"
 #include "control/read_budget.h"
 #include "control/transfer_sums.h"
 #include "control/trap.h"
 #include "instrument/call_log.h"
 #include "instrument/period_finder.h"
 #include "validate/compute_test.h"
+#include "validate/gpu_sample.h"
 
 namespace falcon::control {
 
@@ -33,6 +38,8 @@ struct MemberParts {
   CommunicatorTable& communicators;
   PlanBook& plans;
   validate::ComputeBenchmark& benchmark;
+  instrument::RangeLog* ranges = nullptr;
+  validate::GpuTester* gpu = nullptr;
 };
 
 /// Used by the monitor thread alone.
@@ -50,6 +57,12 @@ class Member {
   void formed(const CommunicatorFormed& communicator);
   void gone(CommunicatorId id);
   void layoutKnown(const LayoutKnown& layout);
+  /// News of the bus: that process is no longer there.
+  void left(ProcessId process);
+  /// This process's part in the job ends in order.
+  void end();
+  /// It has been told to close the trap, and not said yet that everybody is held.
+  bool isClosing() const { return trapId_ != 0 && !trapReported_; }
   bool isOff() const { return off_; }
 
  private:
@@ -59,12 +72,16 @@ class Member {
   void report(const instrument::IterationSample& iteration);
   void disturbed() { disturbedUntil_ = parts_.clock.now(); }  ///< the disturbance that began at disturbedFrom_ ends now
   void order(const SetProfiling& order);
+  void order(const AskClock& order);
   void order(const CloseTrap& order);
   void order(const OpenTrap& order);
   void order(const RunCompute& order);
+  void testGpu(ComputeResult& result);
   void order(const RunWave& order);
   void order(const AskCounter& order);
   void order(const Propose& order);
+  void letGo();
+  void abortAll(const char* why);
   void withdraw(const Propose& proposal);
   void keep(const Propose& decided);
   void giveUpUndecided();
@@ -79,20 +96,26 @@ class Member {
   std::optional<LayoutKnown> layout_;
   std::map<CommunicatorId, Traffic> traffic_;
   instrument::PeriodFinder finder_;
+  RangeSums ranges_;
   std::uint64_t nextRecord_ = 0;
   ReadBudget budget_;
   IterationBundle bundle_;
   bool overrunTold_ = false;
   std::vector<CallRecord> records_;
+  CallWindow window_;
   Samples pending_;
   Nanoseconds disturbedFrom_{0};  ///< iterations that overlap [from, until] are not to be judged
   Nanoseconds disturbedUntil_{0};
   Nanoseconds notJudgedUntil_{0};
-  std::uint64_t trapId_ = 0;
+  std::uint64_t trapId_ = 0;    ///< closed here; 0: none
+  std::uint64_t lastTrap_ = 0;  ///< the newest order's
   bool trapReported_ = false;
+  bool heldSaid_ = false;  ///< to the callbacks
+  ProcessId heldBy_ = 0;   ///< the controller that closed the trap; 0: it was opened in order
   double iterationSeconds_ = 1;
   std::map<std::uint64_t, Propose> proposals_;  ///< accepted here and not decided yet, by agreement
-  Nanoseconds undecidedUntil_{0};               ///< not 0: the controller that proposed is gone
+  std::set<std::uint64_t> orphans_;             ///< of them, those whose controller is gone
+  Nanoseconds undecidedUntil_{0};               ///< when these are given up
   int lastMicroBatches_ = 0;
   bool off_ = false;
 };

@@ -45,7 +45,7 @@ void all(A& archive, Fields&... fields) {
 
 template <class A>
 void visit(A& a, Introduce& m) {
-  all(a, m.jobRank, m.host, m.node, m.address, m.pid);
+  all(a, m.jobRank, m.host, m.node, m.address, m.pid, m.clockDomain);
 }
 template <class A>
 void visit(A& a, CommunicatorFormed& m) {
@@ -69,8 +69,13 @@ void visit(A& a, CommunicatorTime& m) {
   all(a, m.id, m.seconds, m.calls);
 }
 template <class A>
+void visit(A& a, RangeTime& m) {
+  all(a, m.name, m.seconds, m.times);
+}
+template <class A>
 void visit(A& a, Sample& m) {
-  all(a, m.index, m.seconds, m.outside, m.microBatches, m.disturbed, m.provisional, m.communicators);
+  all(a, m.index, m.seconds, m.outside, m.microBatches, m.disturbed, m.provisional, m.pattern, m.calls, m.communicators,
+      m.ranges);
 }
 template <class A>
 void visit(A& a, Samples& m) {
@@ -78,11 +83,23 @@ void visit(A& a, Samples& m) {
 }
 template <class A>
 void visit(A& a, TransferSum& m) {
-  all(a, m.id, m.peer, m.sending, m.bytes, m.moving, m.waiting);
+  all(a, m.id, m.peer, m.sending, m.bytes, m.moving, m.waiting, m.channel);
 }
 template <class A>
 void visit(A& a, TransferProfile& m) {
   all(a, m.sums);
+}
+template <class A>
+void visit(A& a, TimedCall& m) {
+  all(a, m.communicator, m.operation, m.peer, m.sequence, m.bytes, m.enter, m.duration);
+}
+template <class A>
+void visit(A& a, CallTimes& m) {
+  all(a, m.calls);
+}
+template <class A>
+void visit(A& a, ClockAnswer& m) {
+  all(a, m.asked, m.received, m.answered);
 }
 template <class A>
 void visit(A& a, TrapState& m) {
@@ -90,7 +107,8 @@ void visit(A& a, TrapState& m) {
 }
 template <class A>
 void visit(A& a, ComputeResult& m) {
-  all(a, m.trap, m.gigaflopsPerSecond, m.throttledSeconds, m.runQueueSeconds, m.problem);
+  all(a, m.trap, m.gigaflopsPerSecond, m.throttledSeconds, m.runQueueSeconds, m.problem, m.stolenSeconds,
+      m.processorSeconds, m.wallSeconds, m.processors, m.thermalThrottles, m.power, m.memoryRate, m.gpu);
 }
 template <class A>
 void visit(A& a, LinkResults& m) {
@@ -107,16 +125,42 @@ void visit(A& a, Vote& m) {
 template <class A>
 void visit(A&, RequestOff&) {}
 template <class A>
+void visit(A& a, AskSuspend& m) {
+  all(a, m.request, m.limitSeconds);
+}
+template <class A>
+void visit(A& a, AskResume& m) {
+  all(a, m.request);
+}
+template <class A>
+void visit(A& a, AskExamination& m) {
+  all(a, m.request);
+}
+template <class A>
+void visit(A&, Leaving&) {}
+template <class A>
+void visit(A& a, SuspendAnswer& m) {
+  all(a, m.request, m.outcome, m.text);
+}
+template <class A>
+void visit(A& a, Examined& m) {
+  all(a, m.request, m.problem, m.content);
+}
+template <class A>
 void visit(A& a, SetProfiling& m) {
-  all(a, m.on);
+  all(a, m.on, m.mostCalls);
+}
+template <class A>
+void visit(A& a, AskClock& m) {
+  all(a, m.asked);
 }
 template <class A>
 void visit(A& a, CloseTrap& m) {
-  all(a, m.trap, m.limitSeconds);
+  all(a, m.trap, m.limitSeconds, m.asked);
 }
 template <class A>
 void visit(A& a, OpenTrap& m) {
-  all(a, m.trap);
+  all(a, m.trap, m.someoneDied);
 }
 template <class A>
 void visit(A& a, RunCompute& m) {

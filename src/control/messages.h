@@ -23,6 +23,7 @@ struct Introduce {
   std::string node;
   std::string address;
   std::int64_t pid = 0;
+  std::string clockDomain;  ///< processes of the same domain read the same steady clock; "": unknown
 };
 
 /// A communicator exists; said by its rank 0.
@@ -59,6 +60,13 @@ struct CommunicatorTime {
   std::uint32_t calls = 0;
 };
 
+/// What the application did in an iteration, by its own names; ranges inside of ranges count for both.
+struct RangeTime {
+  std::string name;
+  double seconds = 0;
+  std::uint32_t times = 0;
+};
+
 /// One finished iteration of one process.
 struct Sample {
   std::int64_t index = 0;
@@ -67,13 +75,16 @@ struct Sample {
   int microBatches = 0;    ///< computed by this rank; 0: unknown
   bool disturbed = false;  ///< overlapped a trap or a change of plan: not to be judged
   bool provisional = false;
+  std::uint32_t pattern = 0;  ///< another number than before: this rank makes other calls
+  std::uint32_t calls = 0;    ///< calls of an iteration
   std::vector<CommunicatorTime> communicators;
+  std::vector<RangeTime> ranges;
 };
 struct Samples {
   std::vector<Sample> samples;
 };
 
-/// What per-channel timing saw of one connection, summed over channels and operations.
+/// What per-channel timing saw of one connection on one channel, summed over operations.
 struct TransferSum {
   CommunicatorId id = 0;
   Rank peer = -1;  ///< rank of the communicator
@@ -81,9 +92,31 @@ struct TransferSum {
   std::uint64_t bytes = 0;
   double moving = 0;   ///< seconds
   double waiting = 0;  ///< seconds
+  std::int32_t channel = 0;
 };
 struct TransferProfile {
   std::vector<TransferSum> sums;
+};
+
+/// The calls that ended while profiling was on, the newest ones; times of the process's own clock.
+struct TimedCall {
+  CommunicatorId communicator = 0;
+  std::uint8_t operation = 0;  ///< Operation
+  Rank peer = -1;
+  std::uint64_t sequence = 0;
+  std::uint64_t bytes = 0;
+  std::int64_t enter = 0;     ///< nanoseconds
+  std::int64_t duration = 0;  ///< nanoseconds
+};
+struct CallTimes {
+  std::vector<TimedCall> calls;
+};
+
+/// Answer to AskClock. Nanoseconds of the clocks that were read.
+struct ClockAnswer {
+  std::int64_t asked = 0;     ///< controller's clock
+  std::int64_t received = 0;  ///< the answering process's
+  std::int64_t answered = 0;
 };
 
 struct TrapState {
@@ -95,7 +128,15 @@ struct ComputeResult {
   double gigaflopsPerSecond = 0;
   double throttledSeconds = -1;  ///< of the span; -1: unknown
   double runQueueSeconds = -1;
-  std::string problem;  ///< not empty: the test failed
+  std::string problem;           ///< not empty: the test failed
+  double stolenSeconds = -1;     ///< mean over the processors that it may use
+  double processorSeconds = -1;  ///< that the testing thread ran
+  double wallSeconds = -1;
+  double processors = -1;        ///< that it may use
+  double thermalThrottles = -1;  ///< of them, in the span
+  double power = -1;             ///< drawn in the span, over what the package may draw
+  double memoryRate = -1;        ///< bytes per second that it moves; -1: not tested
+  std::string gpu;               ///< validate::encode(GpuSample); empty: no GPU, or its test failed
 };
 struct LinkResults {
   std::uint64_t wave = 0;
@@ -112,18 +153,41 @@ struct Vote {
   bool yes = false;
 };
 struct RequestOff {};
+/// The longest that a job can be asked to be held, and that a member obeys.
+inline constexpr Nanoseconds longestTrap = std::chrono::hours(1);
+
+/// Somebody in this process asks for the whole job to be held, or to be let go. `request` counts up in the process.
+struct AskSuspend {
+  std::uint64_t request = 0;
+  double limitSeconds = 10;
+};
+struct AskResume {
+  std::uint64_t request = 0;
+};
+/// The same for all tests of a validation, of all ranks and their rings.
+struct AskExamination {
+  std::uint64_t request = 0;
+};
+/// The last word of a process that ends in order: who goes without it has died.
+struct Leaving {};
 
 // ---- from the controller ----
 
 struct SetProfiling {
   bool on = false;
+  std::uint32_t mostCalls = 0;  ///< to be kept and sent when it ends; 0: none
+};
+struct AskClock {
+  std::int64_t asked = 0;  ///< nanoseconds of the controller's clock
 };
 struct CloseTrap {
   std::uint64_t trap = 0;
   double limitSeconds = 10;
+  bool asked = false;  ///< by the application or a person; else for tests
 };
 struct OpenTrap {
   std::uint64_t trap = 0;
+  bool someoneDied = false;  ///< that is why
 };
 struct RunCompute {
   std::uint64_t trap = 0;
@@ -158,11 +222,25 @@ struct ShowState {
   std::uint32_t failslows = 0;
 };
 struct SwitchOff {};
+/// To who asked to suspend or resume.
+enum class SuspendOutcome : std::uint8_t { done, already, notSuspended, notAllCame, rankDied, givenUp };
+struct SuspendAnswer {
+  std::uint64_t request = 0;
+  SuspendOutcome outcome = SuspendOutcome::done;
+  std::string text;  ///< what went wrong
+};
+/// To who asked for an examination.
+struct Examined {
+  std::uint64_t request = 0;
+  std::string problem;  ///< not empty: there was none
+  std::string content;  ///< validate's encoding
+};
 
 using Message =
     std::variant<Introduce, CommunicatorFormed, CommunicatorGone, LayoutKnown, Traffic, Samples, TransferProfile,
-                 TrapState, ComputeResult, LinkResults, Counter, Vote, RequestOff, SetProfiling, CloseTrap, OpenTrap,
-                 RunCompute, RunWave, AskCounter, Propose, Decide, ShowState, SwitchOff>;
+                 CallTimes, ClockAnswer, TrapState, ComputeResult, LinkResults, Counter, Vote, RequestOff, AskSuspend,
+                 AskResume, AskExamination, Leaving, SetProfiling, AskClock, CloseTrap, OpenTrap, RunCompute, RunWave,
+                 AskCounter, Propose, Decide, ShowState, SwitchOff, SuspendAnswer, Examined>;
 
 /// Orders go from the controller to members; everything else the other way.
 bool isOrder(const Message& message);

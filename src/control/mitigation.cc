@@ -126,6 +126,7 @@ Mitigation::Progress Mitigation::finish(std::span<const FailSlow> failSlows) {
     std::string what = committed == 0 ? "no change" : fmt::format("{} of {} rings changed", committed, wanted);
     tell_({.kind = EventKind::mitigationRefused,
            .culprit = culprit,
+           .action = actionOf(inHand_.plan),
            .text = fmt::format("{}: not all ranks agreed in time{}: {}", what,
                                again ? "" : fmt::format(", {} times; left as it is", attempts), inHand_.plan.reason)});
     // What is left of it is planned anew, with new counters.
@@ -138,6 +139,7 @@ Mitigation::Progress Mitigation::finish(std::span<const FailSlow> failSlows) {
   ++counts_[{actionOf(inHand_.plan), undo ? "undone" : "applied"}];
   tell_({.kind = undo ? EventKind::mitigationUndone : EventKind::mitigationApplied,
          .culprit = culprit,
+         .action = actionOf(inHand_.plan),
          .text = (reroute && !undo ? "re-routed " : "") + inHand_.plan.reason});
   if (undo) std::erase_if(relieved_, [&](const Culprit& each) { return each.kind == inHand_.plan.against; });
   return Progress::changed;

@@ -1,4 +1,5 @@
-// Collects per-channel timing while profiling is on: sums per connection, ready to be sent.
+// Collects per-channel timing while profiling is on: sums per connection and channel, ready to be sent; the single
+// transfers go to the call log.
 #pragma once
 
 #include <map>
@@ -7,20 +8,25 @@
 
 #include "base/recorders.h"
 #include "control/messages.h"
+#include "instrument/call_log.h"
 
 namespace falcon::control {
 
 /// record() is called by training threads, only while enabled; take() by the monitor.
 class TransferSums final : public TransferRecorder {
  public:
+  /// Single transfers go there too, to be seen from outside. Before the first record().
+  void keepIn(instrument::CallLog* log) { log_ = log; }
   void enable(bool on) { enabled_.store(on, std::memory_order_relaxed); }
 
   void record(const TransferTiming& timing) noexcept override {
+    if (log_) log_->write(timing);
     const std::lock_guard lock(mutex_);
-    TransferSum& sum = sums_[{timing.communicator, timing.peer, timing.sending}];
+    TransferSum& sum = sums_[{timing.communicator, timing.peer, timing.sending, timing.channel}];
     sum.id = timing.communicator;
     sum.peer = timing.peer;
     sum.sending = timing.sending;
+    sum.channel = timing.channel;
     sum.bytes += timing.bytes;
     sum.moving += seconds(timing.moving);
     sum.waiting += seconds(timing.waiting);
@@ -36,8 +42,9 @@ class TransferSums final : public TransferRecorder {
   }
 
  private:
+  instrument::CallLog* log_ = nullptr;
   std::mutex mutex_;
-  std::map<std::tuple<CommunicatorId, Rank, bool>, TransferSum> sums_;
+  std::map<std::tuple<CommunicatorId, Rank, bool, std::int32_t>, TransferSum> sums_;
 };
 
 }  // namespace falcon::control

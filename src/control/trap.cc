@@ -26,15 +26,22 @@ Trap::ThreadSlot& Trap::mySlot() {
   return *slot;
 }
 
+void Trap::noteEntry() noexcept {
+  mySlot().inside.store(true, std::memory_order_relaxed);
+}
+
 void Trap::noteCall(Nanoseconds now) noexcept {
-  mySlot().lastCall.store(now.count(), std::memory_order_relaxed);
+  ThreadSlot& slot = mySlot();
+  slot.lastCall.store(now.count(), std::memory_order_relaxed);
+  slot.inside.store(false, std::memory_order_relaxed);
 }
 
 void Trap::close(Nanoseconds limit) {
   const std::lock_guard lock(mutex_);
+  const Nanoseconds now = clock_.now();
+  deadline_ = now + limit;
   if (raised_.load(std::memory_order_relaxed)) return;
-  closedSince_ = clock_.now();
-  deadline_ = closedSince_ + limit;
+  closedSince_ = now;
   raised_.store(true, std::memory_order_release);
 }
 
@@ -48,17 +55,27 @@ void Trap::open() {
   opened_.notify_all();
 }
 
+void Trap::expire() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!raised_.load(std::memory_order_relaxed) || clock_.now() < deadline_) return;
+  }
+  open();
+}
+
 bool Trap::holdsAll(Nanoseconds recent) const {
   const std::lock_guard lock(mutex_);
-  const auto oldest = (clock_.now() - recent).count();
+  const Nanoseconds now = clock_.now();
+  const auto oldest = (now - recent).count();
   bool any = false;
   for (const auto& slot : slots_) {
     if (slot->held.load(std::memory_order_acquire))
       any = true;
-    else if (!slot->gone.load(std::memory_order_acquire) && slot->lastCall.load(std::memory_order_relaxed) > oldest)
+    else if (!slot->gone.load(std::memory_order_acquire) &&
+             (slot->inside.load(std::memory_order_relaxed) || slot->lastCall.load(std::memory_order_relaxed) > oldest))
       return false;
   }
-  return any;
+  return any || (raised_.load(std::memory_order_relaxed) && now - closedSince_ >= recent);
 }
 
 Nanoseconds Trap::totalClosed() const {

@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "control/validation_tests.h"
-#include "validate/link_plan.h"
+#include "validate/wave_queue.h"
 
 namespace falcon::control {
 namespace {
@@ -20,10 +20,10 @@ class LiveValidation final : public Validation {
         clock_(clock),
         outbox_(outbox),
         started_(clock.now()),
-        deadline_(started_ + input.limit) {
-    nextRun_ = input.id + 1;
+        deadline_(started_ + input.limit),
+        queue_(placesOf(job), validate::LinkPlanOptions().endsPerHost, input.id + 1) {
     waiting_ = job.allProcesses();
-    outbox_.toAll(CloseTrap{input_.id, seconds(input_.limit)});
+    outbox_.toAll(CloseTrap{input_.id, seconds(input_.limit), false});
   }
 
   void handle(ProcessId from, const Message& message) override {
@@ -38,20 +38,21 @@ class LiveValidation final : public Validation {
                results && step_ == Step::links && results->wave == wave_) {
       waiting_.erase(from);
       if (auto measurements = validate::decodeMeasurements(results->measurements))
-        tests_.links.insert(tests_.links.end(), measurements->begin(), measurements->end());
+        ofWave_.insert(ofWave_.end(), measurements->begin(), measurements->end());
     }
     if (waiting_.empty()) advance();
   }
 
-  void left(ProcessId process) override {
+  void left(ProcessId process, bool died) override {
     waiting_.erase(process);
+    someoneDied_ |= died;
     if (!finished()) finish("a rank left the job during the validation");
   }
 
   void tick() override {
     if (finished()) return;
     const Nanoseconds now = clock_.now();
-    if (step_ == Step::closing && now > deadline_) {
+    if (step_ == Step::closing && now > std::min(deadline_, started_ + input_.entryLimit)) {
       outcome_.trapTimedOut = true;
       return finish("not every rank came into the library in time");
     }
@@ -80,11 +81,15 @@ class LiveValidation final : public Validation {
         return startCompute();
       case Step::computing:
         outcome_.verdict = validate::judge(verdictInput(job_, input_, tests_));
-        // Compute verdicts come first and explain links away.
-        if (outcome_.verdict.certain && namesSomebodyNew(outcome_.verdict)) return finish("");
-        plan(validate::planLinkTests(testedGroups(job_, input_.suspects), placesOf(job_), {}, nextRun_));
+        // Compute verdicts come first and explain links away. But a slow rank slows no group in all its members: where
+        // one is suspected beside it, there may be a slow link too.
+        if (outcome_.verdict.certain && namesSomebodyNew(outcome_.verdict) && input_.suspects.groups.empty())
+          return finish("");
+        queue_.add(validate::linksOf(testedGroups(job_, input_.suspects), false));
         return nextWave();
       case Step::links:
+        queue_.learn(ofWave_);
+        keepMeasurements();
         return nextWave();
       case Step::done:
         return;
@@ -108,42 +113,43 @@ class LiveValidation final : public Validation {
     if (targets.empty()) advance();
   }
 
-  void plan(std::vector<validate::Wave> waves) {
-    nextRun_ += waves.size();
-    waves_.insert(waves_.end(), std::make_move_iterator(waves.begin()), std::make_move_iterator(waves.end()));
-  }
-
-  // What looks slow is measured again before it is named.
-  void confirm() {
-    const auto doubtful = validate::linksToConfirm(verdictInput(job_, input_, tests_), waves_);
-    plan(validate::planWaves(doubtful, placesOf(job_), {}, transport::Lane::test, nextRun_));
+  void keepMeasurements() {
+    tests_.links.insert(tests_.links.end(), ofWave_.begin(), ofWave_.end());
+    ofWave_.clear();
   }
 
   void nextWave() {
-    if (waveIndex_ == waves_.size()) confirm();
-    if (waveIndex_ == waves_.size()) return finish("");
+    auto wave = queue_.next();
+    if (!wave) {
+      // What looks slow is measured again before it is named.
+      queue_.add(validate::linksToConfirm(verdictInput(job_, input_, tests_), queue_.waves()));
+      wave = queue_.next();
+    }
+    if (!wave) return finish("");
     step_ = Step::links;
     stepDeadline_ = clock_.now() + wavePatience;
-    const validate::Wave& wave = waves_[waveIndex_++];
-    wave_ = wave.run;
+    wave_ = wave->run;
     waiting_.clear();
-    for (const validate::WaveLink& link : wave.links)
+    for (const validate::WaveLink& link : wave->links)
       for (const Rank rank : {link.link.from, link.link.to})
         if (const auto process = job_.processOf(rank)) waiting_.insert(*process);
     const std::set<ProcessId> ends = waiting_;
-    for (const ProcessId process : ends) outbox_.to(process, RunWave{wave.run, false, validate::encode(wave)});
+    for (const ProcessId process : ends) outbox_.to(process, RunWave{wave->run, false, validate::encode(*wave)});
     if (ends.empty()) advance();
   }
 
   void finish(const std::string& problem) {
     step_ = Step::done;
-    outbox_.toAll(OpenTrap{input_.id});
+    outbox_.toAll(OpenTrap{input_.id, someoneDied_});
     outcome_.trapSeconds = seconds(clock_.now() - started_);
+    keepMeasurements();
     if (!problem.empty()) {
       outcome_.verdict = {.evidence = problem};
       return;
     }
     outcome_.verdict = validate::judge(verdictInput(job_, input_, tests_));
+    if (input_.wantsExamination)
+      outcome_.examination = validate::encode(examinationOf(job_, input_, tests_, outcome_.trapSeconds));
     for (const validate::LinkMeasurement& link : tests_.links)
       if (link.status == validate::LinkStatus::measured) outcome_.linkRates[link.link] = link.bytesPerSecond();
   }
@@ -156,11 +162,11 @@ class LiveValidation final : public Validation {
   const Nanoseconds deadline_;
   Nanoseconds stepDeadline_{0};
   Step step_ = Step::closing;
+  bool someoneDied_ = false;
   std::set<ProcessId> waiting_;  ///< who has not answered in this step
   ValidationTests tests_;
-  std::vector<validate::Wave> waves_;
-  std::size_t waveIndex_ = 0;
-  std::uint64_t nextRun_ = 0;
+  validate::WaveQueue queue_;
+  std::vector<validate::LinkMeasurement> ofWave_;  ///< that have come of the wave that runs
   std::uint64_t wave_ = 0;
   Outcome outcome_;
 };

@@ -24,11 +24,13 @@ class Validation {
     double trapSeconds = 0;            ///< from the order to close to the order to open
     double closingSeconds = 0;         ///< until all were held
     std::map<Link, double> linkRates;  ///< measured, bytes per second, by job ranks
+    std::string examination;           ///< all that was measured, in validate's encoding; "": it came to no end
   };
 
   virtual ~Validation() = default;
   virtual void handle(ProcessId from, const Message& message) = 0;
-  virtual void left(ProcessId process) = 0;
+  /// `died`: it did not end in order.
+  virtual void left(ProcessId process, bool died) = 0;
   virtual void tick() = 0;
   /// Opens the trap; there will be no verdict.
   virtual void abandon() = 0;
@@ -41,9 +43,11 @@ struct ValidationInput {
   instrument::Suspicion suspects;
   std::vector<Culprit> known;  ///< named before and not relieved: they do not end the search
   Nanoseconds limit{0};
-  std::size_t window = 4;  ///< iterations since the onset that profiles are taken from
+  Nanoseconds entryLimit{30s};  ///< until everybody is held
+  std::size_t window = 4;       ///< iterations since the onset that profiles are taken from
   /// Rates of links seen healthy in earlier validations, bytes per second, by job ranks.
   std::map<Link, double> knownLinkRates;
+  bool wantsExamination = false;
 };
 std::unique_ptr<Validation> startValidation(const ValidationInput& input, const JobView& job, const Clock& clock,
                                             Outbox& outbox);

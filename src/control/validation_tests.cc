@@ -2,7 +2,52 @@
 
 #include <algorithm>
 
+#include "control/peers.h"
+
 namespace falcon::control {
+namespace {
+
+validate::CauseEvidence evidenceOf(const ComputeResult& result) {
+  validate::CauseEvidence evidence;
+  const auto share = [&](double seconds) {
+    return seconds >= 0 && result.wallSeconds > 0 ? seconds / result.wallSeconds : validate::unknown;
+  };
+  evidence.throttled = share(result.throttledSeconds);
+  evidence.waited = share(result.runQueueSeconds);
+  evidence.stolen = share(result.stolenSeconds);
+  evidence.ran = share(result.processorSeconds);
+  if (result.processors > 0) evidence.processors = result.processors;
+  if (result.thermalThrottles >= 0) evidence.thermalThrottles = result.thermalThrottles;
+  if (result.power >= 0) evidence.power = result.power;
+  return evidence;
+}
+
+// The two links of a pair have nobody to be compared with: groups of the same size and role lend theirs.
+void addPeers(const JobView& job, std::vector<validate::TestedGroup>& groups) {
+  constexpr std::size_t enoughRanks = 6;
+  std::size_t ranks = 0;
+  for (const validate::TestedGroup& group : groups) ranks += group.jobRanks.size();
+  if (groups.empty() || ranks >= enoughRanks) return;
+  const auto shapes = shapesOf(job);
+  const auto roles = instrument::inferRoles(shapes);
+  const auto wanted = roles.find(groups.front().id);
+  const std::size_t size = groups.front().jobRanks.size();
+  for (const auto& [id, communicator] : job.communicators()) {
+    if (ranks >= enoughRanks || wanted == roles.end() || wanted->second == instrument::CommunicatorRole::unknown)
+      return;
+    const auto role = roles.find(id);
+    const bool known = std::any_of(groups.begin(), groups.end(), [&, at = id](const auto& group) {
+      return group.id == at || group.jobRanks == job.communicators().at(at).jobRanks;
+    });
+    if (known || !communicator.hostEngine || communicator.jobRanks.size() != size || role == roles.end() ||
+        role->second != wanted->second)
+      continue;
+    groups.push_back({id, communicator.jobRanks, communicator.ring});
+    ranks += size;
+  }
+}
+
+}  // namespace
 
 std::vector<validate::TestedGroup> testedGroups(const JobView& job, const instrument::Suspicion& suspects) {
   std::vector<validate::TestedGroup> groups;
@@ -11,6 +56,7 @@ std::vector<validate::TestedGroup> testedGroups(const JobView& job, const instru
     if (found == job.communicators().end() || !found->second.hostEngine) continue;
     groups.push_back({suspect.communicator, found->second.jobRanks, found->second.ring});
   }
+  addPeers(job, groups);
   return groups;
 }
 
@@ -54,16 +100,47 @@ validate::VerdictInput verdictInput(const JobView& job, const ValidationInput& i
     validate::RankFigures figures;
     figures.rank = member.identity.jobRank;
     figures.ownTimeGrowth = ownTimeGrowth(member, input.window).value_or(validate::unknown);
-    if (const auto score = tests.compute.find(process); score != tests.compute.end() && score->second.problem.empty()) {
+    const auto score = tests.compute.find(process);
+    if (score != tests.compute.end() && score->second.problem.empty()) {
       figures.score = score->second.gigaflopsPerSecond;
       if (score->second.throttledSeconds >= 0)
         figures.throttledShare = score->second.throttledSeconds / computeSpanSeconds;
+      if (score->second.memoryRate > 0) figures.memoryRate = score->second.memoryRate;
+      figures.evidence = evidenceOf(score->second);
     }
     verdict.ranks.push_back(figures);
+    if (score != tests.compute.end() && !score->second.gpu.empty())
+      if (auto sample = validate::decodeGpuSample(score->second.gpu))
+        verdict.gpus.emplace(figures.rank, std::move(*sample));
   }
   verdict.links = tests.links;
   verdict.knownLinkRates = input.knownLinkRates;
   return verdict;
+}
+
+instrument::Suspicion everybody(const JobView& job) {
+  instrument::Suspicion all;
+  for (const auto& [id, communicator] : job.communicators())
+    if (communicator.hostEngine) all.groups.push_back({.communicator = id, .slowest = {}});
+  all.reason = "somebody asked for it";
+  return all;
+}
+
+validate::Examination examinationOf(const JobView& job, const ValidationInput& input, const ValidationTests& tests,
+                                    double heldSeconds) {
+  const auto places = placesOf(job);
+  validate::Examination examination{.heldSeconds = heldSeconds, .ranks = {}, .links = tests.links};
+  std::map<Rank, validate::ExaminedRank> ranks;
+  for (const validate::RankFigures& figures : verdictInput(job, input, tests).ranks) {
+    const auto place = places.find(figures.rank);
+    ranks[figures.rank] = {.rank = figures.rank,
+                           .place = place == places.end() ? validate::RankPlace() : place->second,
+                           .gigaflops = figures.score,
+                           .memoryRate = figures.memoryRate,
+                           .evidence = figures.evidence};
+  }
+  for (auto& [rank, examined] : ranks) examination.ranks.push_back(std::move(examined));
+  return examination;
 }
 
 }  // namespace falcon::control

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "control/validation.h"
-#include "validate/link_measurement.h"
+#include "validate/examination.h"
 #include "validate/link_plan.h"
 #include "validate/verdict.h"
 
@@ -20,12 +20,16 @@ struct ValidationTests {
   std::vector<validate::LinkMeasurement> links;
 };
 
-/// The suspicious groups, as the link planner wants them.
+/// The suspicious groups, as the link planner wants them; where they have few links, some like them beside.
 std::vector<validate::TestedGroup> testedGroups(const JobView& job, const instrument::Suspicion& suspects);
 std::map<Rank, validate::RankPlace> placesOf(const JobView& job);
+/// For those who want to know of everybody: all groups that can be tested, nobody accused.
+instrument::Suspicion everybody(const JobView& job);
 /// Members of the suspicious groups; for suspicious ranks, of the groups they share with others.
 std::set<ProcessId> computeTargets(const JobView& job, const instrument::Suspicion& suspects);
 /// What validate::judge() decides from.
 validate::VerdictInput verdictInput(const JobView& job, const ValidationInput& input, const ValidationTests& tests);
+validate::Examination examinationOf(const JobView& job, const ValidationInput& input, const ValidationTests& tests,
+                                    double heldSeconds);
 
 }  // namespace falcon::control

@@ -1,0 +1,150 @@
+// What is healthy: learnt at the start and after the job's calls changed, compared with what an earlier run left.
+#include <algorithm>
+#include <utility>
+
+#include "base/format.h"
+#include "control/controller.h"
+#include "control/peers.h"
+
+namespace falcon::control {
+namespace {
+
+// A job whose controller has just left is about to end itself, as a rule.
+constexpr Nanoseconds successorPatience = 3s;
+// The members' timing follows the samples.
+constexpr Nanoseconds timingPatience = 2s;
+constexpr int peerRounds = 3;  // looks at the peers, each over as many iterations as the baseline
+
+}  // namespace
+
+void Controller::learn() {
+  const auto process = watched();
+  if (!process || (settings_.successor && clock_.now() - phaseStarted_ < successorPatience)) return;
+  if (!periodKnown_) {
+    periodKnown_ = true;
+    mark_ = job_.receivedNow();
+    emit({.kind = EventKind::periodKnown,
+          .text = "the iteration's period is known; a short profile is taken as the healthy baseline"});
+    outbox_.toAll(profilingOrder());
+  }
+  if (job_.samplesSince(learnFrom_) >= settings_.baselineIterations) takeBaseline(*process);
+}
+
+void Controller::takeBaseline(ProcessId watched) {
+  for (auto& [id, member] : job_.members())
+    member.healthy = JobView::means(member, static_cast<std::size_t>(settings_.baselineIterations));
+  baselineDue_ = job_.allProcesses();
+  outbox_.toAll(SetProfiling{false});
+  healthyMilliseconds_ = currentMilliseconds_ = job_.members()[watched].healthy->duration * 1e3;
+  // What was slow already is the job's usual pace, as far as anybody can tell.
+  if (detector_.slow()) rebase();
+  emit({.kind = EventKind::baselineTaken,
+        .afterMilliseconds = healthyMilliseconds_,
+        .text = fmt::format("healthy baseline of {} ranks over {} iterations: {:.1f} ms an iteration",
+                            job_.members().size(), settings_.baselineIterations, healthyMilliseconds_)});
+  phase_ = Phase::tracking;
+  phaseStarted_ = clock_.now();
+  compareDue_ = true;
+}
+
+// A job that is slow from the start has nothing faster to be compared with but an earlier run of the same name, or else
+// its own ranks beside each other. True: it is slow, and a profiling has begun.
+bool Controller::compareWithStored() {
+  if (!compareDue_ || (!baselineDue_.empty() && clock_.now() - phaseStarted_ < timingPatience)) return false;
+  compareDue_ = false;
+  byPeers_.reset();
+  const bool first = !std::exchange(compared_, true);
+  const double seconds = healthyMilliseconds_ * 1e-3;
+  const double limit = 1 + settings_.onsetThresholdPercent / 100;
+  if (!first || !settings_.stored || !isOfThisJob(*settings_.stored, job_, calls_)) {
+    byPeers_ = suspicionByPeers(job_, static_cast<std::size_t>(settings_.baselineIterations));
+    peerRounds_ = 1;
+    peersSince_ = job_.receivedNow();
+    return askPeers();
+  }
+  if (seconds < settings_.stored->iterationSeconds * limit) {
+    keepBaseline();
+    return false;
+  }
+  useStored(*settings_.stored, job_);
+  const double before = settings_.stored->iterationSeconds;
+  slowFromTheStart(
+      before, {.text = fmt::format("slow from the start: iterations take {:.1f} ms, and took {:.1f} ms when this job "
+                                   "ran last",
+                                   healthyMilliseconds_, before * 1e3)});
+  return true;
+}
+
+// Whoever is slower than its peers by chance, or while the job warms up, is not so again and again.
+bool Controller::askPeers() {
+  if (!byPeers_) return false;
+  if (slow_ || relearnDue_ || !failSlows_.empty()) {
+    byPeers_.reset();
+    return false;
+  }
+  if (!byPeers_->empty() && peerRounds_ < peerRounds) {
+    if (job_.samplesSince(peersSince_) < settings_.baselineIterations) return false;
+    byPeers_ = inBoth(suspicionByPeers(job_, static_cast<std::size_t>(settings_.baselineIterations)), *byPeers_);
+    ++peerRounds_;
+    peersSince_ = job_.receivedNow();
+  }
+  if (byPeers_->empty()) {
+    byPeers_.reset();
+    keepBaseline();
+    return false;
+  }
+  if (peerRounds_ < peerRounds) return false;
+  const instrument::Suspicion suspects = *std::exchange(byPeers_, std::nullopt);
+  const double saved = usePeers(suspects, job_);
+  slowFromTheStart(
+      std::max(healthyMilliseconds_ * 1e-3 - saved, 0.0),
+      {.suspects = suspectsOf(suspects, job_),
+       .text = fmt::format("slow from the start, beside peers: {}; iterations take {:.1f} ms, and could take {:.1f}",
+                           suspects.reason, healthyMilliseconds_, healthyMilliseconds_ - saved * 1e3)});
+  return true;
+}
+
+void Controller::keepBaseline() {
+  if (settings_.keep && failSlows_.empty())
+    settings_.keep(storedFrom(job_, healthyMilliseconds_ * 1e-3, calls_, wallTime_()));
+}
+
+// The detector knows this pace only. Relief shows in the culprits' own figures, as after a change of ours.
+void Controller::slowFromTheStart(double beforeSeconds, Event event) {
+  event.kind = EventKind::onset;
+  event.beforeMilliseconds = beforeSeconds * 1e3;
+  event.afterMilliseconds = healthyMilliseconds_;
+  emit(std::move(event));
+  healthyMilliseconds_ = beforeSeconds * 1e3;
+  onsetOpen_ = true;
+  attempts_ = 0;
+  lossSeconds_ = rebalance::accumulatedLoss(iteration_, currentMilliseconds_ * 1e-3, beforeSeconds);
+  startProfiling();
+}
+
+// Elastic training, another number of micro-batches, the next stage of a curriculum: the job's own doing, no alarm.
+void Controller::onPattern(const Sample& sample) {
+  const bool sameRank = patternOf_ == watched();
+  const bool changed = sameRank && sample.pattern != pattern_;
+  patternOf_ = watched();
+  if (changed && phase_ == Phase::learning) {
+    learnFrom_ = job_.receivedNow();
+    rebase();
+  } else if (changed) {
+    iteration_ = sample.index;
+    emit(
+        {.kind = EventKind::patternChanged,
+         .beforeMilliseconds = currentMilliseconds_,
+         .afterMilliseconds = sample.seconds * 1e3,
+         .text = fmt::format("the job makes other calls than before: an iteration has {} calls and takes {:.1f} ms, it "
+                             "had {} and took {:.1f} ms; what is healthy is learnt anew",
+                             sample.calls, sample.seconds * 1e3, calls_, currentMilliseconds_)});
+    rebase();
+    currentMilliseconds_ = sample.seconds * 1e3;
+    relearnDue_ = true;
+  }
+  pattern_ = sample.pattern;
+  calls_ = sample.calls;
+}
+
+}  // namespace falcon::control

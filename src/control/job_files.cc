@@ -1,0 +1,79 @@
+#include "control/job_files.h"
+
+#include <unistd.h>
+
+#include <climits>
+#include <cstdlib>
+
+#include "base/format.h"
+#include "base/job_rank.h"
+#include "base/log.h"
+#include "base/whole_file.h"
+#include "control/job_folder.h"
+#include "control/ranges.h"
+
+namespace falcon::control {
+namespace {
+
+constexpr std::uint32_t callLogCapacity = 1 << 15;
+
+int fileNumber(Rank jobRank) {
+  return jobRank >= 0 ? jobRank : getpid();
+}
+
+}  // namespace
+
+std::string hostName() {
+  char name[HOST_NAME_MAX + 1] = "unknown";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+Result<std::unique_ptr<JobFiles>> JobFiles::open(const std::string& name) {
+  const char* world = std::getenv("WORLD_SIZE");
+  const instrument::CallLogIdentity identity{name, hostName(), jobRankFromEnvironment(), world ? std::atoi(world) : 0};
+  removeOldJobs();
+  std::unique_ptr<JobFiles> files(new JobFiles);
+  files->folder_ = instrument::jobFolder(name);
+  files->file_ = fmt::format("{}/rank-{}", files->folder_, fileNumber(identity.jobRank));
+  const auto made = makeJobFolder(files->folder_);
+  const FileDescriptor locked = made ? lockJobFolder(files->folder_) : FileDescriptor();
+  if (locked) removeDeadRanks(files->folder_, hostName());
+  auto log = made ? instrument::CallLog::create(files->file_ + ".calls", identity, callLogCapacity)
+                  : Result<std::unique_ptr<instrument::CallLog>>(made.error());
+  if (!log) {
+    log::notice("{}; the call log is kept in private memory, `falcon status` will not see this rank",
+                log.error().message());
+    files->folder_.clear();
+    log = instrument::CallLog::create("", identity, callLogCapacity);
+  }
+  if (!log) return log.error();
+  files->log_ = std::move(*log);
+  files->openRanges(identity.jobRank);
+  return files;
+}
+
+void JobFiles::keepExamination(const std::string& problem, const std::string& content) {
+  if (folder_.empty()) return;
+  if (const auto written = writeWhole(file_ + ".examination", problem + '\n' + content); !written)
+    log::notice("{}", written.error().message());
+}
+
+void JobFiles::openRanges(Rank jobRank) {
+  const std::string file = folder_.empty() ? "" : file_ + ".ranges";
+  auto ranges = instrument::RangeLog::create(file, jobRank);
+  if (!ranges) return log::notice("{}; ranges (ncclFalconRangeBegin) are not recorded", ranges.error().message());
+  ranges_ = std::move(*ranges);
+  Ranges::useLog(ranges_.get());
+}
+
+JobFiles::~JobFiles() {
+  if (log_) log_->dropRecords();
+  if (!ranges_) return;
+  if (Ranges::useLog(nullptr))
+    ranges_->dropRecords();
+  else
+    static_cast<void>(ranges_.release());  // a thread may still be writing to it
+}
+
+}  // namespace falcon::control

@@ -1,0 +1,88 @@
+#include "control/suspension.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+
+namespace falcon::control {
+namespace {
+
+Nanoseconds asTime(double seconds) {
+  return Nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
+}
+
+}  // namespace
+
+Suspension::Suspension(std::uint64_t trap, const SuspendRequest& request, Nanoseconds entryLimit, const JobView& job,
+                       const Clock& clock, Outbox& outbox)
+    : trap_(trap),
+      request_(request),
+      job_(job),
+      clock_(clock),
+      outbox_(outbox),
+      started_(clock.now()),
+      deadline_(started_ + asTime(request.limitSeconds)),
+      entryDeadline_(std::min(deadline_, started_ + entryLimit)),
+      missing_(job.allProcesses()) {
+  outbox_.toAll(CloseTrap{trap_, request.limitSeconds, true});
+}
+
+void Suspension::handle(ProcessId from, const TrapState& state) {
+  if (state_ != State::closing || state.trap != trap_ || !state.held) return;
+  missing_.erase(from);
+  if (missing_.empty()) allAreHeld();
+}
+
+void Suspension::left(ProcessId process, bool died) {
+  if (finished()) return;
+  if (died) return finish(State::rankDied, namesOf({process}) + " died while the job was suspended");
+  missing_.erase(process);
+  if (state_ == State::closing && missing_.empty()) allAreHeld();
+}
+
+void Suspension::tick() {
+  const Nanoseconds now = clock_.now();
+  if (state_ == State::closing && now > entryDeadline_)
+    return finish(State::notAllCame, fmt::format("{} did not come into the library within {:.1f} s", namesOf(missing_),
+                                                 falcon::seconds(now - started_)));
+  if (state_ == State::held && now > deadline_) finish(State::timedOut, "nobody resumed the job in time");
+}
+
+void Suspension::allAreHeld() {
+  state_ = State::held;
+  closingSeconds_ = falcon::seconds(clock_.now() - started_);
+  answer(SuspendOutcome::done);
+}
+
+void Suspension::answer(SuspendOutcome outcome) {
+  outbox_.to(request_.from, SuspendAnswer{request_.number, outcome, text_});
+}
+
+void Suspension::finish(State state, const std::string& text) {
+  if (finished()) return;
+  const bool answered = state_ == State::held;
+  state_ = state;
+  text_ = text;
+  seconds_ = falcon::seconds(clock_.now() - started_);
+  outbox_.toAll(OpenTrap{trap_, state == State::rankDied});
+  if (answered) return;
+  if (text_.empty()) text_ = "the job was resumed before all of it was held";
+  answer(state == State::notAllCame ? SuspendOutcome::notAllCame
+         : state == State::rankDied ? SuspendOutcome::rankDied
+                                    : SuspendOutcome::givenUp);
+}
+
+std::string Suspension::namesOf(const std::set<ProcessId>& processes) const {
+  constexpr int most = 8;
+  std::string names;
+  int count = 0;
+  for (const ProcessId process : processes) {
+    if (count++ == most) return names + " and others";
+    const auto member = job_.members().find(process);
+    names += fmt::format("{}rank {}", names.empty() ? "" : ", ",
+                         member == job_.members().end() ? -1 : member->second.identity.jobRank);
+  }
+  return names;
+}
+
+}  // namespace falcon::control

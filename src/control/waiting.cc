@@ -1,0 +1,179 @@
+#include "control/waiting.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/format.h"
+#include "control/decisions.h"
+
+namespace falcon::control {
+namespace {
+
+using instrument::Cause;
+using instrument::JobTimeline;
+using instrument::TimelineCall;
+
+constexpr int fewestIterations = 2;
+constexpr double clockTolerance = 0.05;  // of an iteration
+constexpr double accusedShare = 0.5;     // of the delay
+// One range stands for a rank's whole growth, which took the lesser part of its time in health: a slow processor slows
+// all of its code.
+constexpr double nearlyAll = 0.8;
+constexpr double lesserPart = 0.5;
+
+using Calls = std::vector<TimelineCall> MemberView::*;
+
+/// The calls of all members in one timeline. There may be hundreds of thousands: they are borrowed, not copied, and go
+/// back to their members at the end.
+class BorrowedCalls {
+ public:
+  BorrowedCalls(JobView& job, Calls calls) : job_(job), calls_(calls) {
+    for (auto& [process, member] : job_.members())
+      timeline_.ranks.push_back({member.identity.jobRank, std::move(member.*calls_)});
+  }
+  ~BorrowedCalls() {
+    auto lent = timeline_.ranks.begin();
+    for (auto& [process, member] : job_.members()) member.*calls_ = std::move((lent++)->calls);
+  }
+  BorrowedCalls(const BorrowedCalls&) = delete;
+  BorrowedCalls& operator=(const BorrowedCalls&) = delete;
+
+  /// The time that all ranks have calls of, cut to whole iterations at its end. Null: less than two.
+  const JobTimeline* cutTo(double iterationSeconds) {
+    timeline_.start = Nanoseconds::min();
+    timeline_.end = Nanoseconds::max();
+    for (const auto& rank : timeline_.ranks) {
+      if (rank.calls.empty()) return nullptr;
+      Nanoseconds last{0};
+      for (const TimelineCall& call : rank.calls) last = std::max(last, call.leave);
+      timeline_.start = std::max(timeline_.start, rank.calls.front().enter);
+      timeline_.end = std::min(timeline_.end, last);
+    }
+    if (timeline_.ranks.empty() || iterationSeconds <= 0 || timeline_.end <= timeline_.start) return nullptr;
+    timeline_.iterations = static_cast<int>(std::floor(seconds(timeline_.end - timeline_.start) / iterationSeconds));
+    if (timeline_.iterations < fewestIterations) return nullptr;
+    timeline_.start =
+        timeline_.end - Nanoseconds(static_cast<std::int64_t>(timeline_.iterations * iterationSeconds * 1e9));
+    return &timeline_;
+  }
+
+ private:
+  JobView& job_;
+  const Calls calls_;
+  JobTimeline timeline_;
+};
+
+bool oneRankAProcess(const JobView& job) {
+  for (const auto& [id, communicator] : job.communicators()) {
+    const std::set<Rank> ranks(communicator.jobRanks.begin(), communicator.jobRanks.end());
+    if (ranks.size() != communicator.jobRanks.size() || ranks.contains(-1)) return false;
+  }
+  return true;
+}
+
+std::string nameOf(const Cause& cause, const JobView& job) {
+  switch (cause.kind) {
+    case Cause::Kind::rank:
+      return fmt::format("rank {}{}", cause.rank,
+                         cause.oneStretch ? " in one stretch of its code outside of all collectives" : "'s own time");
+    case Cause::Kind::link:
+      return fmt::format("messages from rank {} to rank {}", cause.link.from, cause.link.to);
+    case Cause::Kind::group: {
+      const auto communicator = job.communicators().find(cause.communicator);
+      std::string members;
+      if (communicator != job.communicators().end())
+        for (const Rank rank : communicator->second.jobRanks)
+          members += (members.empty() ? "" : ", ") + std::to_string(rank);
+      return fmt::format("collectives among [{}] after all have come", members);
+    }
+    case Cause::Kind::everybody:
+      return "computing that is slower on all ranks alike";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::optional<instrument::Blame> blameOf(JobView& job, const ClockBook& clocks, std::size_t window) {
+  if (!oneRankAProcess(job)) return std::nullopt;
+  double healthySeconds = 0, slowSeconds = 0;
+  for (const auto& [process, member] : job.members()) {
+    if (!member.healthy) return std::nullopt;
+    const RankMeans now = JobView::means(member, window);
+    if (now.iterations == 0 || std::abs(now.microBatches - member.healthy->microBatches) > 1e-9) return std::nullopt;
+    healthySeconds = std::max(healthySeconds, member.healthy->duration);
+    slowSeconds = std::max(slowSeconds, now.duration);
+    if (seconds(clocks.errorBound(process)) > clockTolerance * member.healthy->duration) return std::nullopt;
+  }
+  BorrowedCalls healthyCalls(job, &MemberView::healthyCalls), calls(job, &MemberView::calls);
+  const JobTimeline* const healthy = healthyCalls.cutTo(healthySeconds);
+  const JobTimeline* const now = calls.cutTo(slowSeconds);
+  if (!healthy || !now) return std::nullopt;
+  return instrument::blame(*healthy, *now, communicatorMembers(job));
+}
+
+std::string sentenceOf(const instrument::Blame& blame, const JobView& job) {
+  if (blame.causes.empty()) return "the chain of waiting ends at nobody in particular";
+  std::string text = "the chain of waiting ends at ";
+  for (std::size_t i = 0; i < blame.causes.size() && i < 4; ++i)
+    text += fmt::format("{}{} ({:.0f} % of the delay)", i == 0 ? "" : ", ", nameOf(blame.causes[i], job),
+                        100 * blame.causes[i].share);
+  return text;
+}
+
+std::string outsideOfCollectives(const JobView& job, Rank rank, std::size_t window, bool oneStretch) {
+  const auto process = job.processOf(rank);
+  if (!process || !job.members().at(*process).healthy) return "";
+  const MemberView& member = job.members().at(*process);
+  const RankMeans now = JobView::means(member, window);
+  const double before = member.healthy->outside, grown = now.outside - before;
+  const std::string* name = nullptr;
+  double least = before * lesserPart;
+  for (const auto& [range, seconds] : now.ranges) {
+    const auto known = member.healthy->ranges.find(range);
+    const double usual = known == member.healthy->ranges.end() ? 0 : known->second;
+    const double more = seconds - usual;
+    // A range that grew by more than the rank's own time has waiting in it.
+    if (grown <= 0 || more < nearlyAll * grown || more * nearlyAll > grown || usual > least) continue;
+    least = usual;
+    name = &range;
+  }
+  if (name) {
+    return fmt::format(
+        "its time goes into \"{}\", outside of all collectives: {:.1f} ms an iteration, {:.1f} ms in health", *name,
+        1e3 * now.ranges.at(*name), 1e3 * least);
+  }
+  if (!oneStretch) return "";
+  return "its time goes into one stretch of its code outside of all collectives, as data loading, a checkpoint or "
+         "garbage collection do";
+}
+
+void followChain(const instrument::Blame& blame, const JobView& job, instrument::Suspicion& suspicion) {
+  std::set<Rank> causes, near;
+  std::set<CommunicatorId> groups;
+  bool told = false;
+  for (const Cause& cause : blame.causes) {
+    causes.insert(cause.rank);
+    groups.insert(cause.communicator);
+    if (cause.share < accusedShare || cause.kind == Cause::Kind::everybody) continue;
+    told = true;
+    if (cause.kind == Cause::Kind::rank) {
+      const auto same = [&](const auto& each) { return each.rank == cause.rank; };
+      if (std::none_of(suspicion.ranks.begin(), suspicion.ranks.end(), same))
+        suspicion.ranks.push_back({cause.rank, cause.growth});
+      continue;
+    }
+    const auto same = [&](const auto& each) { return each.communicator == cause.communicator; };
+    if (std::none_of(suspicion.groups.begin(), suspicion.groups.end(), same))
+      suspicion.groups.push_back({cause.communicator, cause.growth, cause.link});
+    if (const auto members = job.communicators().find(cause.communicator); members != job.communicators().end())
+      near.insert(members->second.jobRanks.begin(), members->second.jobRanks.end());
+  }
+  if (!told) return;
+  std::erase_if(suspicion.ranks,
+                [&](const auto& each) { return !causes.contains(each.rank) && !near.contains(each.rank); });
+  std::erase_if(suspicion.groups, [&](const auto& each) { return !groups.contains(each.communicator); });
+}
+
+}  // namespace falcon::control
