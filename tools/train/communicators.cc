@@ -9,6 +9,8 @@
 // Absent in other libraries of the same ABI; then they are null: the split stays equal, and nothing overlaps.
 #pragma weak ncclFalconRegisterLayout
 #pragma weak ncclFalconIterationBegin
+#pragma weak ncclFalconRangeBegin
+#pragma weak ncclFalconRangeEnd
 #pragma weak ncclFalconStreamCreate
 #pragma weak ncclFalconStreamSynchronize
 #pragma weak ncclFalconStreamDestroy
@@ -101,6 +103,14 @@ void Communicators::exchange(int to, const float* sent, int from, float* receive
   if (result == ncclSuccess && from >= 0) result = ncclRecv(received, count, ncclFloat32, from, pipeline_, nullptr);
   require(result, "ncclSend or ncclRecv");
   require(ncclGroupEnd(), "ncclGroupEnd");
+}
+
+void Communicators::beginPhase(const char* name) {
+  if (ncclFalconRangeBegin != nullptr) require(ncclFalconRangeBegin(name), "ncclFalconRangeBegin");
+}
+
+void Communicators::endPhase() {
+  if (ncclFalconRangeEnd != nullptr) require(ncclFalconRangeEnd(), "ncclFalconRangeEnd");
 }
 
 void Communicators::sumGradients(std::span<float> gradients) {

@@ -33,6 +33,9 @@ class Communicators final : public Reducer<float>, public PipelineLink<float> {
   void sum(float* values, std::size_t count) override;
   /// With the neighbouring pipeline stages.
   void exchange(int to, const float* sent, int from, float* received, std::size_t count) override;
+  /// Names for what the trainer does in between, where the library has ranges.
+  void beginPhase(const char* name) override;
+  void endPhase() override;
   /// Over the data-parallel replicas. Where it overlaps, the gradients are summed after awaitGradients(), and not to be
   /// touched before.
   bool overlaps() const { return gradientStream_ != nullptr; }

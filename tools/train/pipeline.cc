@@ -25,13 +25,19 @@ double Pipeline<Real>::run(int microBatches, double scale, const std::function<M
     exchange(sourceOf(step, place_));
     const int slot = step.microBatch % stage_.slots();
     if (step.forward) {
+      link_.beginPhase("data");
       batches_[slot] = batchAt(step.microBatch);
+      link_.endPhase();
+      link_.beginPhase("forward");
       loss += stage_.forward(slot, batches_[slot], buffers_[turn].data());
+      link_.endPhase();
     } else {
       const bool lastOne = --stillToCome == 0;
+      link_.beginPhase("backward");
       stage_.backward(slot, batches_[slot], scale, buffers_[turn].data(), [&](std::size_t bucket) {
         if (lastOne) bucketDone(bucket);
       });
+      link_.endPhase();
     }
     to = targetOf(step, place_);
     turn = 1 - turn;

@@ -16,6 +16,9 @@ class PipelineLink {
   virtual ~PipelineLink() = default;
   /// Stage -1: nothing to send, or to receive. Returns when both are complete; throws when they cannot be.
   virtual void exchange(int to, const Real* sent, int from, Real* received, std::size_t count) = 0;
+  /// What the stage does from here on has this name, for those who watch the job.
+  virtual void beginPhase(const char* name) { static_cast<void>(name); }
+  virtual void endPhase() {}
 };
 
 template <class Real>

@@ -61,11 +61,15 @@ Trainer::Outcome Trainer::iterate(std::uint64_t iteration, double stopTime) {
       [&](std::size_t bucket) {
         if (communicators_.overlaps()) communicators_.sumGradients(buckets[bucket].gradients());
       });
+  communicators_.beginPhase("gradients");
   communicators_.awaitGradients();
   for (std::size_t i = buckets.size(); i-- > 0;) {
     if (!communicators_.overlaps()) communicators_.sumGradients(buckets[i].gradients());
+    communicators_.beginPhase("optimiser");
     optimisers_[i].step(buckets[i].values(), buckets[i].gradients());
+    communicators_.endPhase();
   }
+  communicators_.endPhase();
   return agree(iteration, lossSum, share.count, monotonicSeconds() >= stopTime);
 }
 

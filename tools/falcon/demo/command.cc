@@ -11,13 +11,14 @@
 #include <random>
 #include <stdexcept>
 
-#include "demo/child_process.h"
 #include "demo/evaluation.h"
 #include "demo/interruption.h"
 #include "demo/schedule.h"
 #include "demo/session.h"
+#include "demo/surroundings.h"
 #include "number_rules.h"
 #include "report/html_report.h"
+#include "work_folder.h"
 
 namespace falcon::tools {
 namespace {
@@ -35,40 +36,6 @@ struct DemoOptions {
   bool noNamespaces = false;
   bool noCgroups = false;
 };
-
-/// A folder for the logs of the runs, removed at the end.
-class TemporaryFolder {
- public:
-  explicit TemporaryFolder(bool keep) : keep_(keep) {
-    std::string pattern = (fs::temp_directory_path() / "falcon-demo-XXXXXX").string();
-    if (!mkdtemp(pattern.data()))
-      throw std::runtime_error("no temporary folder can be made in " + fs::temp_directory_path().string());
-    path_ = pattern;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    if (!keep_) fs::remove_all(path_, ignored);
-  }
-  std::string sub(const std::string& name) const {
-    fs::create_directories(path_ / name);
-    return (path_ / name).string();
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  bool keep_;
-  fs::path path_;
-};
-
-// Tries what the job will need, with a rank that does nothing.
-bool works(const std::string& programs, const std::string& folder, const std::string& option,
-           const std::string& value) {
-  std::vector<std::string> command = {programs + "/falcon", "run", "-n", "2", option};
-  if (!value.empty()) command.push_back(value);
-  command.insert(command.end(), {"--", "/bin/true"});
-  ChildProcess trial(command, {{"NCCL_FALCON", "0"}}, folder + "/trial.out", folder + "/trial.err");
-  return trial.wait() == 0;
-}
 
 report_page::Series seriesOf(const Run& run, const std::string& name, const std::string& color) {
   report_page::Series series{name, color, {}};
@@ -119,15 +86,16 @@ int runDemo(const DemoOptions& options) {
     return badUsage;
   }
   const std::string programs = fs::read_symlink("/proc/self/exe").parent_path();
-  const TemporaryFolder folder(options.keep);
+  const tools::WorkFolder folder("demo", options.keep);
   JobShape shape;
   shape.seconds = options.seconds;
-  SessionInput input{
-      .shape = shape, .programs = programs, .terminal = isatty(STDERR_FILENO) == 1, .say = [](const std::string& line) {
-        fmt::print(stderr, "{}\n", line);
-      }};
-  input.namespaces = !options.noNamespaces && works(programs, folder.sub("trial"), "--nodes", "2");
-  input.cgroups = !options.noCgroups && works(programs, folder.sub("trial"), "--cgroups", "");
+  SessionInput input;
+  input.shape = shape;
+  input.programs = programs;
+  input.terminal = isatty(STDERR_FILENO) == 1;
+  input.say = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+  input.namespaces = !options.noNamespaces && mayUseNamespaces(programs, folder.sub("trial"));
+  input.cgroups = !options.noCgroups && mayUseCgroups(programs, folder.sub("trial"));
   if (!input.namespaces)
     input.say("network namespaces are not permitted here: links are throttled inside the socket transport instead");
   if (!input.cgroups)
@@ -167,7 +135,7 @@ int runDemo(const DemoOptions& options) {
       "{}; the chart is in {}",
       evaluation.right ? (options.healthy ? "nothing was reported: right" : "every verdict was right") : "NOT RIGHT",
       options.report));
-  if (options.keep) input.say("logs: " + folder.path().string());
+  if (options.keep) input.say("logs: " + folder.path());
   return evaluation.right ? healthy : toolFailed;
 }
 

@@ -1,20 +1,8 @@
 #include "demo/schedule.h"
 
-#include <random>
+#include "demo/dice.h"
 
 namespace falcon::demo {
-namespace {
-
-// Own arithmetic on the engine's bits: the standard's distributions differ between libraries, a seed must not.
-class Dice {
- public:
-  explicit Dice(std::uint64_t seed) : bits_(seed) { bits_.discard(8); }
-  int below(int n) { return static_cast<int>(bits_() % static_cast<std::uint64_t>(n)); }
-  double between(double low, double high) { return low + (high - low) * static_cast<double>(bits_() >> 11) * 0x1p-53; }
-
- private:
-  std::mt19937_64 bits_;
-};
 
 Culprit drawRank(Dice& dice, const JobShape& shape) {
   return {.kind = CulpritKind::rank, .rank = dice.below(shape.ranks)};
@@ -29,8 +17,6 @@ Culprit drawLink(Dice& dice, const JobShape& shape) {
   culprit.bothWays = dice.below(2) == 1;
   return culprit;
 }
-
-}  // namespace
 
 std::vector<Injection> drawSchedule(std::uint64_t seed, const JobShape& shape) {
   Dice dice(seed);

@@ -8,6 +8,8 @@
 
 namespace falcon::demo {
 
+class Dice;
+
 /// One planned fail-slow. Times in seconds after the training began.
 struct Injection {
   Culprit culprit;
@@ -25,6 +27,11 @@ struct JobShape {
   int pipelineParallel = 2;
   double seconds = 128;  ///< how long the trainer runs
 };
+
+/// Any rank of the job, equally likely.
+Culprit drawRank(Dice& dice, const JobShape& shape);
+/// A link that the gradients' rings use, in the direction of use or both ways.
+Culprit drawLink(Dice& dice, const JobShape& shape);
 
 /// One slow rank and one slow link, in an order, of strengths and at times that the seed decides. A link is one that
 /// the gradients' rings use, slowed in the direction of use or both ways.

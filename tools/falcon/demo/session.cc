@@ -14,13 +14,10 @@
 
 #include "demo/child_process.h"
 #include "demo/interruption.h"
+#include "demo/job_commands.h"
 
 namespace falcon::demo {
 namespace {
-
-// What a user would set as well to have it work around what it finds, as often as the demo's short run needs.
-constexpr std::pair<const char*, const char*> jobSettings[] = {{"NCCL_FALCON_MITIGATE", "auto"},
-                                                               {"NCCL_FALCON_TRAP_BUDGET", "100"}};
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -38,7 +35,7 @@ class Session {
   explicit Session(const SessionInput& input) : input_(input) {}
 
   Run run() {
-    ChildProcess job(jobCommand(), jobEnvironment(), file("job.out"), file("job.err"));
+    ChildProcess job(jobCommand(input_), jobEnvironment(input_), file("job.out"), file("job.err"));
     const double limit = now() + input_.shape.seconds + 90;
     while (!job.exitCode()) {
       if (now() > limit)
@@ -69,29 +66,6 @@ class Session {
   };
 
   std::string file(const std::string& name) const { return input_.folder + "/" + name; }
-
-  std::vector<std::string> jobCommand() const {
-    const JobShape& shape = input_.shape;
-    std::vector<std::string> command = {input_.programs + "/falcon", "run",        "-n",
-                                        std::to_string(shape.ranks), "--describe", file("job.json")};
-    if (input_.namespaces) command.insert(command.end(), {"--nodes", std::to_string(shape.nodes)});
-    if (input_.cgroups) command.push_back("--cgroups");
-    command.insert(command.end(),
-                   {"--", input_.programs + "/falcon-train", "--dp", std::to_string(shape.dataParallel), "--pp",
-                    std::to_string(shape.pipelineParallel), "--micro-batches", "32", "--iterations", "100000",
-                    "--duration", fmt::format("{:.0f}", shape.seconds), "--log", file("iterations.jsonl"), "--quiet"});
-    return command;
-  }
-
-  std::map<std::string, std::string> jobEnvironment() const {
-    std::map<std::string, std::string> environment = {{"NCCL_FALCON", input_.withFalcon ? "1" : "0"},
-                                                      {"NCCL_FALCON_EVENTS", file("events.jsonl")},
-                                                      {"NCCL_FALCON_JOB", fmt::format("demo-{}", getpid())}};
-    for (const auto& [name, value] : jobSettings) environment[name] = value;
-    if (!input_.namespaces) environment["NCCL_FALCON_INJECT_LINK_FILE"] = file("throttled-links");
-    if (!input_.namespaces) environment["NCCL_SHM_DISABLE"] = "1";
-    return environment;
-  }
 
   void followLog() {
     const auto iterations = parseTrainerLog(readFile(file("iterations.jsonl")));
@@ -126,27 +100,9 @@ class Session {
     for (Planned& planned : planned_) {
       if (planned.process || now() < *began_ + planned.injection.start) continue;
       planned.process =
-          std::make_unique<ChildProcess>(injectCommand(planned.injection), std::map<std::string, std::string>{},
+          std::make_unique<ChildProcess>(injectCommand(input_, planned.injection), std::map<std::string, std::string>{},
                                          planned.output, planned.output + ".err");
     }
-  }
-
-  std::vector<std::string> injectCommand(const Injection& injection) const {
-    const Culprit& culprit = injection.culprit;
-    std::vector<std::string> command = {input_.programs + "/falcon", "inject"};
-    if (culprit.kind == CulpritKind::rank) {
-      command.insert(command.end(), {"slow-rank", "--rank", std::to_string(culprit.rank), "--factor",
-                                     fmt::format("{:.2f}", injection.factor)});
-    } else {
-      command.insert(command.end(),
-                     {"slow-link", "--from", std::to_string(culprit.link.from), "--to", std::to_string(culprit.link.to),
-                      "--slowdown", fmt::format("{:.2f}", injection.factor)});
-      if (culprit.bothWays) command.push_back("--both-ways");
-      if (!input_.namespaces) command.insert(command.end(), {"--throttle-file", file("throttled-links")});
-    }
-    command.insert(command.end(),
-                   {"--describe", file("job.json"), "--for", fmt::format("{:.1f}", injection.length), "--json"});
-    return command;
   }
 
   // The truth, read only after the job has ended.
@@ -177,12 +133,6 @@ class Session {
 };
 
 }  // namespace
-
-std::string settingsText() {
-  std::string text;
-  for (const auto& [name, value] : jobSettings) text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value);
-  return text;
-}
 
 Run runSession(const SessionInput& input) {
   return Session(input).run();

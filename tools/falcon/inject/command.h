@@ -4,7 +4,7 @@
 
 namespace falcon::tools {
 
-/// `falcon inject slow-rank | slow-link | memory-hog`.
+/// `falcon inject slow-rank | slow-link | hang | memory-hog`.
 void addInjectCommand(CLI::App& app, int& exitCode);
 
 }  // namespace falcon::tools

@@ -5,8 +5,11 @@ namespace falcon::tools {
 Injection::Injection(Outcome outcome, Guardian guardian, FileDescriptor claim, Reader read)
     : outcome_(std::move(outcome)), read_(std::move(read)), claim_(std::move(claim)), guardian_(std::move(guardian)) {}
 
-void Injection::observe() {
+bool Injection::observe() {
   if (!relieved_) read_(outcome_);
+  const bool slowed = effective(outcome_);
+  if (slowed && outcome_.confirmed.monotonic == 0) outcome_.confirmed = momentNow();
+  return slowed;
 }
 
 Outcome Injection::relieve() {

@@ -29,7 +29,8 @@ class Injection {
   Injection(const Injection&) = delete;
 
   /// Reads the counters, which are gone when the job has ended: call it now and then.
-  void observe();
+  /// @return whether it is effective so far
+  bool observe();
   /// Undoes it. @return what it did; the same again when called again.
   Outcome relieve();
 
@@ -72,6 +73,9 @@ struct LinkSlowdown {
 /// pair of addresses only. The job must run with --nodes, the ranks on different nodes.
 Result<std::unique_ptr<Injection>> slowLink(const JobDescription& job, Link link, bool bothWays,
                                             const LinkSlowdown& slowdown);
+
+/// Stops the rank's process (SIGSTOP): it hangs. Refused where it is stopped already.
+Result<std::unique_ptr<Injection>> hangRank(const JobDescription& job, Rank rank);
 
 /// A process that streams through memory, inside the rank's cgroup where it has one: something that nobody has a name
 /// for.

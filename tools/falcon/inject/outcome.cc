@@ -15,6 +15,8 @@ const char* nameOf(InjectionKind kind) {
       return "slow-rank";
     case InjectionKind::slowLink:
       return "slow-link";
+    case InjectionKind::hang:
+      return "hang";
     case InjectionKind::memoryHog:
       break;
   }
@@ -50,13 +52,17 @@ bool effective(const Outcome& outcome) {
     case InjectionKind::slowLink:
       // A ring uses one direction: the other may carry acknowledgements only, and is slow all the same.
       return carriedData(outcome.there) || (outcome.bothWays && carriedData(outcome.back));
+    case InjectionKind::hang:
+      return outcome.stops > 0;
     case InjectionKind::memoryHog:
       break;
   }
   return outcome.hogBytes > 0;
 }
 
-std::string explain(const Outcome& outcome) {
+namespace {
+
+std::string explainKind(const Outcome& outcome) {
   const char* verdict = effective(outcome) ? "slowed" : "NOT slowed";
   switch (outcome.kind) {
     case InjectionKind::slowRank:
@@ -75,12 +81,25 @@ std::string explain(const Outcome& outcome) {
       if (!effective(outcome)) text += "; does the job send data over this link?";
       return text;
     }
+    case InjectionKind::hang:
+      return fmt::format("rank {} was {}: it used {:.3f} cores before and {:.3f} during", outcome.rank,
+                         effective(outcome) ? "hung" : "NOT hung", outcome.coresBefore, outcome.coresDuring);
     case InjectionKind::memoryHog:
       break;
   }
   return fmt::format(
       "a hog streamed {} bytes through memory beside rank {}, which used {:.3f} cores before and {:.3f} during",
       outcome.hogBytes, outcome.rank, outcome.coresBefore, outcome.coresDuring);
+}
+
+}  // namespace
+
+std::string explain(const Outcome& outcome) {
+  std::string text = explainKind(outcome);
+  if (outcome.iterationBefore > 0 && outcome.iterationDuring > 0)
+    text += fmt::format("; the job's iterations took {:.3f} s before and {:.3f} s at the end", outcome.iterationBefore,
+                        outcome.iterationDuring);
+  return text;
 }
 
 std::string toJson(const Outcome& outcome) {
@@ -105,7 +124,13 @@ std::string toJson(const Outcome& outcome) {
     text["stops"] = outcome.stops;
   }
   if (outcome.kind == InjectionKind::memoryHog) text["bytes"] = outcome.hogBytes;
+  if (outcome.iterationBefore > 0) {
+    text["iteration_before"] = outcome.iterationBefore;
+    text["iteration_during"] = outcome.iterationDuring;
+  }
   text["started"] = {{"monotonic", outcome.started.monotonic}, {"wall", outcome.started.wall}};
+  if (outcome.confirmed.monotonic > 0)
+    text["confirmed"] = {{"monotonic", outcome.confirmed.monotonic}, {"wall", outcome.confirmed.wall}};
   text["ended"] = {{"monotonic", outcome.ended.monotonic}, {"wall", outcome.ended.wall}};
   text["effective"] = effective(outcome);
   text["explanation"] = explain(outcome);

@@ -15,7 +15,7 @@ struct Moment {
 };
 Moment momentNow();
 
-enum class InjectionKind : std::uint8_t { slowRank, slowLink, memoryHog };
+enum class InjectionKind : std::uint8_t { slowRank, slowLink, memoryHog, hang };
 
 /// What passed the class that limits one direction of a link.
 struct LinkTraffic {
@@ -26,22 +26,25 @@ struct LinkTraffic {
 
 struct Outcome {
   InjectionKind kind = InjectionKind::slowRank;
-  Rank rank = -1;         ///< slowRank, memoryHog
+  Rank rank = -1;         ///< slowRank, memoryHog, hang
   Link link;              ///< slowLink
   bool bothWays = false;  ///< slowLink
   Moment started;
+  Moment confirmed;  ///< the first look at the counters that showed it effective; zeros: none did
   Moment ended;
 
   double quota = 0;        ///< slowRank: cores allowed
-  double coresBefore = 0;  ///< slowRank, memoryHog: the rank's processor use, cores
+  double coresBefore = 0;  ///< slowRank, memoryHog, hang: the rank's processor use, cores
   double coresDuring = 0;
   std::uint64_t throttledPeriods = 0;  ///< slowRank by quota
-  std::uint64_t stops = 0;             ///< slowRank without a cgroup
+  std::uint64_t stops = 0;             ///< slowRank without a cgroup; hang: 1 where it was seen stopped
   double bitsPerSecond = 0;            ///< slowLink: the limit
   bool insideTransport = false;        ///< slowLink: the job's own socket transport holds back and counts; no packets
   LinkTraffic there;                   ///< slowLink: from -> to
   LinkTraffic back;                    ///< slowLink both ways: to -> from
   std::uint64_t hogBytes = 0;          ///< memoryHog
+  double iterationBefore = 0;          ///< seconds, where the job has a call log; else 0
+  double iterationDuring = 0;
 };
 
 /// Whether the victim really was slowed, from the counters alone.

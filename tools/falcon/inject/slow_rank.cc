@@ -1,4 +1,5 @@
-// A rank is slowed by its cgroup's quota, or by stopping and continuing its process group in turns.
+// A rank is slowed by its cgroup's quota, or by stopping and continuing it (its process group, where it leads one) in
+// turns.
 #include <signal.h>
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 
 #include "inject/injection.h"
 #include "machine/cpu_cgroup.h"
+#include "machine/processes.h"
 
 namespace falcon::tools {
 namespace {
@@ -45,7 +47,7 @@ Result<std::unique_ptr<Injection>> slowByStops(Outcome outcome, const RankDescri
   const Nanoseconds running(static_cast<std::int64_t>(share * static_cast<double>(dutyCycle.count())));
   const auto stops = makeSharedCounter();
   if (!stops) return stops.error();
-  const pid_t group = -rank.process;
+  const pid_t group = targetOf(rank.process);
   auto step = [group, running, count = *stops, stopped = false, gone = false]() mutable {
     if (gone) return dutyCycle;
     stopped = !stopped;

@@ -26,11 +26,10 @@ Status TrafficLimit::mayBeApplied() const {
 Status TrafficLimit::apply() const {
   const std::string& interface = sender_.interface;
   std::vector<std::string> steps;
-  steps.push_back(fmt::format("qdisc add dev {} root handle 1: htb", interface));
-  // The burst is small, so that even short messages feel the limit; the quantum only silences a warning.
-  steps.push_back(fmt::format(
-      "class add dev {0} parent 1: classid {1} htb rate {2}bit ceil {2}bit burst 16k cburst 16k quantum 60000",
-      interface, classId(), std::llround(bitsPerSecond_)));
+  const auto present = tc(fmt::format("qdisc show dev {}", interface));
+  if (!present || present->find("htb 1: root") == std::string::npos)
+    steps.push_back(fmt::format("qdisc add dev {} root handle 1: htb", interface));
+  steps.push_back(classCommand("add"));
   const std::string filter = fmt::format("filter add dev {} parent 1: protocol ip", interface);
   const std::string pair = fmt::format("match ip src {}/32 match ip dst {}/32", sender_.address, receiver_.address);
   // Acknowledgements of the opposite direction must not queue behind the data, or that direction would become slow as
@@ -41,6 +40,18 @@ Status TrafficLimit::apply() const {
   for (const auto& step : steps)
     if (auto done = tc(step); !done) return done.error();
   return {};
+}
+
+// The burst is small, so that even short messages feel the limit; the quantum only silences a warning.
+std::string TrafficLimit::classCommand(const char* verb) const {
+  return fmt::format(
+      "class {0} dev {1} parent 1: classid {2} htb rate {3}bit ceil {3}bit burst 16k cburst 16k quantum 60000", verb,
+      sender_.interface, classId(), std::llround(bitsPerSecond_));
+}
+
+Status TrafficLimit::change() const {
+  const auto done = tc(classCommand("change"));
+  return done ? Status() : done.error();
 }
 
 void TrafficLimit::remove() const {

@@ -9,7 +9,7 @@
 namespace falcon::tools {
 
 /// An htb class on the sender's interface, with u32 filters for exactly one pair of addresses. What the filters do not
-/// match is not shaped at all (htb's direct queue). The only limit of its interface. A value: owns nothing.
+/// match is not shaped at all (htb's direct queue). A value: owns nothing.
 class TrafficLimit {
  public:
   TrafficLimit(RankDescription sender, RankDescription receiver, double bitsPerSecond)
@@ -17,16 +17,20 @@ class TrafficLimit {
 
   /// An error where the interface has queues that somebody else made: they stay as they are. Ask before apply().
   Status mayBeApplied() const;
+  /// Several limits of one interface share its queue.
   Status apply() const;
+  /// The rate alone, of one that is applied.
+  Status change() const;
   /// Does no harm where mayBeApplied() but it never was.
   void remove() const;
   Result<LinkTraffic> traffic() const;
-  /// For the next apply().
+  /// For the next apply() or change().
   void setRate(double bitsPerSecond) { bitsPerSecond_ = bitsPerSecond; }
 
  private:
   /// Runs tc in the sender's namespace. @param words  tc's arguments, with blanks between
   Result<std::string> tc(const std::string& words) const;
+  std::string classCommand(const char* verb) const;
   /// Numbers of their own for every receiver.
   std::string classId() const;
   int acknowledgementPriority() const { return 2 * receiver_.rank + 1; }

@@ -1,5 +1,7 @@
 #include "jobs/job_files.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -31,6 +33,23 @@ const RankFile* JobFiles::controller() const {
   return nullptr;
 }
 
+void keepNamed(std::vector<JobFiles>& jobs, const std::string& name) {
+  std::erase_if(jobs,
+                [&](const JobFiles& job) { return job.name != name && job.ranks.front().view.identity.job != name; });
+}
+
+std::optional<JobFiles> chooseJob(const std::string& command, const std::string& name) {
+  std::vector<JobFiles> jobs = findJobs();
+  if (!name.empty()) keepNamed(jobs, name);
+  if (jobs.empty()) {
+    fmt::print(stderr, "falcon {}: {}; `falcon status` lists the jobs of this user on this host\n", command,
+               name.empty() ? "there is no job" : "no job named " + name);
+    return std::nullopt;
+  }
+  std::stable_partition(jobs.begin(), jobs.end(), [](const JobFiles& job) { return job.running(); });
+  return std::move(jobs.front());
+}
+
 std::vector<JobFiles> findJobs() {
   std::vector<JobFiles> jobs;
   std::error_code ignored;
@@ -42,7 +61,9 @@ std::vector<JobFiles> findJobs() {
       auto view = instrument::readCallLog(file.path(), 1);
       if (!view) continue;
       const bool alive = instrument::ownerIsAlive(*view);
-      job.ranks.push_back({file.path(), std::move(*view), alive});
+      auto ranges = instrument::readRangeLog(fs::path(file.path()).replace_extension(".ranges"), 0);
+      job.ranks.push_back({file.path(), std::move(*view), alive,
+                           ranges ? std::move(ranges->names) : std::vector<instrument::RangeLogView::Name>()});
     }
     if (job.ranks.empty()) continue;
     std::sort(job.ranks.begin(), job.ranks.end(),

@@ -1,17 +1,20 @@
 // The jobs of this user as their call logs in shared memory tell them, running or crashed.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "instrument/call_log.h"
+#include "instrument/call_log_view.h"
+#include "instrument/range_log.h"
 
 namespace falcon::jobs {
 
 struct RankFile {
   std::string path;
   instrument::CallLogView view;
-  bool alive = false;  ///< the process that wrote it still runs
+  bool alive = false;                                  ///< the process that wrote it still runs
+  std::vector<instrument::RangeLogView::Name> ranges;  ///< the application's, in the last iteration
 };
 
 struct JobFiles {
@@ -22,6 +25,13 @@ struct JobFiles {
   bool running() const;
   const RankFile* controller() const;
 };
+
+/// Leaves only those of that name, which is the folder's or the one that the ranks know.
+void keepNamed(std::vector<JobFiles>& jobs, const std::string& name);
+
+/// The job of that name; without one, the newest that runs, or else the newest. Says on stderr why there is none, as
+/// `falcon COMMAND`.
+std::optional<JobFiles> chooseJob(const std::string& command, const std::string& name);
 
 /// All jobs, newest first. Files that are not call logs are left out.
 std::vector<JobFiles> findJobs();

@@ -2,16 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/parameters.h"
 #include "jobs/job_files.h"
+#include "jobs/running_job.h"
 
 namespace falcon::jobs {
 namespace {
 
 using json = nlohmann::json;
+using namespace std::chrono_literals;
 
 bool hasFailslow(const JobFiles& job) {
   const RankFile* controller = job.controller();
@@ -21,6 +25,9 @@ bool hasFailslow(const JobFiles& job) {
 json toJson(const JobFiles& job) {
   json ranks = json::array();
   for (const RankFile& rank : job.ranks) {
+    json ranges = json::object();
+    for (const auto& range : rank.ranges)
+      ranges[range.text] = {{"seconds", seconds(range.inLastIteration)}, {"times", range.times}};
     ranks.push_back({{"rank", rank.view.identity.jobRank},
                      {"host", rank.view.identity.host},
                      {"pid", rank.view.pid},
@@ -30,7 +37,8 @@ json toJson(const JobFiles& job) {
                      {"held", rank.view.held},
                      {"iterations", rank.view.iterations},
                      {"iteration_s", rank.view.iterationSeconds},
-                     {"calls", rank.view.calls}});
+                     {"calls", rank.view.calls},
+                     {"ranges", ranges}});
   }
   const json last = json::parse(job.lastEvent, nullptr, false);
   return {{"job", job.name},
@@ -58,13 +66,29 @@ void print(const JobFiles& job) {
   if (last.is_object()) fmt::print("  last event: {}: {}\n", last.value("kind", ""), last.value("text", ""));
 }
 
+/// Whether all living ranks here are in that state, or none is.
+bool allAre(const JobFiles& job, instrument::JobState state, bool in) {
+  return std::all_of(job.ranks.begin(), job.ranks.end(),
+                     [&](const RankFile& rank) { return !rank.alive || (rank.view.state == state) == in; });
+}
+
+/// Looks ten times a second. False: `patience` is over. A job that ends meanwhile is in every state.
+bool waitFor(const std::string& name, instrument::JobState state, bool in, std::chrono::milliseconds patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  for (;;) {
+    const auto job = runningJob(name);
+    if (!job || allAre(*job, state, in)) return true;
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+}
+
 }  // namespace
 
 int showStatus(const std::string& name, bool asJson) {
   std::vector<JobFiles> jobs = findJobs();
   if (!name.empty()) {
-    std::erase_if(jobs,
-                  [&](const JobFiles& job) { return job.name != name && job.ranks.front().view.identity.job != name; });
+    keepNamed(jobs, name);
     if (jobs.empty()) {
       fmt::print(stderr, "falcon status: no job named {}; `falcon status` lists those of this user on this host\n",
                  name);
@@ -88,36 +112,49 @@ int showStatus(const std::string& name, bool asJson) {
 }
 
 int switchOff(const std::string& name) {
-  const auto find = [&]() -> const JobFiles* {
-    static std::vector<JobFiles> jobs;
-    jobs = findJobs();
-    for (const JobFiles& job : jobs)
-      if ((job.name == name || job.ranks.front().view.identity.job == name) && job.running()) return &job;
-    return nullptr;
-  };
-  const JobFiles* job = find();
-  if (!job) {
-    fmt::print(stderr, "falcon off: no running job named {}; `falcon status` lists those of this user on this host\n",
-               name);
+  const auto job = runningJobOrSay("off", name);
+  if (!job) return 1;
+  for (const RankFile& rank : job->ranks)
+    if (rank.alive && !send("off", rank, instrument::JobCommand::off)) return 1;
+  if (waitFor(name, instrument::JobState::off, true, std::chrono::seconds(10))) return 0;
+  fmt::print(stderr, "falcon off: job {} did not answer within 10 s\n", name);
+  return 1;
+}
+
+int suspend(const std::string& name, int seconds) {
+  const auto job = runningJobOrSay("suspend", name);
+  if (!job) return 1;
+  if (!allAre(*job, instrument::JobState::suspended, false)) {
+    fmt::print(stderr, "falcon suspend: job {} is suspended already\n", name);
     return 1;
   }
-  for (const RankFile& rank : job->ranks) {
-    if (!rank.alive) continue;
-    if (const auto sent = instrument::sendCommand(rank.path, instrument::JobCommand::off); !sent) {
-      fmt::print(stderr, "falcon off: {}\n", sent.error().message());
-      return 1;
-    }
+  if (!send("suspend", anyOf(*job), instrument::JobCommand::suspend, static_cast<std::uint32_t>(seconds))) return 1;
+  const auto patience =
+      std::min(parameters::trapEntry.value(), Nanoseconds(std::chrono::seconds(seconds))) + Nanoseconds(2s);
+  if (waitFor(name, instrument::JobState::suspended, true,
+              std::chrono::duration_cast<std::chrono::milliseconds>(patience))) {
+    if (runningJob(name)) return 0;
+    fmt::print(stderr, "falcon suspend: job {} ended meanwhile\n", name);
+    return 1;
   }
-  for (int i = 0; i < 100; ++i) {
-    job = find();
-    if (!job) return 0;  // it ended meanwhile
-    bool allOff = true;
-    for (const RankFile& rank : job->ranks)
-      allOff = allOff && (!rank.alive || rank.view.state == instrument::JobState::off);
-    if (allOff) return 0;
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  fmt::print(
+      stderr,
+      "falcon suspend: job {} is not held, and goes on: not all of its ranks came into the library, or Falcon is "
+      "off there; its events say more\n",
+      name);
+  return 1;
+}
+
+int resume(const std::string& name) {
+  const auto job = runningJobOrSay("resume", name);
+  if (!job) return 1;
+  if (allAre(*job, instrument::JobState::suspended, false)) {
+    fmt::print(stderr, "falcon resume: job {} is not suspended, or no longer\n", name);
+    return 1;
   }
-  fmt::print(stderr, "falcon off: job {} did not answer within 10 s\n", name);
+  if (!send("resume", anyOf(*job), instrument::JobCommand::resume)) return 1;
+  if (waitFor(name, instrument::JobState::suspended, false, std::chrono::seconds(10))) return 0;
+  fmt::print(stderr, "falcon resume: job {} did not answer within 10 s\n", name);
   return 1;
 }
 

@@ -71,6 +71,15 @@ bool killDescendants(const std::set<pid_t>& spared, Nanoseconds limit) {
   }
 }
 
+bool isStopped(pid_t process) {
+  const auto relation = relationOf("/proc/" + std::to_string(process));
+  return relation && relation->state == 'T';
+}
+
+pid_t targetOf(pid_t process) {
+  return ::getpgid(process) == process ? -process : process;
+}
+
 std::optional<Nanoseconds> processorTimeOf(pid_t process) {
   clockid_t clock;
   timespec time;

@@ -20,6 +20,12 @@ std::set<pid_t> descendantsOf(pid_t ancestor);
 /// @return whether none is left
 bool killDescendants(const std::set<pid_t>& spared, Nanoseconds limit);
 
+/// Whether a signal has stopped it (SIGSTOP and its kind).
+bool isStopped(pid_t process);
+
+/// What kill() takes for a process and all that belongs to it: its group where it leads one, else it alone.
+pid_t targetOf(pid_t process);
+
 /// Processor time that a process with all its threads has used; nothing where there is no such process.
 std::optional<Nanoseconds> processorTimeOf(pid_t process);
 

@@ -52,6 +52,9 @@ std::uint64_t bytesOption(const char* option, const std::string& text) {
   return *bytes;
 }
 
+/// More threads, each with its communicator's connections, are a mistake.
+constexpr int mostThreads = 1024;
+
 int numberOption(const char* option, const std::string& text, int least) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -103,6 +106,9 @@ PerfPlan makePlan(const PerfOptions& options) {
   plan.check = numberOption("-c", options.check, 0);
   plan.root = numberOption("-r", options.root, 0);
   if (!options.threads.empty()) plan.threads = numberOption("-t", options.threads, 1);
+  if (plan.threads > mostThreads)
+    throw std::invalid_argument(fmt::format("-t {}: at most {} threads; more ranks need processes: falcon run -n",
+                                            options.threads, mostThreads));
   plan.json = options.json;
   plan.types = choose("-d", options.type, namedTypes());
   if (row->reduces)

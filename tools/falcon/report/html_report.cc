@@ -5,34 +5,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "report/escaped.h"
+
 namespace falcon::report_page {
 namespace {
 
 constexpr double chartWidth = 1080, chartHeight = 360;
 constexpr double left = 64, right = 16, top = 58, bottom = 40;
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
 
 /// Maps seconds and milliseconds to the picture.
 struct Scale {
@@ -128,7 +107,8 @@ std::string chart(const Page& page) {
   svg += "</svg><p class=\"legend\">";
   for (const Series& series : page.series)
     svg += fmt::format(R"(<span><i style="background:{}"></i>{}</span>)", escaped(series.color), escaped(series.name));
-  return svg + R"(<span><i class="injection"></i>injected (known only afterwards)</span></p>)";
+  if (!page.spans.empty()) svg += R"(<span><i class="injection"></i>injected (known only afterwards)</span>)";
+  return svg + "</p>";
 }
 
 std::string table(const std::vector<std::string>& head, const std::vector<std::vector<std::string>>& rows,
@@ -162,7 +142,8 @@ std::string renderHtml(const Page& page) {
       "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
       "content=\"width=device-width\">";
   html += "<title>" + escaped(page.title) + "</title><style>" + style + "</style></head><body><h1>" +
-          escaped(page.title) + "</h1><p>" + escaped(page.subtitle) + "</p>" + chart(page);
+          escaped(page.title) + "</h1><p>" + escaped(page.subtitle) + "</p>";
+  if (!page.series.empty()) html += chart(page);
   if (!page.tableHead.empty())
     html += "<h2>Truth against verdict</h2>" + table(page.tableHead, page.tableRows, "verdicts");
   if (!page.notes.empty()) {
@@ -170,10 +151,14 @@ std::string renderHtml(const Page& page) {
     for (const std::string& note : page.notes) html += "<li>" + escaped(note) + "</li>";
     html += "</ul>";
   }
+  for (const Picture& picture : page.pictures)
+    html += "<h2>" + escaped(picture.title) + "</h2><p>" + escaped(picture.note) + "</p>" + picture.svg;
   html += "<h2>Events</h2>";
   std::vector<std::vector<std::string>> rows;
-  for (const Mark& mark : page.marks) rows.push_back({fmt::format("{:.1f}", mark.seconds), mark.kind, mark.text});
-  html += rows.empty() ? "<p>Nothing was reported.</p>" : table({"s", "event", "what"}, rows, "events");
+  for (const Mark& mark : page.marks)
+    rows.push_back({fmt::format("{:.1f}", mark.seconds), mark.kind,
+                    mark.severity > 0 ? std::to_string(mark.severity) : "", mark.text});
+  html += rows.empty() ? "<p>Nothing was reported.</p>" : table({"s", "event", "severity", "what"}, rows, "events");
   return html + "</body></html>\n";
 }
 

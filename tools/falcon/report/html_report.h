@@ -20,12 +20,19 @@ struct Mark {
   double seconds = 0;
   std::string kind;  ///< an event's kind: "onset", "verdict" ...
   std::string text;
+  int severity = 0;  ///< 1 to 4; 0: does not apply
 };
 /// A stretch of time that is shaded: what was injected, known only afterwards.
 struct Span {
   double start = 0;
   double end = 0;
   std::string label;
+};
+/// A drawing under a heading; `svg` is taken as it is.
+struct Picture {
+  std::string title;
+  std::string note;
+  std::string svg;
 };
 struct Page {
   std::string title;
@@ -36,6 +43,7 @@ struct Page {
   std::vector<std::string> tableHead;
   std::vector<std::vector<std::string>> tableRows;
   std::vector<std::string> notes;
+  std::vector<Picture> pictures;
 };
 
 /// No script, no link, no font from elsewhere: the file can be mailed. Text is escaped.

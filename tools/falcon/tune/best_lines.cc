@@ -46,7 +46,10 @@ std::string builtInChoice(Operation operation, Place place, std::size_t bytes, i
   }
   // Over connections AllToAll, Gather and Scatter have no algorithm to choose.
   for (const collectives::AlgorithmRow& row : collectives::algorithmTable())
-    if (row.operation == operation) return collectives::chooseAlgorithm(operation, bytes, ranks).name;
+    if (row.operation == operation)
+      return collectives::chooseAlgorithm(operation, bytes, ranks, collectives::PreferenceMasks::everything, nullptr,
+                                          place)
+          .name;
   return "messages";
 }
 

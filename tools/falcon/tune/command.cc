@@ -12,6 +12,7 @@
 #include "number_rules.h"
 #include "run/launcher.h"
 #include "tune/rank_part.h"
+#include "work_folder.h"
 
 namespace falcon::tools {
 namespace {
@@ -26,28 +27,6 @@ struct TuneOptions {
   double milliseconds = 10;
   bool network = false;
   std::string measure;  ///< set in the ranks: the folder to work in
-};
-
-/// A folder that goes with this object.
-class WorkFolder {
- public:
-  WorkFolder() {
-    std::string pattern = (fs::temp_directory_path() / "falcon-tune-XXXXXX").string();
-    if (!mkdtemp(pattern.data()))
-      throw std::runtime_error("no folder can be made in " + fs::temp_directory_path().string());
-    path_ = pattern;
-  }
-  ~WorkFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  WorkFolder(const WorkFolder&) = delete;
-  WorkFolder& operator=(const WorkFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
 };
 
 /// Runs one job that measures. Its environment is this process's.
@@ -93,7 +72,7 @@ void requireWritable(const std::string& path) {
 
 int tune(const TuneOptions& options) {
   requireWritable(options.output);
-  const WorkFolder folder;
+  const WorkFolder folder("tune");
   // What would change the choice, or watch the job.
   for (const char* name : {"NCCL_FALCON_TUNING_FILE", "NCCL_ALGO", "NCCL_PROTO", "NCCL_FALCON_CHECK"}) unsetenv(name);
   setenv("NCCL_FALCON", "0", 1);

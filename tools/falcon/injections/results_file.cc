@@ -1,0 +1,54 @@
+#include "injections/results_file.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+#include "demo/child_process.h"
+
+namespace falcon::injections {
+
+using nlohmann::json;
+
+ResultsFile::ResultsFile(std::string path, std::uint64_t seed) : path_(std::move(path)) {
+  const std::string text = demo::readFile(path_);
+  const std::size_t whole = text.rfind('\n') + 1;  // a line that was cut short is done again
+  std::istringstream lines(text.substr(0, whole));
+  const json head = {{"injections_of_seed", seed}};
+  std::string line;
+  if (head.dump().starts_with(text)) {  // nothing yet, or the first line was cut short
+    std::ofstream emptied(path_, std::ios::trunc);
+    emptied.close();
+    append(head.dump());
+    return;
+  }
+  if (!std::getline(lines, line) ||
+      !(json::parse(line, nullptr, false) == head))  // what is no JSON is neither equal nor unequal
+    throw std::runtime_error(fmt::format("{} is no result of seed {}: choose another file, or remove it", path_, seed));
+  std::size_t kept = line.size() + 1;
+  try {
+    while (std::getline(lines, line)) {
+      rows_.push_back(rowFrom(json::parse(line)));
+      kept += line.size() + 1;
+    }
+  } catch (const json::exception&) {
+    throw std::runtime_error(fmt::format("{} holds something else after {} bytes: remove it", path_, kept));
+  }
+  if (whole != text.size()) {
+    std::ofstream(path_, std::ios::trunc) << text.substr(0, whole);
+  }
+}
+
+void ResultsFile::add(const Row& row) {
+  append(toJson(row).dump());
+  rows_.push_back(row);
+}
+
+void ResultsFile::append(const std::string& line) const {
+  std::ofstream file(path_, std::ios::app);
+  if (!(file << line << '\n' << std::flush)) throw std::runtime_error(path_ + " cannot be written");
+}
+
+}  // namespace falcon::injections

@@ -1,0 +1,109 @@
+#include "jobs/hang_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace falcon::jobs {
+
+using instrument::ProcessState;
+using instrument::RankSnapshot;
+
+namespace {
+
+std::string outsideText(const RankSnapshot& rank) {
+  if (rank.log.latest.empty()) return "outside of the library";
+  const CallRecord& last = rank.log.latest.back();
+  return fmt::format("outside of the library for {}, after {}", textOf(rank.now - last.leave), textOf(last));
+}
+
+}  // namespace
+
+std::string textOf(const CallRecord& call) {
+  return fmt::format("{} #{} of {} x {}", falcon::nameOf(call.operation), call.sequence, call.count,
+                     falcon::nameOf(call.type));
+}
+
+std::string askedText(const CallRecord& call) {
+  switch (call.operation) {
+    case Operation::allReduce:
+    case Operation::reduceScatter:
+      return fmt::format("{} ({})", textOf(call), falcon::nameOf(call.reduction));
+    case Operation::reduce:
+      return fmt::format("{} ({}, root {})", textOf(call), falcon::nameOf(call.reduction), call.peer);
+    case Operation::broadcast:
+    case Operation::gather:
+    case Operation::scatter:
+      return fmt::format("{} (root {})", textOf(call), call.peer);
+    default:
+      return textOf(call);
+  }
+}
+
+std::string textOf(Nanoseconds duration) {
+  const double passed = seconds(duration);
+  return passed < 120 ? fmt::format("{:.1f} s", passed)
+                      : fmt::format("{} min {} s", static_cast<long>(passed) / 60, static_cast<long>(passed) % 60);
+}
+
+std::string namesOf(const std::vector<MemberName>& members) {
+  constexpr std::size_t most = 8;
+  const bool byNumber =
+      std::all_of(members.begin(), members.end(), [](const MemberName& member) { return member.jobRank >= 0; });
+  std::vector<std::string> texts;
+  for (const MemberName& member : members)
+    texts.push_back(byNumber && members.size() > 1 ? std::to_string(member.jobRank) : member.text);
+  const std::size_t more = texts.size() > most ? texts.size() - most : 0;
+  texts.resize(texts.size() - more);
+  return fmt::format("{}{}{}", byNumber && members.size() > 1 ? "ranks " : "", fmt::join(texts, ", "),
+                     more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+std::string othersWait(std::size_t number) {
+  return number == 1 ? "1 other waits" : fmt::format("{} others wait", number);
+}
+
+std::string HangWords::describe(const CallRecord& call) const {
+  for (const JobCommunicator& communicator : communicators_) {
+    if (communicator.id != call.communicator) continue;
+    const bool hasPeer =
+        isPointToPoint(call.operation) && call.peer >= 0 && call.peer < std::ssize(communicator.members);
+    const std::string peer = hasPeer ? fmt::format(" {} {}", call.operation == Operation::send ? "to" : "from",
+                                                   communicator.members[call.peer].name.text)
+                                     : "";
+    return fmt::format("{}{} on communicator {}", textOf(call), peer, communicator.name);
+  }
+  return fmt::format("{} on communicator {:016x}", textOf(call), call.communicator);
+}
+
+std::string HangWords::excuseOf(const Member& member) const {
+  if (!member.snapshot) return "";
+  const RankSnapshot& rank = *member.snapshot;
+  if (rank.process == ProcessState::dead)
+    return fmt::format("its process has died ({} on {})", rank.log.pid, rank.log.identity.host);
+  if (rank.process == ProcessState::ended) return "it has left the job";
+  const std::string stopped =
+      rank.process == ProcessState::stopped ? fmt::format("its process ({}) is stopped, ", rank.log.pid) : "";
+  if (member.view && !member.view->live) return stopped + "it has destroyed or aborted the communicator";
+  const CallRecord* oldest = nullptr;
+  for (const CallRecord& call : rank.log.inFlight)
+    if (member.isCaller(call) && (!oldest || call.enter < oldest->enter)) oldest = &call;
+  if (!oldest) return fmt::format("{}it is {}", stopped, outsideText(rank));
+  return fmt::format("{}it is in {} for {}", stopped, describe(*oldest), textOf(rank.now - oldest->enter));
+}
+
+std::string HangWords::whereIs(const RankSnapshot& rank, const std::vector<CallRecord>& inFlight) const {
+  if (rank.process == ProcessState::ended) return "has left the job";
+  std::string text = rank.process == ProcessState::dead ? "when it died: " : "";
+  if (inFlight.empty()) {
+    text += outsideText(rank);
+  } else {
+    text += fmt::format("in {} for {}", describe(inFlight.front()), textOf(rank.now - inFlight.front().enter));
+    if (inFlight.size() > 1) text += fmt::format(", and {} more", inFlight.size() - 1);
+  }
+  if (rank.log.held) text += " (held by Falcon for a validation)";
+  return text;
+}
+
+}  // namespace falcon::jobs

@@ -1,0 +1,39 @@
+// Words for calls, members and durations.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "jobs/hang_analysis.h"
+#include "jobs/job_members.h"
+
+namespace falcon::jobs {
+
+/// "AllReduce #12 of 100 x float".
+std::string textOf(const CallRecord& call);
+/// The same with the reduction or the root, where there is one.
+std::string askedText(const CallRecord& call);
+/// "12.3 s", "4 min 10 s".
+std::string textOf(Nanoseconds duration);
+/// "rank 3", "ranks 1, 4, 5"; long lists are cut.
+std::string namesOf(const std::vector<MemberName>& members);
+/// "1 other waits", "7 others wait".
+std::string othersWait(std::size_t number);
+
+/// Words that need to know the job's communicators.
+class HangWords {
+ public:
+  explicit HangWords(std::span<const JobCommunicator> communicators) : communicators_(communicators) {}
+  /// The call, with the names of its peer and its communicator.
+  std::string describe(const CallRecord& call) const;
+  /// What a member does that others wait for; "" where nothing is known of it.
+  std::string excuseOf(const Member& member) const;
+  /// `inFlight`: its calls, oldest first.
+  std::string whereIs(const instrument::RankSnapshot& rank, const std::vector<CallRecord>& inFlight) const;
+
+ private:
+  std::span<const JobCommunicator> communicators_;
+};
+
+}  // namespace falcon::jobs

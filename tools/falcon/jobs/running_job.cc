@@ -1,0 +1,33 @@
+#include "jobs/running_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace falcon::jobs {
+
+std::optional<JobFiles> runningJob(const std::string& name) {
+  for (JobFiles& job : findJobs())
+    if ((job.name == name || job.ranks.front().view.identity.job == name) && job.running()) return std::move(job);
+  return std::nullopt;
+}
+
+std::optional<JobFiles> runningJobOrSay(const char* command, const std::string& name) {
+  auto job = runningJob(name);
+  if (!job)
+    fmt::print(stderr, "falcon {}: no running job named {}; `falcon status` lists those of this user on this host\n",
+               command, name);
+  return job;
+}
+
+const RankFile& anyOf(const JobFiles& job) {
+  return *std::find_if(job.ranks.begin(), job.ranks.end(), [](const RankFile& rank) { return rank.alive; });
+}
+
+bool send(const char* command, const RankFile& rank, instrument::JobCommand what, std::uint32_t argument) {
+  const auto sent = instrument::sendCommand(rank.path, what, argument);
+  if (!sent) fmt::print(stderr, "falcon {}: {}\n", command, sent.error().message());
+  return static_cast<bool>(sent);
+}
+
+}  // namespace falcon::jobs

@@ -1,0 +1,86 @@
+#include "metrics/families.h"
+
+#include <limits>
+#include <utility>
+
+#include "report/metrics_text.h"
+
+namespace falcon::metrics {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+using Labels = std::vector<ClientMetric::Label>;
+
+ClientMetric metricOf(const RankMetrics& rank, const std::string& communicator, Labels more = {}) {
+  ClientMetric metric;
+  metric.label = {{"node", rank.node},
+                  {"gpu", ""},
+                  {"rank", std::to_string(rank.rank)},
+                  {"comm_name", communicator},
+                  {"job", rank.job}};
+  metric.label.insert(metric.label.end(), more.begin(), more.end());
+  return metric;
+}
+
+ClientMetric gauge(const RankMetrics& rank, double value, Labels more = {}) {
+  ClientMetric metric = metricOf(rank, "", std::move(more));
+  metric.gauge.value = value;
+  return metric;
+}
+
+ClientMetric counter(const RankMetrics& rank, double value, Labels more = {}) {
+  ClientMetric metric = metricOf(rank, "", std::move(more));
+  metric.counter.value = value;
+  return metric;
+}
+
+ClientMetric histogram(const RankMetrics& rank, const std::pair<std::string, std::string>& name,
+                       const report::DurationHistogram& durations) {
+  ClientMetric metric = metricOf(rank, name.first, {{"operation", name.second}});
+  metric.histogram.sample_count = durations.count;
+  metric.histogram.sample_sum = durations.sum;
+  for (std::size_t i = 0; i < durations.within.size(); ++i)
+    metric.histogram.bucket.push_back({durations.within[i], report::DurationHistogram::bounds[i]});
+  metric.histogram.bucket.push_back({durations.count, std::numeric_limits<double>::infinity()});
+  return metric;
+}
+
+}  // namespace
+
+std::vector<MetricFamily> familiesOf(const std::map<std::string, RankMetrics>& ranks) {
+  namespace help = report::help;
+  MetricFamily iteration{"nccl_falcon_iteration_seconds", help::iteration, MetricType::Gauge, {}};
+  MetricFamily collective{"nccl_falcon_collective_duration_seconds", help::collective, MetricType::Histogram, {}};
+  MetricFamily missed{"nccl_falcon_missed_calls_total",
+                      "Calls that were over before this exporter could read them.",
+                      MetricType::Counter,
+                      {}};
+  MetricFamily failslow{"nccl_falcon_failslow_active", help::failslow, MetricType::Gauge, {}};
+  MetricFamily mitigations{"nccl_falcon_mitigations_total", help::mitigations, MetricType::Counter, {}};
+  MetricFamily build{"nccl_falcon_build_info", help::build, MetricType::Gauge, {}};
+  for (const auto& [path, rank] : ranks) {
+    if (rank.iterationSeconds > 0) iteration.metric.push_back(gauge(rank, rank.iterationSeconds));
+    for (const auto& [name, durations] : rank.durations.byName())
+      collective.metric.push_back(histogram(rank, name, durations));
+    missed.metric.push_back(counter(rank, static_cast<double>(rank.missed)));
+    build.metric.push_back(gauge(rank, 1, {{"version", report::version}}));
+    if (!rank.facts) continue;
+    for (const char* kind : {"rank", "link"})
+      failslow.metric.push_back(gauge(rank, rank.facts->active(kind), {{"kind", kind}}));
+    for (const char* action : report::mitigationActions)
+      for (const char* result : report::mitigationResults) {
+        const auto found = rank.facts->mitigations().find({action, result});
+        const int count = found == rank.facts->mitigations().end() ? 0 : found->second;
+        mitigations.metric.push_back(counter(rank, count, {{"action", action}, {"result", result}}));
+      }
+  }
+  std::vector<MetricFamily> families;
+  for (MetricFamily* each : {&iteration, &collective, &missed, &failslow, &mitigations, &build})
+    if (!each->metric.empty()) families.push_back(std::move(*each));
+  return families;
+}
+
+}  // namespace falcon::metrics

@@ -1,0 +1,19 @@
+// Ranks in figures as Prometheus' own library writes them.
+#pragma once
+
+#include <prometheus/metric_family.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "metrics/rank_metrics.h"
+
+namespace falcon::metrics {
+
+/// nccl_falcon_iteration_seconds, nccl_falcon_collective_duration_seconds, nccl_falcon_missed_calls_total and
+/// nccl_falcon_build_info for every rank; nccl_falcon_failslow_active and nccl_falcon_mitigations_total for those that
+/// speak for their job. Families without a sample are left out.
+std::vector<prometheus::MetricFamily> familiesOf(const std::map<std::string, RankMetrics>& ranks);
+
+}  // namespace falcon::metrics

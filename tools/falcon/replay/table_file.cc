@@ -1,0 +1,177 @@
+#include "replay/table_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <initializer_list>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+
+namespace falcon::replay {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view blank = " \t\r";
+  const auto first = text.find_first_not_of(blank);
+  if (first == std::string_view::npos) return {};
+  text = text.substr(first, text.find_last_not_of(blank) - first + 1);
+  if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
+  return text;
+}
+
+std::vector<std::string> cellsOf(std::string_view line) {
+  std::vector<std::string> cells;
+  for (std::size_t from = 0; from <= line.size();) {
+    const auto comma = std::min(line.find(',', from), line.size());
+    cells.emplace_back(trimmed(line.substr(from, comma - from)));
+    from = comma + 1;
+  }
+  return cells;
+}
+
+/// A CSV file line by line: header first, then rows of which some columns are read.
+class Table {
+ public:
+  Table(std::istream& text, const std::string& name) : text_(text), name_(name) {
+    if (!nextLine()) fail("the file is empty; a header line with the names of the columns was expected");
+    std::string_view header = line_;
+    if (header.starts_with("\xef\xbb\xbf")) header.remove_prefix(3);
+    header_ = cellsOf(header);
+  }
+
+  /// The first column with one of these names.
+  std::optional<std::size_t> find(std::initializer_list<std::string_view> names) const {
+    for (const auto name : names) {
+      const auto found = std::find(header_.begin(), header_.end(), name);
+      if (found != header_.end()) return static_cast<std::size_t>(found - header_.begin());
+    }
+    return std::nullopt;
+  }
+
+  std::size_t require(std::initializer_list<std::string_view> names) const {
+    const auto column = find(names);
+    if (!column)
+      fail(fmt::format("there is no column {}; the columns are {}", *names.begin(), fmt::join(header_, ", ")));
+    return *column;
+  }
+
+  /// The next row that is not blank; false at the end.
+  bool nextRow() {
+    if (!nextLine()) return false;
+    cells_ = cellsOf(line_);
+    return true;
+  }
+
+  double number(std::size_t column) const {
+    const std::string& text = cell(column);
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
+      fail(fmt::format("{} is '{}', which is not a number", header_[column], text));
+    return value;
+  }
+
+  double positive(std::size_t column) const {
+    const double value = number(column);
+    if (!(value > 0)) fail(fmt::format("{} is '{}', which is not above 0", header_[column], cell(column)));
+    return value;
+  }
+
+  std::int64_t wholeNumber(std::size_t column) const {
+    const double value = number(column);
+    if (value != std::floor(value) || std::abs(value) > 1e15)
+      fail(fmt::format("{} is '{}', which is not a whole number", header_[column], cell(column)));
+    return static_cast<std::int64_t>(value);
+  }
+
+  const std::string& cell(std::size_t column) const {
+    if (column >= cells_.size())
+      fail(fmt::format("there are {} values, but {} is column {}", cells_.size(), header_[column], column + 1));
+    return cells_[column];
+  }
+
+  [[noreturn]] void fail(const std::string& why) const {
+    throw std::runtime_error(fmt::format("{}:{}: {}", name_, lineNumber_, why));
+  }
+
+ private:
+  bool nextLine() {
+    while (std::getline(text_, line_)) {
+      ++lineNumber_;
+      if (!trimmed(line_).empty()) return true;
+    }
+    if (text_.bad()) fail("cannot be read");
+    return false;
+  }
+
+  std::istream& text_;
+  const std::string& name_;
+  std::string line_;
+  int lineNumber_ = 0;
+  std::vector<std::string> header_, cells_;
+};
+
+std::ifstream open(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw std::runtime_error(fmt::format("{} cannot be opened", path));
+  return file;
+}
+
+}  // namespace
+
+std::vector<Recorded> readTimes(std::istream& text, const std::string& name, const std::string& workColumn) {
+  Table table(text, name);
+  const auto iterationColumn = table.find({"iteration", "iter", "step"});
+  const auto seconds =
+      table.find({"elapsed_s", "iteration_s", "iteration_time_s", "time_s", "duration_s", "seconds", "s"});
+  const auto milliseconds =
+      table.find({"elapsed_ms", "iteration_ms", "iteration_time_ms", "time_ms", "duration_ms", "milliseconds", "ms"});
+  const std::size_t timeColumn = milliseconds ? *milliseconds : seconds ? *seconds : table.require({"elapsed_ms"});
+  std::optional<std::size_t> work;
+  if (!workColumn.empty()) work = table.require({workColumn});
+  double firstWork = 1;
+  std::vector<Recorded> rows;
+  while (table.nextRow()) {
+    Recorded row{static_cast<std::int64_t>(rows.size()) + 1, table.positive(timeColumn)};
+    if (iterationColumn) row.iteration = table.wholeNumber(*iterationColumn);
+    if (!rows.empty() && row.iteration <= rows.back().iteration)
+      table.fail(fmt::format("iteration {} does not come after {}", row.iteration, rows.back().iteration));
+    if (!milliseconds) row.milliseconds *= 1000;
+    if (work) {
+      const double amount = table.positive(*work);
+      if (rows.empty()) firstWork = amount;
+      row.milliseconds *= firstWork / amount;
+    }
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+std::vector<Episode> readEpisodes(std::istream& text, const std::string& name) {
+  Table table(text, name);
+  const std::size_t start = table.require({"start_iteration", "start"}), end = table.require({"end_iteration", "end"});
+  std::vector<Episode> episodes;
+  while (table.nextRow()) {
+    const Episode episode{table.wholeNumber(start), table.wholeNumber(end)};
+    if (episode.end <= episode.start)
+      table.fail(fmt::format("the episode's end, {}, does not come after its start, {}", episode.end, episode.start));
+    episodes.push_back(episode);
+  }
+  return episodes;
+}
+
+std::vector<Recorded> readTimesFile(const std::string& path, const std::string& workColumn) {
+  auto file = open(path);
+  return readTimes(file, path, workColumn);
+}
+
+std::vector<Episode> readEpisodesFile(const std::string& path) {
+  auto file = open(path);
+  return readEpisodes(file, path);
+}
+
+}  // namespace falcon::replay

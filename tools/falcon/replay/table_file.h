@@ -1,0 +1,40 @@
+// Reads the CSV files of recorded iteration times and of labelled episodes.
+#pragma once
+
+#include <cstdint>
+#include <istream>
+#include <string>
+#include <vector>
+
+namespace falcon::replay {
+
+/// One recorded iteration.
+struct Recorded {
+  std::int64_t iteration;
+  double milliseconds;
+};
+
+/// A labelled fail-slow: slow from iteration `start` until before `end`.
+struct Episode {
+  std::int64_t start, end;
+};
+
+/// Iteration times from CSV with a header line. Columns are found by name, others are ignored:
+/// - `iteration` (or iter, step): whole numbers that rise; where there is none, rows count from 1.
+/// - `elapsed_ms` (or iteration_ms, iteration_time_ms, time_ms, duration_ms, milliseconds, ms), or in seconds
+///   `elapsed_s` (or iteration_s, iteration_time_s, time_s, duration_s, seconds, s): above 0.
+/// @param name        of the file, for errors
+/// @param workColumn  where each iteration's work stands (tokens, say): times become those for the first iteration's
+///                    work. Empty: all iterations do the same work.
+/// Throws std::runtime_error that names the file, the line and the value.
+std::vector<Recorded> readTimes(std::istream& text, const std::string& name, const std::string& workColumn = {});
+
+/// Episodes from CSV with a header line: `start_iteration` (or start) and `end_iteration` (or end), whole numbers,
+/// start < end; in the file's order. Throws as readTimes does.
+std::vector<Episode> readEpisodes(std::istream& text, const std::string& name);
+
+/// The same from files. A file that cannot be opened throws too.
+std::vector<Recorded> readTimesFile(const std::string& path, const std::string& workColumn = {});
+std::vector<Episode> readEpisodesFile(const std::string& path);
+
+}  // namespace falcon::replay
