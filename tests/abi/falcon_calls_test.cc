@@ -3,11 +3,15 @@
 
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include "abi/ranks.h"
+#include "instrument/range_log.h"
 
 namespace falcon::abi {
 namespace {
@@ -97,6 +101,103 @@ TEST(FalconPlan, RanksThatAreThreadsGetTheirOwnPlansWhenFalconIsOn) {
   log << std::ifstream(path).rdbuf();
   std::remove(path.c_str());
   EXPECT_NE(log.str().find("this process has several ranks"), std::string::npos) << log.str();
+}
+
+/// The ranges' log of the only rank of a job.
+std::optional<instrument::RangeLogView> rangesIn(const std::string& folder) {
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    if (file.path().extension() != ".ranges") continue;
+    auto view = instrument::readRangeLog(file.path(), 100);
+    if (view) return *view;
+  }
+  return std::nullopt;
+}
+
+TEST(FalconRanges, AreRecordedByThreadAndNest) {
+  const NamedJob job;
+  inFreshChild({{"NCCL_FALCON", "1"}, {"NCCL_FALCON_JOB", job.name}}, [&] {
+    EXPECT_EQ(ncclFalconRangeEnd(), ncclSuccess) << "no job yet: nothing is known of what is open";
+    EXPECT_EQ(ncclFalconRangeBegin(nullptr), ncclInvalidArgument);
+    const Communicator comm{alone()};
+    EXPECT_EQ(ncclFalconRangeEnd(), ncclInvalidUsage);
+    NCCL_OK(ncclFalconRangeBegin("outer"));
+    NCCL_OK(ncclFalconRangeBegin("inner"));
+    std::thread([] {
+      EXPECT_EQ(ncclFalconRangeEnd(), ncclInvalidUsage) << "another thread's ranges";
+      EXPECT_EQ(ncclFalconRangeBegin("other thread"), ncclSuccess);
+      EXPECT_EQ(ncclFalconRangeEnd(), ncclSuccess);
+    }).join();
+    NCCL_OK(ncclFalconRangeEnd());
+    NCCL_OK(ncclFalconRangeEnd());
+    EXPECT_EQ(ncclFalconRangeEnd(), ncclInvalidUsage);
+    for (int i = 0; i < 100; ++i) NCCL_OK(ncclFalconRangeBegin("deep"));
+    for (int i = 0; i < 100; ++i) NCCL_OK(ncclFalconRangeEnd());
+    EXPECT_EQ(ncclFalconRangeEnd(), ncclInvalidUsage);
+
+    const auto view = rangesIn(job.folder());
+    ASSERT_TRUE(view);
+    EXPECT_EQ(view->ranges, 3u + 32u);
+    ASSERT_GE(view->latest.size(), 3u);
+    const auto text = [&](std::size_t i) { return view->names.at(view->latest[i].name).text; };
+    EXPECT_EQ(text(0), "other thread");
+    EXPECT_EQ(text(1), "inner");
+    EXPECT_EQ(text(2), "outer");
+    EXPECT_EQ(view->latest[1].depth, 1u);
+    EXPECT_EQ(view->latest[2].depth, 0u);
+    EXPECT_LE(view->latest[2].begin, view->latest[1].begin);
+    EXPECT_LE(view->latest[1].begin, view->latest[1].end);
+    EXPECT_LE(view->latest[1].end, view->latest[2].end);
+  });
+}
+
+TEST(FalconRanges, OutliveTheirJobAndBelongToTheNext) {
+  const NamedJob job;
+  inFreshChild({{"NCCL_FALCON", "1"}, {"NCCL_FALCON_JOB", job.name}}, [&] {
+    {
+      const Communicator first{alone()};
+      NCCL_OK(ncclFalconRangeBegin("left open"));
+    }
+    NCCL_OK(ncclFalconRangeEnd());
+    NCCL_OK(ncclFalconRangeBegin("between"));
+    const Communicator second{alone()};
+    EXPECT_EQ(ncclFalconRangeEnd(), ncclInvalidUsage) << "what was open is of the job before";
+    NCCL_OK(ncclFalconRangeBegin("second"));
+    NCCL_OK(ncclFalconRangeEnd());
+    const auto view = rangesIn(job.folder());
+    ASSERT_TRUE(view);
+    EXPECT_EQ(view->ranges, 1u);
+  });
+}
+
+TEST(FalconRanges, OfAForkedChildAreNotTheParents) {
+  const NamedJob job;
+  inFreshChild({{"NCCL_FALCON", "1"}, {"NCCL_FALCON_JOB", job.name}}, [&] {
+    const Communicator comm{alone()};
+    NCCL_OK(ncclFalconRangeBegin("parent's"));
+    const pid_t child = fork();
+    if (child == 0) {
+      const bool silent = ncclFalconRangeEnd() == ncclSuccess && ncclFalconRangeBegin("child's") == ncclSuccess &&
+                          ncclFalconRangeEnd() == ncclSuccess;
+      _exit(silent ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    NCCL_OK(ncclFalconRangeEnd());
+    const auto view = rangesIn(job.folder());
+    ASSERT_TRUE(view);
+    EXPECT_EQ(view->ranges, 1u);
+  });
+}
+
+TEST(FalconRanges, AreNothingWhileFalconIsOff) {
+  inFreshChild({{"NCCL_FALCON", "0"}}, [] {
+    const Communicator comm{alone()};
+    EXPECT_EQ(ncclFalconRangeEnd(), ncclSuccess);
+    EXPECT_EQ(ncclFalconRangeBegin("anything"), ncclSuccess);
+    EXPECT_EQ(ncclFalconRangeEnd(), ncclSuccess);
+    EXPECT_EQ(ncclFalconRangeBegin(nullptr), ncclInvalidArgument);
+  });
 }
 
 }  // namespace

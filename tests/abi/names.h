@@ -17,6 +17,8 @@ static_assert(sizeof functionNames / sizeof *functionNames == 52);
 
 inline constexpr const char* falconFunctionNames[] = {
     "ncclFalconGetVersion",        "ncclFalconRegisterLayout", "ncclFalconIterationBegin", "ncclFalconStreamCreate",
-    "ncclFalconStreamSynchronize", "ncclFalconStreamQuery",    "ncclFalconStreamDestroy"};
+    "ncclFalconStreamSynchronize", "ncclFalconStreamQuery",    "ncclFalconStreamDestroy",  "ncclFalconRangeBegin",
+    "ncclFalconRangeEnd",          "ncclFalconSuspend",        "ncclFalconResume",         "ncclFalconTrapCallbackAdd",
+    "ncclFalconTrapCallbackRemove"};
 
 }  // namespace falcon::abi

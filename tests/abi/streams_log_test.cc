@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "abi/streams.h"
-#include "instrument/call_log.h"
+#include "instrument/call_log_view.h"
 
 namespace falcon::abi {
 namespace {

@@ -1,5 +1,6 @@
 // The host engine between processes: shared memory and sockets, against the same oracle as the unit tests.
 #include <cstdlib>
+#include <deque>
 #include <random>
 
 #include "harness/engine_rank.h"
@@ -194,6 +195,70 @@ TEST_P(BetweenProcesses, MessagesInARingInPairsAndToOneself) {
         for (size_t i = 0; i < count; ++i)
           if (in[message][i] != static_cast<float>(senders[message] * 1000 + message * 100 + i % 97))
             return "message " + std::to_string(message) + " is wrong at " + std::to_string(i);
+    }
+    return "";
+  }));
+}
+
+// In every round each pair exchanges some messages of any size, which each rank submits in an order of its own.
+TEST_P(BetweenProcesses, MessagesInAnyOrderWithAllOthersAtOnce) {
+  EXPECT_TRUE(everyRank([](Rank rank, HostCommunicator& communicator) -> std::string {
+    const int size = communicator.size();
+    std::mt19937 common(21), own(static_cast<unsigned>(rank));
+    constexpr std::size_t largest[] = {8, 40, 5000, 20'000, 1'200'000};
+    const auto valueOf = [](int round, Rank from, Rank to, int message) {
+      return static_cast<std::byte>(1 + round * 31 + from * 7 + to * 3 + message);
+    };
+    for (int round = 0; round < 25; ++round) {
+      struct Message {
+        Rank peer;
+        bool sends;
+        std::byte value;
+        std::vector<std::byte> data;
+      };
+      std::deque<Message> messages;
+      for (Rank from = 0; from < size; ++from)
+        for (Rank to = 0; to < size; ++to)
+          for (int message = static_cast<int>(common() % 4); message > 0; --message) {
+            const std::size_t bytes = common() % largest[common() % std::size(largest)];
+            const std::byte value = valueOf(round, from, to, message);
+            if (from == to || (from != rank && to != rank)) continue;
+            const bool sends = from == rank;
+            messages.push_back({sends ? to : from, sends, value, std::vector(bytes, sends ? value : std::byte{0})});
+          }
+      // Those of one peer and direction keep their order: peers take turns as it comes.
+      std::vector<std::pair<Rank, bool>> turns;
+      for (const Message& message : messages) turns.emplace_back(message.peer, message.sends);
+      std::shuffle(turns.begin(), turns.end(), own);
+      std::vector<bool> taken(messages.size());
+      std::vector<Submission> group;
+      for (const auto& turn : turns)
+        for (std::size_t i = 0; i < messages.size(); ++i) {
+          Message& message = messages[i];
+          if (taken[i] || turn != std::pair(message.peer, message.sends)) continue;
+          taken[i] = true;
+          group.push_back({&communicator,
+                           {message.sends ? Operation::send : Operation::receive, DataType::u8, ReduceOp::sum,
+                            message.sends ? message.data.data() : nullptr,
+                            message.sends ? nullptr : message.data.data(), message.data.size(), message.peer},
+                           nullptr});
+          break;
+        }
+      if (own() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own() % 1000));
+      if (!group.empty()) orThrow(runGroup(group), "runGroup");
+      for (const Message& message : messages)
+        if (std::count(message.data.begin(), message.data.end(), message.value) !=
+            static_cast<std::ptrdiff_t>(message.data.size()))
+          return fmt::format("round {}: a message of {} bytes with {} is wrong", round, message.data.size(),
+                             message.peer);
+      // Along the chain, one call at a time.
+      std::vector<int> token(round % 2 == 0 ? 1 : 50'000, rank == 0 ? round : -1);
+      const Call receive{Operation::receive, DataType::i32, ReduceOp::sum, nullptr,
+                         token.data(),       token.size(),  rank - 1};
+      const Call send{Operation::send, DataType::i32, ReduceOp::sum, token.data(), nullptr, token.size(), rank + 1};
+      if (rank > 0) orThrow(test::run(communicator, receive), "receive");
+      if (rank + 1 < size) orThrow(test::run(communicator, send), "send");
+      if (token.front() != round || token.back() != round) return "the token is wrong";
     }
     return "";
   }));

@@ -6,34 +6,20 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "machine/net_namespace.h"
-#include "machine/program.h"
 #include "multi_rank/run_harness.h"
 
 namespace falcon::tests {
 namespace {
-
-/// What the interface sends goes at this rate from now on.
-void shape(const tools::RankDescription& rank, const std::string& rate) {
-  const auto inside = tools::openNetNamespace(rank.netNamespace);
-  ASSERT_TRUE(inside) << inside.error().message();
-  for (const std::vector<std::string>& change :
-       {std::vector<std::string>{"qdisc", "add", "dev", rank.interface, "root", "handle", "1:", "htb", "default", "1"},
-        {"class", "add", "dev", rank.interface, "parent", "1:", "classid", "1:1", "htb", "rate", rate, "burst",
-         "64k"}}) {
-    std::vector<std::string> command = {"tc"};
-    command.insert(command.end(), change.begin(), change.end());
-    const auto done = tools::runProgram({command, inside->get()});
-    ASSERT_TRUE(done) << done.error().message();
-  }
-}
 
 nlohmann::json measure(const std::string& what) {
   TemporaryFolder folder;
   Started job(falconCommand({"run", "-n", "2", "--nodes", "2", "--describe", folder.file("job"), "--", probe(),
                              folder.file("go"), what}),
               {{"NCCL_FALCON", "0"}, {"NCCL_FALCON_SECRET", "overlap"}});
-  for (const auto& rank : waitForDescription(folder.file("job")).ranks) shape(rank, "1gbit");
+  for (const auto& rank : waitForDescription(folder.file("job")).ranks) {
+    const auto shaped = limitSending(rank, "1gbit", "64k");
+    EXPECT_TRUE(shaped) << shaped.error().message();
+  }
   std::ofstream(folder.file("go")) << "now";
   EXPECT_EQ(job.wait(), 0) << job.errors();
   const std::string said = job.output();

@@ -343,6 +343,18 @@ TEST(Run, TrafficOfTwoRanksPassesTheirOwnInterfacesOnly) {
   }
 }
 
+TEST(Falcon, NamesTheWordItDoesNotKnowAndTheCommandsThatItDoes) {
+  Started unknown(falconCommand({"nope"}));
+  EXPECT_EQ(unknown.wait(), 2);
+  EXPECT_EQ(unknown.output(), "");
+  for (const char* expected : {"'nope'", "run, ", "doctor"})
+    EXPECT_NE(unknown.errors().find(expected), std::string::npos) << unknown.errors();
+  Started option(falconCommand({"perf", "--nope"}));
+  EXPECT_EQ(option.wait(), 2);
+  for (const char* expected : {"falcon perf: ", "--nope", "falcon perf --help"})
+    EXPECT_NE(option.errors().find(expected), std::string::npos) << option.errors();
+}
+
 TEST(Run, TwoJobsWithNodesDoNotMeet) {
   if (const auto reason = whyNoNodes()) GTEST_SKIP() << *reason;
   const std::string script = probe() + " send 1000000 0-1 1-0";

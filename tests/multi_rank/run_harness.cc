@@ -12,6 +12,8 @@
 #include <thread>
 
 #include "machine/cpu_cgroup.h"
+#include "machine/net_namespace.h"
+#include "machine/program.h"
 #include "run/node_network.h"
 
 namespace falcon::tests {
@@ -120,6 +122,20 @@ tools::JobDescription waitForDescription(const std::string& path) {
 bool isAlive(pid_t process) {
   const std::string stat = contentOf("/proc/" + std::to_string(process) + "/stat");
   return !stat.empty() && stat.find(") Z ") == std::string::npos;
+}
+
+Status limitSending(const tools::RankDescription& rank, const std::string& rate, const std::string& burst) {
+  const auto inside = tools::openNetNamespace(rank.netNamespace);
+  if (!inside) return inside.error();
+  for (const std::vector<std::string>& change :
+       {std::vector<std::string>{"qdisc", "add", "dev", rank.interface, "root", "handle", "1:", "htb", "default", "1"},
+        {"class", "add", "dev", rank.interface, "parent", "1:", "classid", "1:1", "htb", "rate", rate, "burst",
+         burst}}) {
+    std::vector<std::string> command = {"tc"};
+    command.insert(command.end(), change.begin(), change.end());
+    if (const auto done = tools::runProgram({command, inside->get()}); !done) return done.error();
+  }
+  return {};
 }
 
 // In a child: the attempt is in another namespace for a moment.

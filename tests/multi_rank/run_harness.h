@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "machine/description.h"
 
 namespace falcon::tests {
@@ -59,6 +60,8 @@ std::string contentOf(const std::string& path);
 /// Waits until the job has written its description.
 tools::JobDescription waitForDescription(const std::string& path);
 bool isAlive(pid_t process);
+/// What the rank's interface sends goes at this rate from now on; in tc's units.
+Status limitSending(const tools::RankDescription& rank, const std::string& rate, const std::string& burst);
 
 /// Why tests with namespaces or cgroups cannot run here; nothing where they can.
 std::optional<std::string> whyNoNodes();

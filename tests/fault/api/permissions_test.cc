@@ -22,6 +22,24 @@ bool becomeUser(unsigned number) {
   return setgroups(0, nullptr) == 0 && setresgid(number, number, number) == 0 && setresuid(number, number, number) == 0;
 }
 
+/// Every rank says whether it may; true where all may.
+bool allMay(const SharedBoard& board, int rank, bool may) {
+  board.reach(rank, may ? 1 : 2);
+  for (int other = 0; other < ranks; ++other) {
+    board.waitFor(other, 1);
+    if (board->steps[other].load() != 1) return false;
+  }
+  return true;
+}
+
+/// A communicator of all ranks, its sums, and its end.
+std::string worksTogether(SharedBoard& board, int rank) {
+  ncclComm_t comm = nullptr;
+  if (auto wrong = makeCommunicator(board, 0, rank, ranks, comm); !wrong.empty()) return wrong;
+  if (auto wrong = sumsAreRight(comm, rank, ranks); !wrong.empty()) return wrong;
+  return ncclCommDestroy(comm) == ncclSuccess ? "" : "destroy";
+}
+
 /// All ranks run `before` first; "" goes on, all else is why it is not permitted here.
 void expectRightResults(const std::vector<std::unique_ptr<LogFile>>& logs,
                         const std::function<std::string(int rank)>& before) {
@@ -29,15 +47,8 @@ void expectRightResults(const std::vector<std::unique_ptr<LogFile>>& logs,
   ForkedRanks forked(ranks, [&](int rank) -> std::string {
     logs[rank]->use("INFO");
     const std::string obstacle = before(rank);
-    board.reach(rank, obstacle.empty() ? 1 : 2);
-    for (int other = 0; other < ranks; ++other) {
-      board.waitFor(other, 1);
-      if (board->steps[other].load() != 1) return "not permitted: " + obstacle;
-    }
-    ncclComm_t comm = nullptr;
-    if (auto wrong = makeCommunicator(board, 0, rank, ranks, comm); !wrong.empty()) return wrong;
-    if (auto wrong = sumsAreRight(comm, rank, ranks); !wrong.empty()) return wrong;
-    return ncclCommDestroy(comm) == ncclSuccess ? "" : "destroy";
+    if (!allMay(board, rank, obstacle.empty())) return "not permitted: " + obstacle;
+    return worksTogether(board, rank);
   });
   for (int rank = 0; rank < ranks; ++rank) {
     const auto& outcome = forked.wait(rank, Seconds(60));
@@ -117,18 +128,11 @@ void expectRightResultsInNamespaces(int flags, const std::function<std::string(i
   SharedBoard board;
   ForkedRanks forked(ranks, [&](int rank) -> std::string {
     const bool permitted = rank == 0 || unshare(flags) == 0;
-    board.reach(rank, permitted ? 1 : 2);
-    for (int other = 0; other < ranks; ++other) {
-      board.waitFor(other, 1);
-      if (board->steps[other].load() != 1) return "not permitted";
-    }
+    if (!allMay(board, rank, permitted)) return "not permitted";
     return inNewProcess([&]() -> std::string {
       if (inside)
         if (auto wrong = inside(rank); !wrong.empty()) return wrong;
-      ncclComm_t comm = nullptr;
-      if (auto wrong = makeCommunicator(board, 0, rank, ranks, comm); !wrong.empty()) return wrong;
-      if (auto wrong = sumsAreRight(comm, rank, ranks); !wrong.empty()) return wrong;
-      return ncclCommDestroy(comm) == ncclSuccess ? "" : "destroy";
+      return worksTogether(board, rank);
     });
   });
   for (int rank = 0; rank < ranks; ++rank) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "algorithms.h"
 #include "number.h"
 
 namespace falcon::property {
@@ -59,6 +60,22 @@ CallSpec drawCall(Choices& choices, const World& world, int ranks, bool message)
   call.receiveOffset = static_cast<int>(choices.below(64 / bytes));
   call.seed = choices.bits();
   return call;
+}
+
+/// None, few, and what lies around each edge of the world's chunks: below, at and above it. Of a reduction, whose many
+/// ops all do the same with the same type's chunks, one of the three, by `turn`.
+std::vector<std::size_t> countsAtEdges(const World& world, const CallSpec& call, std::size_t turn) {
+  const auto bytes = static_cast<std::size_t>(factsOf(call.type).bytes);
+  const auto ranks = static_cast<std::size_t>(world.ranks), channels = static_cast<std::size_t>(world.channels);
+  const std::size_t chunk = std::max<std::size_t>(world.chunkBytes() / bytes, 1), line = 64 / bytes;
+  std::vector<std::size_t> counts{0, 1, 2};
+  for (const std::size_t at : {ranks, line, ranks * line, channels * line, chunk, 8 * chunk, channels * chunk,
+                               ranks * chunk, channels * ranks * chunk, 2 * channels * ranks * chunk})
+    for (std::size_t side = 0, chosen = turn++ % 3; side < 3; ++side)
+      if (!reduces(call.what) || side == chosen) counts.push_back(at + side - 1);
+  std::sort(counts.begin(), counts.end());
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  return counts;
 }
 
 }  // namespace
@@ -127,36 +144,34 @@ Group drawGroup(Choices& choices, const World& world, int ranks) {
 
 std::vector<Group> allGroups(const World& world) {
   std::vector<Group> groups;
-  const auto ranks = static_cast<std::size_t>(world.ranks), channels = static_cast<std::size_t>(world.channels);
-  Choices choices(groups.size(), ranks);
-  for (int what = 0; what < collectiveCount; ++what)
+  const int ranks = world.ranks;
+  Choices choices(0, ranks);
+  std::size_t turn = 0;
+  for (int index = 0; index < collectiveCount; ++index) {
+    const What what = static_cast<What>(index);
+    // What has no such algorithm takes the library's choice, which has worlds of its own.
+    if (!world.algorithm.empty() && !hasAlgorithm(what, world.over, world.algorithm)) continue;
     for (int type = 0; type < typeCount; ++type)
-      for (int reduction = 0; reduction < (reduces(static_cast<What>(what)) ? reductionCount : 1); ++reduction) {
-        const auto bytes = static_cast<std::size_t>(factsOf(static_cast<ncclDataType_t>(type)).bytes);
-        const std::size_t chunk = std::max<std::size_t>(world.chunkBytes() / bytes, 1), line = 64 / bytes;
-        std::vector<std::size_t> edges{0, 1, 2};
-        for (const std::size_t at : {ranks, line, ranks * line, channels * line, chunk, 8 * chunk, channels * chunk,
-                                     ranks * chunk, channels * ranks * chunk, 2 * channels * ranks * chunk})
-          for (const std::size_t count : {at - 1, at, at + 1}) edges.push_back(count);
-        std::sort(edges.begin(), edges.end());
-        edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
-        const std::size_t blocks = hasBlocks(static_cast<What>(what)) ? ranks : 1;
-        for (const std::size_t count : edges) {
+      for (int reduction = 0; reduction < (reduces(what) ? reductionCount : 1); ++reduction) {
+        CallSpec call;
+        call.what = what;
+        call.type = static_cast<ncclDataType_t>(type);
+        call.reduction = reduction;
+        const std::size_t blocks = hasBlocks(what) ? ranks : 1;
+        for (const std::size_t count : countsAtEdges(world, call, turn++)) {
           if (count * blocks * ranks * ranks > mostOracleElements) continue;
-          CallSpec call;
-          call.what = static_cast<What>(what);
-          call.type = static_cast<ncclDataType_t>(type);
-          call.reduction = reduction;
           call.count = count;
           call.root = static_cast<int>(choices.below(ranks));
           call.inPlace = choices.oneIn(2) && call.what != What::allToAll;
           call.style = static_cast<Style>(choices.below(3));
+          const int line = 64 / factsOf(call.type).bytes;
           call.sendOffset = static_cast<int>(choices.below(line));
           call.receiveOffset = static_cast<int>(choices.below(line));
           call.seed = choices.bits();
           groups.push_back({call});
         }
       }
+  }
   return groups;
 }
 

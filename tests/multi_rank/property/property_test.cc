@@ -7,6 +7,7 @@
 #include <random>
 #include <thread>
 
+#include "algorithms.h"
 #include "harness/forked_ranks.h"
 #include "harness/thoroughness.h"
 #include "rank_run.h"
@@ -42,8 +43,9 @@ std::string placesOf(const World& world, const Common& common) {
 testing::AssertionResult runWorld(const World& world, const GroupSource& groups, test::Seconds limit) {
   SharedCommon shared;
   Common& common = *shared;
+  const TuningFile tuning(world.algorithm);
   ForkedRanks processes(world.processes, [&](int process) -> std::string {
-    for (const auto& [name, value] : world.environment(process)) setenv(name.c_str(), value.c_str(), 1);
+    for (const auto& [name, value] : world.environment(process, tuning.path())) setenv(name.c_str(), value.c_str(), 1);
     std::vector<std::thread> threads;
     for (int rank = process; rank < world.ranks; rank += world.processes)
       threads.emplace_back([&, rank] { runRank(world, rank, common, groups); });
@@ -68,7 +70,7 @@ const char* usualCases() {
 #if defined(__SANITIZE_ADDRESS__)
   return "12";  // everything takes ten times as long
 #else
-  return test::thorough() ? "48" : "8";
+  return test::thorough() ? "40" : "8";
 #endif
 }
 /// "60": so many; "17-17": these.

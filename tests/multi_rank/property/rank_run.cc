@@ -1,11 +1,14 @@
 #include "rank_run.h"
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <map>
+#include <span>
 #include <thread>
 
 #include "buffers.h"
+#include "nccl_falcon.h"
 
 namespace falcon::property {
 namespace {
@@ -14,16 +17,18 @@ namespace {
   if (const ncclResult_t result_ = (call); result_ != ncclSuccess) \
   return std::string(#call) + " gave " + ncclGetErrorString(result_) + ": " + ncclGetLastError(nullptr)
 
+/// Groups that wait on a stream at a time.
+constexpr std::size_t mostQueued = 8;
+
 /// One thing that this rank does in a group.
 struct Action {
   enum class Kind { collective, send, receive } kind;
   Buffers* buffers;
 };
 
-std::string act(const Action& action, ncclComm_t comm, std::vector<ncclRedOp_t>& ops) {
+std::string act(const Action& action, ncclComm_t comm, ncclFalconStream_t stream, std::vector<ncclRedOp_t>& ops) {
   Buffers& buffers = *action.buffers;
   const CallSpec& call = buffers.call();
-  constexpr cudaStream_t stream = nullptr;
   if (action.kind == Action::Kind::send) {
     FALCON_TRY(ncclSend(buffers.send(), call.count, call.type, call.root, comm, stream));
     return "";
@@ -77,43 +82,68 @@ class Lane {
   std::string run(const GroupSource& source) {
     FALCON_TRY(ncclCommUserRank(comm_, &rank_));
     FALCON_TRY(ncclCommCount(comm_, &ranks_));
+    if (world_.streams) FALCON_TRY(ncclFalconStreamCreate(&stream_));
     const std::vector<Group> groups = source(lane_, ranks_);
-    for (std::size_t i = 0; i < groups.size() && !common_.failed.load(); ++i) {
-      common_.reached[lane_][worldRank_].store(static_cast<int>(i));
-      std::string wrong = runGroup(groups[i], static_cast<int>(i));
+    for (std::size_t next = 0; next < groups.size() && !common_.failed.load();) {
+      const std::size_t many = std::min(world_.streams ? mostQueued : 1, groups.size() - next);
+      std::string wrong = runInARow(std::span(groups).subspan(next, many), next);
       if (!wrong.empty())
-        return "rank " + std::to_string(rank_) + " of " + std::to_string(ranks_) + ", group " + std::to_string(i) +
-               " of communicator " + std::to_string(lane_) + ": " + wrong;
+        return "rank " + std::to_string(rank_) + " of " + std::to_string(ranks_) + ", communicator " +
+               std::to_string(lane_) + ": " + wrong;
+      next += many;
     }
+    if (world_.streams) FALCON_TRY(ncclFalconStreamDestroy(stream_));
     return "";
   }
 
  private:
-  std::string runGroup(const Group& group, int index) {
+  /// A group with its memory.
+  struct Work {
+    Work(const Group& group, int rank, int ranks) {
+      for (const CallSpec& call : group) all.emplace_back(call, rank, ranks);
+    }
     std::deque<Buffers> all;
-    for (const CallSpec& call : group) all.emplace_back(call, rank_, ranks_);
     std::vector<std::uint64_t> digests;
+  };
+
+  /// Groups one after the other; on a stream all are queued before the first is looked at.
+  std::string runInARow(std::span<const Group> groups, std::size_t first) {
+    std::deque<Work> row;
+    for (const Group& group : groups) row.emplace_back(group, rank_, ranks_);
     // Now and then once more with the same inputs: the bits must be the same.
-    const int times = group[0].seed % 4 == 0 ? 2 : 1;
+    const int times = groups[0][0].seed % 4 == 0 ? 2 : 1;
     for (int time = 0; time < times; ++time) {
-      for (Buffers& buffers : all) buffers.reset();
-      // Some are late.
-      if (own_.oneIn(64)) std::this_thread::sleep_for(std::chrono::microseconds(own_.below(3000)));
-      std::string wrong = runActions(all, group.size() > 1);
-      if (!wrong.empty()) return wrong;
-      for (std::size_t i = 0; i < all.size(); ++i) {
-        wrong = all[i].wrong();
-        const std::uint64_t digest = all[i].digest();
-        if (wrong.empty() && time > 0 && digest != digests[i]) wrong = "the second time other bits came out";
-        if (!wrong.empty()) return textOf(all[i].call()) + ": " + wrong;
-        if (time == 0) digests.push_back(digest);
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        common_.reached[lane_][worldRank_].store(static_cast<int>(first + i));
+        for (Buffers& buffers : row[i].all) buffers.reset();
+        // Some are late.
+        if (own_.oneIn(64)) std::this_thread::sleep_for(std::chrono::microseconds(own_.below(3000)));
+        std::string wrong = runActions(row[i].all);
+        if (!wrong.empty()) return "group " + std::to_string(first + i) + ": " + wrong;
+      }
+      if (stream_) FALCON_TRY(ncclFalconStreamSynchronize(stream_));
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        std::string wrong = look(row[i], time);
+        if (wrong.empty() && time == 0) wrong = compareWithOthers(row[i], static_cast<int>(first + i));
+        if (!wrong.empty()) return "group " + std::to_string(first + i) + ": " + wrong;
       }
     }
-    return compareWithOthers(all, digests, index);
+    return "";
+  }
+
+  static std::string look(Work& work, int time) {
+    for (std::size_t i = 0; i < work.all.size(); ++i) {
+      std::string wrong = work.all[i].wrong();
+      const std::uint64_t digest = work.all[i].digest();
+      if (wrong.empty() && time > 0 && digest != work.digests[i]) wrong = "the second time other bits came out";
+      if (!wrong.empty()) return textOf(work.all[i].call()) + ": " + wrong;
+      if (time == 0) work.digests.push_back(digest);
+    }
+    return "";
   }
 
   /// Collectives in the common order, messages between two ranks in theirs; else as chance will have it.
-  std::string runActions(std::deque<Buffers>& all, bool grouped) {
+  std::string runActions(std::deque<Buffers>& all) {
     std::map<std::pair<Action::Kind, int>, std::deque<Action>> queues;
     for (Buffers& buffers : all) {
       const CallSpec& call = buffers.call();
@@ -127,12 +157,12 @@ class Lane {
     std::vector<ncclRedOp_t> ops;
     const CallSpec& first = all[0].call();
     // A message to oneself needs both ends at once.
-    grouped = grouped || (first.what == What::message && first.from == first.root) || own_.oneIn(8);
+    const bool grouped = all.size() > 1 || (first.what == What::message && first.from == first.root) || own_.oneIn(8);
     if (grouped) FALCON_TRY(ncclGroupStart());
     while (!queues.empty()) {
       auto queue = queues.begin();
       std::advance(queue, own_.below(queues.size()));
-      std::string wrong = act(queue->second.front(), comm_, ops);
+      std::string wrong = act(queue->second.front(), comm_, stream_, ops);
       if (!wrong.empty()) return wrong;
       queue->second.pop_front();
       if (queue->second.empty()) queues.erase(queue);
@@ -142,17 +172,17 @@ class Lane {
     return "";
   }
 
-  std::string compareWithOthers(const std::deque<Buffers>& all, const std::vector<std::uint64_t>& digests, int index) {
+  std::string compareWithOthers(const Work& work, int index) {
     if (index >= Common::digestCount) return "";
     std::uint64_t together = 0;
-    for (std::size_t i = 0; i < all.size(); ++i)
-      if (all[i].call().what == What::allReduce) together = mix(together ^ digests[i]) | 1;
+    for (std::size_t i = 0; i < work.all.size(); ++i)
+      if (work.all[i].call().what == What::allReduce) together = mix(together ^ work.digests[i]) | 1;
     if (together == 0) return "";
     // The halves of the last lane are two communicators.
     std::uint64_t first = 0;
     auto& slot = common_.digests[lane_][lane_ == 2 ? worldRank_ % 2 : 0][index];
     if (slot.compare_exchange_strong(first, together) || first == together) return "";
-    return textOf(all[0].call()) + (all.size() > 1 ? " or an AllReduce beside it" : "") +
+    return textOf(work.all[0].call()) + (work.all.size() > 1 ? " or an AllReduce beside it" : "") +
            ": this rank has other bits than another";
   }
 
@@ -162,6 +192,7 @@ class Lane {
   Common& common_;
   Choices own_;  // of this rank alone
   int rank_ = 0, ranks_ = 1;
+  ncclFalconStream_t stream_ = nullptr;
 };
 
 /// Runs all lanes at once, each on a thread; the first of any rank that finds something says so in `common`.

@@ -17,7 +17,6 @@ enum class Over {
 };
 inline constexpr Over allTransports[] = {Over::memory, Over::shared, Over::sockets, Over::nodes};
 inline constexpr int rankCounts[] = {1, 2, 3, 4, 5, 7, 8, 16};
-inline constexpr const char* algorithms[] = {"", "ring", "tree"};
 
 struct World {
   int ranks = 2;
@@ -25,7 +24,9 @@ struct World {
   Over over = Over::memory;
   std::size_t bufferBytes = 0;  ///< 0: the default
   int channels = 0;             ///< 0: the default
-  std::string algorithm;
+  std::string algorithm;        ///< "": the library's choice
+  bool byVariable = false;      ///< NCCL_ALGO names the algorithm, else a tuning file does
+  bool streams = false;         ///< calls are queued on a host stream, several before it is waited for
   bool checksCalls = false;
   /// Communicators, each used by a thread of its own on every rank at the same time: all ranks, all ranks in another
   /// order, and the even and odd ranks by themselves.
@@ -34,12 +35,14 @@ struct World {
   int processOf(int rank) const { return rank % processes; }
   /// What the connections' chunks hold.
   std::size_t chunkBytes() const { return (bufferBytes ? bufferBytes : 1 << 20) / 8; }
-  std::vector<std::pair<std::string, std::string>> environment(int process) const;
+  /// `tuningFile`: the path of one that names the algorithm.
+  std::vector<std::pair<std::string, std::string>> environment(int process, const std::string& tuningFile) const;
   std::string text() const;
 };
 
 World drawWorld(Choices& choices);
-/// Every count of ranks, spread, transport and algorithm.
+/// Every count of ranks, transport and algorithm; spreads, and the ways to ask for an algorithm and to make the calls,
+/// in turn.
 std::vector<World> allWorlds();
 
 }  // namespace falcon::property

@@ -175,12 +175,14 @@ TEST(Join, TheFixedAddressServesOneCommunicatorAfterTheOther) {
   unsetenv("NCCL_COMM_ID");
 }
 
-TEST(Join, AFixedAddressMustBeAnAddress) {
-  setenv("NCCL_COMM_ID", "nonsense", 1);
-  const auto id = makeUniqueId();
-  unsetenv("NCCL_COMM_ID");
-  ASSERT_FALSE(id);
-  EXPECT_THAT(id.error().message(), AllOf(HasSubstr("NCCL_COMM_ID"), HasSubstr("nonsense")));
+TEST(Join, AFixedAddressMustBeAnAddressWithAPort) {
+  for (const char* text : {"nonsense", "127.0.0.1:0"}) {
+    setenv("NCCL_COMM_ID", text, 1);
+    const auto id = makeUniqueId();
+    unsetenv("NCCL_COMM_ID");
+    ASSERT_FALSE(id) << text;
+    EXPECT_THAT(id.error().message(), AllOf(HasSubstr("NCCL_COMM_ID"), HasSubstr(text)));
+  }
 }
 
 }  // namespace

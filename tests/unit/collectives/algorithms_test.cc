@@ -1,4 +1,5 @@
 // Every collective with every algorithm against the oracle: all ranks in one thread, in an order drawn from a seed.
+#include <bit>
 #include <numeric>
 
 #include "buffers.h"
@@ -137,38 +138,81 @@ std::string candidateName(const testing::TestParamInfo<std::tuple<int, Candidate
 }
 
 constexpr Candidate candidates[] = {
-    {Operation::allReduce, &ringAllReduce}, {Operation::allReduce, &treeAllReduce},
-    {Operation::allGather, &ringAllGather}, {Operation::reduceScatter, &ringReduceScatter},
-    {Operation::broadcast, &ringBroadcast}, {Operation::reduce, &ringReduce},
-    {Operation::allToAll, nullptr},         {Operation::gather, nullptr},
+    {Operation::allReduce, &ringAllReduce},
+    {Operation::allReduce, &treeAllReduce},
+    {Operation::allGather, &ringAllGather},
+    {Operation::reduceScatter, &ringReduceScatter},
+    {Operation::broadcast, &ringBroadcast},
+    {Operation::reduce, &ringReduce},
+    {Operation::allReduce, &starAllReduce},
+    {Operation::allReduce, &doublingAllReduce},
+    {Operation::allReduce, &exchangeAllReduce},
+    {Operation::allGather, &starAllGather},
+    {Operation::allGather, &doublingAllGather},
+    {Operation::allGather, &exchangeAllGather},
+    {Operation::reduceScatter, &exchangeReduceScatter},
+    {Operation::allToAll, nullptr},
+    {Operation::gather, nullptr},
     {Operation::scatter, nullptr},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, Collective,
                          testing::Combine(testing::ValuesIn(rankCounts), testing::ValuesIn(candidates)), candidateName);
 
+constexpr const Algorithm* allReduces[] = {&ringAllReduce, &treeAllReduce, &starAllReduce, &doublingAllReduce,
+                                           &exchangeAllReduce};
+
+/// All ranks' results.
+std::vector<std::vector<float>> allReduced(const Algorithm& algorithm, ReduceOp op,
+                                           const std::vector<std::vector<float>>& input) {
+  const int ranks = static_cast<int>(input.size());
+  auto output = input;
+  Fabric fabric(ranks, chunkBytes, 3);
+  const auto ring = shuffledRing(ranks, 3);
+  std::vector<StepRunner> runners;
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    const Call call{Operation::allReduce, DataType::f32, op, input[rank].data(), output[rank].data(), input[0].size()};
+    for (const TaskPlan& plan : planCollective({rank, ranks, 1, 2, chunkBytes}, call, algorithm, 2, ring))
+      runners.emplace_back(fabric.portsOf(rank), plan.rounds, plan.operands);
+  }
+  EXPECT_TRUE(driveAll(std::move(runners), 5));
+  return output;
+}
+
+void expectTheSameBits(ReduceOp op, const std::vector<std::vector<float>>& input) {
+  for (const Algorithm* algorithm : allReduces) {
+    const auto output = allReduced(*algorithm, op, input);
+    for (size_t rank = 1; rank < output.size(); ++rank)
+      EXPECT_EQ(std::memcmp(output[rank].data(), output[0].data(), output[0].size() * sizeof(float)), 0)
+          << algorithm->name << " on rank " << rank << " of " << output.size();
+  }
+}
+
 // Floats whose sums depend on the order: whatever the order is, all ranks must have the same bits.
 TEST(AllReduce, GivesTheSameBitsOnAllRanks) {
-  constexpr int ranks = 5;
-  constexpr std::size_t count = 1234;
-  for (const Algorithm* algorithm : {&ringAllReduce, &treeAllReduce}) {
+  for (const int ranks : {2, 3, 4, 5, 7, 8}) {
     std::mt19937 random(7);
-    std::vector<std::vector<float>> input(ranks, std::vector<float>(count)), output = input;
+    std::vector<std::vector<float>> input(ranks, std::vector<float>(1234));
     for (auto& values : input)
       for (float& value : values)
         value = std::ldexp(std::uniform_real_distribution<float>(-1, 1)(random), random() % 40);
-    Fabric fabric(ranks, chunkBytes, 3);
-    const auto ring = shuffledRing(ranks, 3);
-    std::vector<StepRunner> runners;
-    for (Rank rank = 0; rank < ranks; ++rank) {
-      const Call call{Operation::allReduce, DataType::f32,       ReduceOp::sum,
-                      input[rank].data(),   output[rank].data(), count};
-      for (const TaskPlan& plan : planCollective({rank, ranks, 1, 2, chunkBytes}, call, *algorithm, 2, ring))
-        runners.emplace_back(fabric.portsOf(rank), plan.rounds, plan.operands);
-    }
-    ASSERT_TRUE(driveAll(std::move(runners), 5));
-    for (Rank rank = 1; rank < ranks; ++rank)
-      EXPECT_EQ(std::memcmp(output[rank].data(), output[0].data(), count * sizeof(float)), 0) << algorithm->name;
+    expectTheSameBits(ReduceOp::sum, input);
+  }
+}
+
+// What is the larger of 0 and -0, or the sum of two different NaNs, depends on which comes first.
+TEST(AllReduce, GivesTheSameBitsWhereTheReductionIsNotSymmetric) {
+  for (const int ranks : {2, 3, 4, 5, 7, 8}) {
+    std::mt19937 random(11);
+    std::vector<std::vector<float>> zeros(ranks, std::vector<float>(700)), nans = zeros;
+    for (int rank = 0; rank < ranks; ++rank)
+      for (size_t i = 0; i < zeros[rank].size(); ++i) {
+        zeros[rank][i] = random() % 2 ? 0.0F : -0.0F;
+        nans[rank][i] = std::bit_cast<float>(0x7fc00000U + static_cast<unsigned>(rank) + 1);
+      }
+    expectTheSameBits(ReduceOp::max, zeros);
+    expectTheSameBits(ReduceOp::min, zeros);
+    expectTheSameBits(ReduceOp::sum, nans);
   }
 }
 
@@ -194,7 +238,8 @@ TEST(RingAllReduce, SendsNoMoreThanItsShareOverEachLink) {
 TEST(RoundSource, NeverHoldsMoreStepsThanARoundNeeds) {
   const std::size_t count = (std::size_t{1} << 36) + 12345;
   const std::vector<Rank> ring = {2, 0, 3, 1};
-  for (const Algorithm* algorithm : {&ringAllReduce, &treeAllReduce, &ringBroadcast, &ringReduce, &sendMessage}) {
+  for (const Algorithm* algorithm : {&ringAllReduce, &treeAllReduce, &starAllReduce, &doublingAllReduce,
+                                     &exchangeAllReduce, &ringBroadcast, &ringReduce, &sendMessage}) {
     Geometry geometry{0, 4, ring, 1, count, std::size_t{1} << 30, 16, 0};
     RoundSource rounds(*algorithm, geometry, {0, count});
     Program program;

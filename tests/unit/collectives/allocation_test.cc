@@ -8,6 +8,7 @@
 
 #include "collectives/single_call.h"
 #include "direct_members.h"
+#include "transport/chunk_size.h"
 #include "unit/transport/ports_world.h"
 #include "world.h"
 
@@ -47,7 +48,7 @@ void warm(transport::Waiter& waiter) {
   waiter.wait(sources, 0ns);
 }
 
-/// Every call that goes the short way; true if all went well. Of exchanges and messages alone: over any medium.
+/// Every call that goes the short way; true if all went well.
 bool runAll(LocalMember& member, Buffers& buffers, transport::Waiter& waiter) {
   bool good = true;
   const auto alone = [&](Operation operation, std::size_t count, Rank root = -1) {
@@ -64,10 +65,10 @@ bool runAll(LocalMember& member, Buffers& buffers, transport::Waiter& waiter) {
         {nullptr, {Operation::send, DataType::f32, ReduceOp::sum, buffers.send.data(), nullptr, count, next}},
         {nullptr, {Operation::receive, DataType::f32, ReduceOp::sum, nullptr, buffers.receive.data(), count, before}}};
     good = good && areMessages(member, group) && runMessages(member, group, waiter);
-    if (!member.direct) continue;
     for (const Operation operation : {Operation::allReduce, Operation::allGather, Operation::reduceScatter})
       alone(operation, count == 2 ? 2 : (256 << 10) / sizeof(float) / (operation == Operation::allReduce ? 1 : ranks));
     alone(Operation::broadcast, count, 1);
+    alone(Operation::reduce, count, 1);
   }
   return good;
 }
@@ -87,6 +88,8 @@ TEST_P(Allocations, AreNoneAfterWarmUp) {
     threads.emplace_back([&, rank] {
       test::FakeNetwork network(1, rank, ranks, failure);
       MemberShape shape{rank, ranks, 1, 2, 128 << 10};
+      shape.place = sharesMemory ? Place::node : Place::network;
+      shape.directChunkBytes = transport::mostDirectChunk;
       LocalMember member(shape, *lines.ports[rank], network, {}, {0, 1, 2});
       if (sharesMemory) member.direct = std::move(directs[rank]);
       Buffers buffers;

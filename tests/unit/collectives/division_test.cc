@@ -45,14 +45,28 @@ TEST(AlgorithmChoice, EveryMessageOfEveryRingOperationHasAnAlgorithm) {
   for (const Operation operation :
        {Operation::allReduce, Operation::allGather, Operation::reduceScatter, Operation::broadcast, Operation::reduce})
     for (const int ranks : {1, 2, 3, 100})
-      for (std::size_t bytes = 0; bytes < std::size_t{1} << 45; bytes = bytes * 3 + 1)
-        EXPECT_NE(chooseAlgorithm(operation, bytes, ranks).appendRound, nullptr);
+      for (const Place place : {Place::node, Place::network})
+        for (std::size_t bytes = 0; bytes < std::size_t{1} << 45; bytes = bytes * 3 + 1)
+          EXPECT_NE(chooseAlgorithm(operation, bytes, ranks, PreferenceMasks::everything, nullptr, place).appendRound,
+                    nullptr);
 }
 
 TEST(AlgorithmChoice, TreesForSmallMessagesAmongMany) {
   EXPECT_EQ(&chooseAlgorithm(Operation::allReduce, 8, 8), &treeAllReduce);
   EXPECT_EQ(&chooseAlgorithm(Operation::allReduce, 8, 2), &ringAllReduce);
   EXPECT_EQ(&chooseAlgorithm(Operation::allReduce, 1 << 20, 8), &ringAllReduce);
+}
+
+TEST(AlgorithmChoice, FewHopsForLittleAndRingsForMuchBetweenNodes) {
+  for (const int ranks : {2, 3, 4, 5, 8, 16, 17, 64, 1000}) {
+    const auto choice = [&](Operation operation, std::size_t bytes) {
+      return &chooseAlgorithm(operation, bytes, ranks, PreferenceMasks::everything, nullptr, Place::network);
+    };
+    EXPECT_EQ(choice(Operation::allReduce, 8), ranks > 4 && ranks <= 16 ? &starAllReduce : &doublingAllReduce);
+    EXPECT_EQ(choice(Operation::allReduce, 1 << 20), &ringAllReduce);
+    EXPECT_EQ(choice(Operation::allGather, 1 << 20), &ringAllGather);
+    EXPECT_EQ(choice(Operation::reduceScatter, 1 << 20), &ringReduceScatter);
+  }
 }
 
 TEST(AlgorithmChoice, ChannelsStayWithinTheirBoundsAndGrowWithTheMessage) {

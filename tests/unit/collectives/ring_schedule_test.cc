@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 namespace falcon::collectives {
 namespace {
 
@@ -40,6 +42,55 @@ TEST(RingSchedule, SeveralDecisionsFollowEachOther) {
   rings.decide(7, true);
   for (std::uint64_t number = 0; number < 10; ++number)
     EXPECT_EQ(*rings.start(number), number < 5 ? first : number < 7 ? second : third);
+}
+
+TEST(RingSchedule, WithoutARingOnlyWhileNoChangeIsUnderWay) {
+  RingSchedule rings(first);
+  EXPECT_TRUE(rings.startWithoutRing(0));
+  ASSERT_FALSE(rings.propose(0, second)) << "has started";
+  EXPECT_TRUE(rings.startWithoutRing(1));
+  ASSERT_TRUE(rings.propose(2, second));
+  EXPECT_FALSE(rings.startWithoutRing(2));
+  EXPECT_EQ(rings.start(2), nullptr);
+  rings.decide(2, false);
+  EXPECT_TRUE(rings.propose(2, second)) << "has not started";
+  rings.decide(2, true);
+  EXPECT_FALSE(rings.startWithoutRing(2));
+  EXPECT_EQ(*rings.start(2), second);
+  EXPECT_TRUE(rings.startWithoutRing(3));
+  EXPECT_EQ(rings.current(), second);
+}
+
+// What the absence of locks must not allow: a collective that starts although its ring is being decided.
+TEST(RingSchedule, NoCollectiveStartsInTheMiddleOfADecision) {
+  RingSchedule rings(first);
+  constexpr std::uint64_t proposals = 300;
+  std::atomic<std::uint64_t> next{0}, allowed{0};
+  std::atomic<bool> ended{false};
+  std::thread calls([&] {
+    for (std::uint64_t number = 0; !ended; ++number) {
+      // A few at a time: who is not waited for would be past every proposal before it is made.
+      while (number >= allowed && !ended) std::this_thread::yield();
+      if (!rings.startWithoutRing(number))
+        while (!rings.start(number)) std::this_thread::yield();
+      next = number + 1;
+    }
+  });
+  std::uint64_t attempt = 0;
+  for (std::uint64_t accepted = 0; accepted < proposals;) {
+    const std::uint64_t from = next + accepted % 3;
+    allowed = from + attempt++ % 3;  // every third one finds its collective not yet started
+    if (!rings.propose(from, accepted % 2 == 0 ? second : first)) continue;
+    ++accepted;
+    allowed = from + 2;
+    for (int look = 0; look < 20; ++look) {
+      EXPECT_LE(next, from);
+      std::this_thread::yield();
+    }
+    rings.decide(from, accepted % 5 != 0);
+  }
+  ended = true;
+  calls.join();
 }
 
 TEST(RingSchedule, RefusesWhatCannotBe) {

@@ -47,7 +47,9 @@ class FakeNetwork final : public bootstrap::CommunicatorNetwork {
 
 class KeepingRecorder final : public CallRecorder {
  public:
-  void record(const CallRecord& record) noexcept override { records.push_back(record); }
+  Flight enter(CallRecord&, int) noexcept override { return noFlight; }
+  void leave(Flight, const CallRecord& record) noexcept override { records.push_back(record); }
+  void fail(Flight, const CallRecord&, int) noexcept override {}
   std::vector<CallRecord> records;
 };
 class KeepingTransfers final : public TransferRecorder {

@@ -20,6 +20,17 @@ TEST_F(ControllerTest, SaysNothingAboutAHealthyJob) {
   EXPECT_NE(job.first(jobEnded)->text.find("no fail-slows were named"), std::string::npos) << job.text();
 }
 
+TEST_F(ControllerTest, NamesTheRankOfASlowGpu) {
+  FakeJob& job = start();
+  job.onGpus = true;
+  job.compute[3] = 2.5;
+  job.run(60);
+  ASSERT_EQ(job.count(verdict), 1) << job.text();
+  EXPECT_EQ(job.first(verdict)->culprit, slowRank(3));
+  EXPECT_NE(job.first(verdict)->text.find("its GPU (Fake 9000 at 0000:17:00.0) is slow: "), std::string::npos)
+      << job.text();
+}
+
 TEST_F(ControllerTest, SplitsForASlowRankAndBackOnItsRelief) {
   FakeJob& job = start();
   job.compute[3] = 2.5;
@@ -42,6 +53,21 @@ TEST_F(ControllerTest, SplitsForASlowRankAndBackOnItsRelief) {
   EXPECT_EQ(job.splits(), std::set{equalSplit});
   EXPECT_EQ(job.controller().activeCount(), 0);
   EXPECT_EQ(job.controller().mitigations().at({"split", "undone"}), 1);
+}
+
+TEST_F(ControllerTest, SaysWhetherASlowRanksTimeGoesIntoOnePartOfItsCode) {
+  for (const bool loads : {true, false}) {
+    FakeJob& job = start();
+    (loads ? job.loading : job.compute)[3] = loads ? 0.2 : 2.5;
+    ASSERT_TRUE(job.runUntil(verdict, 60)) << job.text();
+    const Event& said = *job.first(verdict);
+    EXPECT_EQ(said.culprit, slowRank(3)) << job.text();
+    EXPECT_EQ(said.text.find("\"data\", outside of all collectives: 201.0 ms") != std::string::npos, loads)
+        << said.text;
+    ASSERT_FALSE(said.ranges.empty());
+    EXPECT_EQ(said.ranges[0].rank, 3);
+    EXPECT_EQ(said.ranges[0].name, loads ? "data" : "compute");
+  }
 }
 
 TEST_F(ControllerTest, SeesTheReliefOfARankOnAMachineThatBecameBusyOrCalm) {
@@ -224,6 +250,44 @@ TEST_F(ControllerTest, SaysTheReliefOfWhatNobodyMitigated) {
     EXPECT_EQ(job.controller().activeCount(), 0);
     EXPECT_EQ(job.sent<Propose>(), 0);
   }
+}
+
+// The machine got busier meanwhile: the job does not become as fast as it was.
+TEST_F(ControllerTest, SaysTheReliefOfOneInAJobThatStaysSlower) {
+  ControllerSettings settings = automatic();
+  settings.mitigate = MitigateMode::off;
+  for (const bool link : {false, true}) {
+    FakeJob& job = start(settings);
+    if (link)
+      job.links[{0, 2}] = 25;
+    else
+      job.compute[3] = 2.5;
+    job.run(60);
+    ASSERT_EQ(job.count(verdict), 1) << job.text();
+    job.links.clear();
+    job.compute.clear();
+    job.everyone = 1.3;
+    job.run(60);
+    ASSERT_EQ(job.count(relief), 1) << job.text();
+    EXPECT_EQ(job.first(relief)->culprit, job.first(verdict)->culprit);
+    EXPECT_EQ(job.controller().activeCount(), 0);
+  }
+}
+
+// An easing alone is not its end: the link is as slow as it was.
+TEST_F(ControllerTest, AnEasingOfSomethingElseRelievesNoLink) {
+  ControllerSettings settings = automatic();
+  settings.mitigate = MitigateMode::off;
+  FakeJob& job = start(settings);
+  job.everyone = 1.5;
+  job.links[{0, 2}] = 40;
+  job.run(60);
+  ASSERT_EQ(job.count(verdict), 1) << job.text();
+  job.everyone = 1;
+  job.run(60);
+  EXPECT_GE(job.count(EventKind::easing), 1) << job.text();
+  EXPECT_EQ(job.count(relief), 0) << job.text();
+  EXPECT_EQ(job.controller().activeCount(), 1);
 }
 
 TEST_F(ControllerTest, OnlyAdvisesWhereItIsTold) {

@@ -1,5 +1,7 @@
 #include "fake_job.h"
 
+#include "validate/gpu_sample.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -11,7 +13,13 @@ namespace {
 
 constexpr Nanoseconds stepTime = 50ms;
 constexpr double microBatchSeconds = 0.02;
+constexpr double usualLoading = 0.001;
 constexpr double linkBytes = 1e6;
+
+double extra(const std::map<Rank, double>& seconds, Rank rank) {
+  const auto found = seconds.find(rank);
+  return found == seconds.end() ? 0 : found->second;
+}
 
 Nanoseconds asTime(double seconds) {
   return Nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
@@ -131,7 +139,11 @@ void FakeJob::iterate() {
                     .seconds = spent.arrival,
                     .outside = spent.own,
                     .microBatches = member.split[static_cast<std::size_t>(layout_.coordinatesOf(member.rank).data)],
-                    .disturbed = disturbed_};
+                    .disturbed = disturbed_,
+                    .pattern = pattern,
+                    .calls = 10 * pattern};
+      sample.ranges = {{"data", usualLoading + extra(loading, member.rank), 1},
+                       {"compute", spent.own - usualLoading - extra(loading, member.rank), 1}};
       for (const auto& [id, time] : spent.inLibrary) sample.communicators.push_back({id, time, 1});
       say(member.rank, Samples{{sample}});
       if (!member.profiling) continue;
@@ -154,6 +166,7 @@ std::vector<FakeJob::Spent> FakeJob::nextIteration() {
     Spent& each = spent[static_cast<std::size_t>(member.rank)];
     const int share = member.split[static_cast<std::size_t>(layout_.coordinatesOf(member.rank).data)];
     each.own = each.arrival = microBatchSeconds * share * everyone * jitter() * factor(compute, member.rank);
+    each.own = each.arrival += usualLoading + extra(loading, member.rank);
   }
   for (const Group& group : groups_) meet(group, spent);
   return spent;
@@ -207,7 +220,16 @@ void FakeJob::obey(Member& member, const Message& message) {
   } else if (const auto* open = std::get_if<OpenTrap>(&message)) {
     if (open->trap == member.trap) member.held = false;
   } else if (const auto* test = std::get_if<RunCompute>(&message)) {
-    say(member.rank, ComputeResult{test->trap, 10 * jitter() / (everyone * factor(compute, member.rank)), 0, 0, ""});
+    const double slowness = everyone * factor(compute, member.rank);
+    ComputeResult result{test->trap, 10 * jitter() / (onGpus ? 1 : slowness), 0, 0, ""};
+    if (onGpus) {
+      validate::GpuSample sample;
+      sample.score = {.device = "Fake 9000", .bus = "0000:17:00.0"};
+      sample.score.operationsPerSecond.fill(1e14 * jitter() / slowness);
+      sample.score.copyRate = sample.score.toDeviceRate = sample.score.fromDeviceRate = 1e11;
+      result.gpu = validate::encode(sample);
+    }
+    say(member.rank, result);
   } else if (const auto* wave = std::get_if<RunWave>(&message)) {
     runWave(member, *wave);
   } else if (const auto* ask = std::get_if<AskCounter>(&message)) {
@@ -290,7 +312,8 @@ std::string FakeJob::text() const {
 }
 
 bool FakeJob::anyHeld() const {
-  return std::any_of(members_.begin(), members_.end(), [](const auto& each) { return each.second.held; });
+  return std::any_of(members_.begin(), members_.end(),
+                     [](const auto& each) { return each.second.alive && each.second.held; });
 }
 
 bool FakeJob::anyUndecided() const {

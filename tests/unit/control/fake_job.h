@@ -28,8 +28,11 @@ class FakeJob final : public Outbox, public EventSink {
 
   // What the test does to it.
   std::map<Rank, double> compute;  ///< factors of a rank's own time
+  bool onGpus = false;             ///< GPUs compute: the test of the processor finds nothing, that of the GPU does
   std::map<Link, double> links;    ///< factors of the time to move a byte; job ranks
+  std::map<Rank, double> loading;  ///< seconds an iteration in the range "data", beside `usualLoading`
   double everyone = 1;             ///< factor of everything
+  std::uint32_t pattern = 1;       ///< which calls the ranks make
   /// Orders for which this is true are never answered, and not obeyed.
   std::function<bool(Rank, const Message&)> deaf;
   std::set<Rank> refusing;  ///< vote no
@@ -58,6 +61,20 @@ class FakeJob final : public Outbox, public EventSink {
     int found = 0;
     for (const auto& [process, message] : sent_) found += std::holds_alternative<Order>(message);
     return found;
+  }
+  /// What a request to suspend or resume was answered; the last word counts.
+  std::optional<SuspendOutcome> lastAnswer(std::uint64_t request) const {
+    std::optional<SuspendOutcome> found;
+    for (const auto& [process, message] : sent_)
+      if (const auto* answer = std::get_if<SuspendAnswer>(&message); answer && answer->request == request)
+        found = answer->outcome;
+    return found;
+  }
+  /// What a request for an examination was answered.
+  std::optional<Examined> examined(std::uint64_t request) const {
+    for (const auto& [process, message] : sent_)
+      if (const auto* answer = std::get_if<Examined>(&message); answer && answer->request == request) return *answer;
+    return std::nullopt;
   }
   bool anyHeld() const;
   bool anyUndecided() const;

@@ -49,5 +49,18 @@ TEST(JobFolder, OldJobsGoButNotWhatLivesAndNotTheNewestFour) {
   for (const fs::path& each : ended) fs::remove_all(each, ignored);
 }
 
+TEST(JobFolder, IsLockedByOneAtATime) {
+  const std::string folder = instrument::jobFolder("job-folder-test-" + std::to_string(getpid()) + "-locked");
+  ASSERT_TRUE(makeJobFolder(folder));
+  {
+    const FileDescriptor first = lockJobFolder(folder);
+    ASSERT_TRUE(first);
+    EXPECT_FALSE(lockJobFolder(folder, 20ms));
+  }
+  EXPECT_TRUE(lockJobFolder(folder, 20ms));
+  EXPECT_FALSE(lockJobFolder(folder + "-that-is-not", 20ms));
+  fs::remove_all(folder);
+}
+
 }  // namespace
 }  // namespace falcon::control

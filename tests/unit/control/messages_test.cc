@@ -66,7 +66,10 @@ TEST(Messages, AHostileCountAllocatesNothing) {
 TEST(Messages, OrdersAreThoseOfTheController) {
   EXPECT_FALSE(isOrder(Introduce{}));
   EXPECT_FALSE(isOrder(RequestOff{}));
+  EXPECT_FALSE(isOrder(AskSuspend{}));
+  EXPECT_FALSE(isOrder(Leaving{}));
   EXPECT_TRUE(isOrder(SetProfiling{}));
+  EXPECT_TRUE(isOrder(SuspendAnswer{}));
   EXPECT_TRUE(isOrder(SwitchOff{}));
 }
 

@@ -102,5 +102,56 @@ TEST(Trap, ThreadsThatEndedDoNotCount) {
   held.join();
 }
 
+TEST(Trap, ARankThatDoesNotCallIsGivenTimeAndThenCountsAsHeld) {
+  ManualClock clock;
+  Trap trap(clock);
+  clock.advance(1h);
+  trap.noteCall(clock.now());
+  clock.advance(10s);
+  trap.close(60s);
+  EXPECT_FALSE(trap.holdsAll(3s)) << "it may come any moment";
+  clock.advance(3s);
+  EXPECT_TRUE(trap.holdsAll(3s));
+}
+
+TEST(Trap, WhoIsInsideOfACallAndNotHeldIsWaitedFor) {
+  ManualClock clock;
+  Trap trap(clock);
+  clock.advance(1h);
+  trap.noteEntry();
+  clock.advance(10s);  // a long call, in which this thread is not held yet
+  trap.close(60s);
+  clock.advance(10s);
+  EXPECT_FALSE(trap.holdsAll(3s));
+  trap.noteCall(clock.now());
+  clock.advance(4s);
+  EXPECT_TRUE(trap.holdsAll(3s));
+}
+
+TEST(Trap, WhoAsksForItCountsAsHeldAndIsNotMissedAfterwards) {
+  ManualClock clock;
+  Trap trap(clock);
+  clock.advance(1h);
+  trap.noteCall(clock.now());
+  {
+    const Trap::Asking asking(trap);
+    trap.close(60s);
+    EXPECT_TRUE(trap.holdsAll(1h));
+  }
+  EXPECT_FALSE(trap.holdsAll(1h)) << "nobody is held now";
+}
+
+TEST(Trap, ThatHoldsNobodyExpiresToo) {
+  ManualClock clock;
+  Trap trap(clock);
+  trap.close(5s);
+  clock.advance(4s);
+  trap.expire();
+  EXPECT_TRUE(trap.closed());
+  clock.advance(1s);
+  trap.expire();
+  EXPECT_FALSE(trap.closed());
+}
+
 }  // namespace
 }  // namespace falcon::control

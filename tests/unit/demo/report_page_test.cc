@@ -18,7 +18,7 @@ Page somePage() {
   page.title = "A <job> & its \"trouble\"";
   page.series = {{"with Falcon", "#2471a3", {}}};
   for (int i = 0; i < 100; ++i) page.series[0].points.push_back({i * 0.5, i > 50 && i < 80 ? 1000.0 : 500.0});
-  page.marks = {{26, "onset", "slower"}, {30, "verdict", "rank 3"}, {32, "mitigation-applied", "split"}};
+  page.marks = {{26, "onset", "slower", 4}, {30, "verdict", "rank 3"}, {32, "mitigation-applied", "split"}};
   page.spans = {{25, 40, "rank 3"}};
   page.tableHead = {"truth", "verdict"};
   page.tableRows = {{"rank 3", "rank 3"}};
@@ -37,6 +37,11 @@ TEST(ReportPage, StandsAlone) {
     EXPECT_EQ(count(html, outside), 0u) << outside;
   EXPECT_EQ(count(html, "A &lt;job&gt; &amp; its &quot;trouble&quot;"), 2u);
   EXPECT_EQ(count(html, "<job>"), 0u);
+}
+
+TEST(ReportPage, ShowsHowSevereAnOnsetIs) {
+  EXPECT_EQ(count(renderHtml(somePage()), "<td>onset</td><td>4</td><td>slower</td>"), 1u);
+  EXPECT_EQ(count(renderHtml(somePage()), "<td>verdict</td><td></td><td>rank 3</td>"), 1u);
 }
 
 TEST(ReportPage, AnEmptyRunMakesAPageToo) {

@@ -1,4 +1,4 @@
-#include "instrument/call_log.h"
+#include "instrument/call_log_view.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

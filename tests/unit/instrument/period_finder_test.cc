@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "instrument/call_hash.h"
+#include "instrument/occasional_step.h"
 #include "unit/instrument/call_script.h"
 
 namespace falcon::instrument {
@@ -88,7 +90,7 @@ TEST_P(PeriodLengths, OfDistinctCallsAreFoundAfterThreeRepeatsAndALittle) {
   expectSteady(script.take(), 4, static_cast<std::uint64_t>(length), length * 2ms);
   EXPECT_EQ(script.finder().period(), static_cast<size_t>(length));
 }
-INSTANTIATE_TEST_SUITE_P(Sizes, PeriodLengths, testing::Values(1, 2, 3, 5, 17, 64, 500, 3000, 8000));
+INSTANTIATE_TEST_SUITE_P(Sizes, PeriodLengths, testing::Values(1, 2, 3, 5, 17, 64, 500, 3000, 8000, 20000));
 
 TEST(Period, OfALoopAndAMarkerIsNotTheLoop) {
   CallScript script;
@@ -154,7 +156,7 @@ TEST(Period, SurvivesThreadsThatInterleaveTwoCommunicatorsAtRandom) {
     }
     script.play("Z", 1, 1);  // where the threads join
   };
-  for (int i = 0; i < 60; ++i) iteration();
+  for (int i = 0; i < 90; ++i) iteration();
   script.take();
   for (int i = 0; i < 50; ++i) iteration();
   expectSteady(script.take(), 50, 19, 38ms);
@@ -188,14 +190,14 @@ TEST(Period, ToleratesAnEvaluationEveryHundredIterationsForEver) {
 TEST(Period, ToleratesIrregularExtraCallsFromTheStart) {
   std::mt19937 random(2);
   CallScript script;
-  for (int i = 0; i < 400; ++i) {
+  for (int i = 0; i < 800; ++i) {
     script.play("AABC");
     script.wait(100ms);
     if (random() % 20 == 0) script.play("E", 1 + static_cast<int>(random() % 9));
   }
   const auto samples = script.take();
-  ASSERT_GT(samples.size(), 390u);
-  for (size_t i = 200; i < samples.size(); ++i) {
+  ASSERT_GT(samples.size(), 790u);
+  for (size_t i = 500; i < samples.size(); ++i) {
     EXPECT_FALSE(samples[i].provisional) << i;
     if (!samples[i].extraCalls) {
       EXPECT_EQ(samples[i].duration.count(), Nanoseconds(108ms).count());
@@ -203,13 +205,57 @@ TEST(Period, ToleratesIrregularExtraCallsFromTheStart) {
   }
 }
 
-TEST(Period, WithAnEvaluationEveryFewIterationsIsTheLongOne) {
+TEST(Period, IsOfOneIterationWithAnEvaluationEveryTen) {
   CallScript script;
   const auto round = [&] { script.play("AABC", 10), script.play("E"); };
   for (int i = 0; i < 60; ++i) round();
   script.take();
   for (int i = 0; i < 10; ++i) round();
-  expectSteady(script.take(), 10, 41, 82ms);
+  const auto samples = script.take();
+  ASSERT_EQ(samples.size(), 100u);
+  EXPECT_EQ(std::count_if(samples.begin(), samples.end(), [](const auto& each) { return each.extraCalls; }), 10);
+  for (const IterationSample& sample : samples) {
+    EXPECT_FALSE(sample.provisional);
+    EXPECT_EQ(sample.duration.count(), Nanoseconds(sample.extraCalls ? 10ms : 8ms).count());
+  }
+  EXPECT_EQ(script.finder().period(), 4u);
+}
+
+TEST(Period, OfMicroBatchesAndALargeSumAtTheirEndIsTheLongOneWhateverTheirNumber) {
+  for (const int microBatches : {2, 4, 5, 8, 10, 16, 20, 50, 64, 100}) {
+    CallScript script;
+    CallRecord gradients = call('G');
+    gradients.count = 50'000;
+    const auto iteration = [&] { script.play("TTU", microBatches), script.play(gradients); };
+    for (int i = 0; i < 40; ++i) iteration();
+    script.take();
+    script.wait(2s);
+    for (int i = 0; i < 10; ++i) iteration();
+    EXPECT_EQ(script.take().size(), 10u) << microBatches;
+    EXPECT_EQ(script.finder().period(), static_cast<size_t>(3 * microBatches + 1));
+  }
+}
+
+TEST(OccasionalStep, IsWhatComesAfterARoundNumberOfIterationsAndCarriesLittle) {
+  const NestedPattern log{.repeats = 10,
+                          .innerBytes = 1e6,
+                          .onceBytes = 12,
+                          .innerKinds = 4,
+                          .innerHasCollective = true,
+                          .innerTime = 500ms};
+  EXPECT_TRUE(isOccasionalStep(log));
+  const auto with = [&](auto change) {
+    NestedPattern other = log;
+    change(other);
+    return isOccasionalStep(other);
+  };
+  EXPECT_TRUE(with([](NestedPattern& p) { p.repeats = 500; }));
+  EXPECT_TRUE(with([](NestedPattern& p) { p.innerKinds = 1; }));                      // one bucket of gradients
+  EXPECT_FALSE(with([](NestedPattern& p) { p.innerKinds = 1, p.innerTime = 2ms; }));  // layers
+  EXPECT_FALSE(with([](NestedPattern& p) { p.repeats = 64; }));                       // micro-batches
+  EXPECT_FALSE(with([](NestedPattern& p) { p.repeats = 5; }));
+  EXPECT_FALSE(with([](NestedPattern& p) { p.onceBytes = 2e6; }));             // gradients
+  EXPECT_FALSE(with([](NestedPattern& p) { p.innerHasCollective = false; }));  // a pipeline
 }
 
 TEST(Period, FollowsASplitThatWasAnnounced) {
@@ -257,6 +303,7 @@ TEST(Period, IsKeptOverAnOverrunButTheIterationIsNotJudged) {
   for (int i = 0; i < 20; ++i) script.play("ABBC");
   script.take();
   script.play("AB");
+  script.take();
   script.finder().overrun(3);
   script.play("BC");
   EXPECT_TRUE(script.take().empty());
@@ -265,6 +312,66 @@ TEST(Period, IsKeptOverAnOverrunButTheIterationIsNotJudged) {
   const auto samples = script.take();
   EXPECT_GE(samples.size(), 4u);
   for (const IterationSample& sample : samples) EXPECT_EQ(sample.duration.count(), Nanoseconds(8ms).count());
+}
+
+TEST(Period, GoesOnWhileCommunicatorsComeAndGo) {
+  CallScript script;
+  for (CommunicatorId id = 0; id < 2000; ++id) {
+    script.play("AAB", 1, 1);
+    script.play("XYX", 1, 100 + id);  // a communicator of its own for every iteration
+    script.wait(100ms);
+  }
+  script.take();
+  for (CommunicatorId id = 0; id < 10; ++id) {
+    script.play("AAB", 1, 1);
+    script.play("XYX", 1, 5000 + id);
+    script.wait(100ms);
+  }
+  expectSteady(script.take(), 10, 6, 112ms);
+
+  // The iterations' own communicator goes too, and another takes its place.
+  for (int i = 0; i < 500; ++i) script.play("CCD", 1, 9000), script.wait(100ms);
+  script.take();
+  for (int i = 0; i < 10; ++i) script.play("CCD", 1, 9000), script.wait(100ms);
+  expectSteady(script.take(), 10, 3, 106ms);
+}
+
+TEST(Period, OfOneCallAnIterationIsOne) {
+  CallScript script;
+  for (int i = 0; i < 30; ++i) script.play("G"), script.wait(98ms);
+  script.take();
+  for (int i = 0; i < 10; ++i) script.play("G"), script.wait(98ms);
+  expectSteady(script.take(), 10, 1, 100ms);
+  EXPECT_EQ(script.finder().period(), 1u);
+}
+
+TEST(Period, IsKnownWhenTheThirdIterationEnds) {
+  for (const int length : {1, 7, 50, 333, 2000, 20'000}) {
+    CallScript script;
+    for (int i = 0; i < 3 * length; ++i) {
+      CallRecord record = call('A');
+      record.count = static_cast<std::uint64_t>(i % length);
+      script.play(record);
+    }
+    EXPECT_EQ(script.finder().period(), static_cast<size_t>(length));
+  }
+}
+
+TEST(Period, OverAnOverrunAndAnEvaluationWithTheSameCallsStaysThePattern) {
+  // Every call occurs twice an iteration: which of the two one sees says nothing.
+  CallScript script;
+  const auto iteration = [&] { script.play("ABBACC"), script.wait(100ms); };
+  for (int i = 0; i < 30; ++i) iteration();
+  const auto pattern = script.take().back().pattern;
+  script.play("ABB");
+  script.finder().overrun(3);
+  for (int i = 0; i < 30; ++i) iteration();
+  script.play("A");  // shifts what is between the calls
+  for (int i = 0; i < 30; ++i) iteration();
+  const auto samples = script.take();
+  EXPECT_GE(samples.size(), 50u);
+  for (const IterationSample& sample : samples) EXPECT_EQ(sample.pattern, pattern);
+  EXPECT_EQ(script.finder().period(), 6u);
 }
 
 TEST(Period, IsNotFoundWhereNothingRepeats) {

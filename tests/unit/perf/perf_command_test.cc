@@ -58,6 +58,7 @@ TEST(PerfCommand, WrongValuesAreNamedWithTheirRemedy) {
   refused({"-d", "float8"}, "-d float8", "bfloat16");
   refused({"-o", "mean"}, "-o mean", "avg");
   refused({"-t", "0"}, "-t 0", "1 or more");
+  refused({"-t", "100000"}, "-t 100000", "at most 1024");
   refused({"-t", "2", "-r", "2"}, "-r 2", "0 to 1");
   refused({"-i", "0"}, "-i 0", "at least 1");
   refused({"-J", "/no/such/folder/x.json"}, "/no/such/folder/x.json", "another");

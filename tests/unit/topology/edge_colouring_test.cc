@@ -87,6 +87,8 @@ TEST(LinkWaves, PutOneAfterTheOtherWhatSharesOneAddress) {
   EXPECT_EQ(linkWaves(links, std::vector<int>{0, 0, 1, 2}, 1).size(), 2u);
   EXPECT_EQ(linkWaves(links, std::vector<int>{0, 0, 1, 2}, 2).size(), 1u);
   EXPECT_EQ(linkWaves(std::vector<Link>{{0, 1}}, std::vector<int>{0, 0}, 1).size(), 1u);
+  // A link between ranks of one address has nothing to do with links elsewhere.
+  EXPECT_EQ(linkWaves(std::vector<Link>{{0, 1}, {2, 3}, {4, 5}}, std::vector<int>{0, 0, 1, 1, 2, 3}, 1).size(), 1u);
   EXPECT_TRUE(linkWaves({}, {}, 1).empty());
 }
 

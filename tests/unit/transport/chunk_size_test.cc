@@ -32,5 +32,17 @@ TEST(ChunkSize, MessagesToAllStayWithinTheirMemory) {
     }
 }
 
+TEST(ChunkSize, CollectivesAmongAllStayWithinAQuarterOfIt) {
+  for (const std::size_t buffer : {std::size_t{4096}, defaultBuffer, std::size_t{1} << 28})
+    for (int ranks = 2; ranks <= 4096; ++ranks) {
+      const std::size_t chunk = chunkBytesFor(Lane::direct, buffer, ranks);
+      ASSERT_LE(chunk, mostDirectChunk);
+      ASSERT_LE(chunk, buffer / chunkSlots);
+      ASSERT_GE(chunk, std::min<std::size_t>(buffer / chunkSlots, 4096));
+      if (chunk <= 4096) continue;
+      ASSERT_LE(12 * chunk * static_cast<std::size_t>(ranks - 1), messageBuffers / 4);
+    }
+}
+
 }  // namespace
 }  // namespace falcon::transport

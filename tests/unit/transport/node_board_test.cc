@@ -14,13 +14,14 @@ namespace {
 
 using Stage = NodeBoard::Stage;
 
-std::vector<std::unique_ptr<NodeBoard>> boards(int ranks) {
+/// `stranger`: a rank that does not take part in heavy fences.
+std::vector<std::unique_ptr<NodeBoard>> boards(int ranks, Rank stranger = -1) {
   const std::shared_ptr<Doorbell> doorbell(&processDoorbell(), [](Doorbell*) {});
   std::vector<std::unique_ptr<NodeBoard>> made;
   for (Rank rank = 0; rank < ranks; ++rank) {
     auto board = rank == 0 ? NodeBoard::create(ranks) : NodeBoard::open(made[0]->name(), ranks);
     EXPECT_TRUE(board) << board.error().message();
-    (*board)->enter(rank, std::vector(ranks, doorbell));
+    (*board)->enter(rank, std::vector(ranks, doorbell), rank != stranger);
     made.push_back(std::move(*board));
   }
   return made;
@@ -38,22 +39,23 @@ void sleepUntil(NodeBoard& board, Rank awaited, Condition holds) {
   }
 }
 
-class Boards : public testing::TestWithParam<int> {};
+/// Ranks, and which of them does not take part in heavy fences.
+class Boards : public testing::TestWithParam<std::pair<int, Rank>> {};
 
 TEST_P(Boards, EveryoneSeesWhatEveryonePostsAndNoWakeUpIsLost) {
-  const int ranks = GetParam();
+  const auto [ranks, stranger] = GetParam();
   constexpr std::uint64_t operations = 2000;
-  auto all = boards(ranks);
+  auto all = boards(ranks, stranger);
   std::vector<std::string> wrong(ranks);
-  const auto act = [&](Rank self) {
+  const auto act = [&, ranks = ranks](Rank self) {
     NodeBoard& board = *all[self];
     std::mt19937 random(static_cast<unsigned>(self));
     for (std::uint64_t operation = 1; operation <= operations; ++operation) {
       // Ranks are early or late in turn.
       if (random() % 8 == 0) std::this_thread::yield();
-      // The first are all in slots, so that ranks can be far ahead; then also in the few rooms.
-      const bool isLong = operation > operations / 2 && random() % 2 == 0;
-      const std::uint64_t place = isLong ? NodeBoard::inRoom : NodeBoard::inSlot;
+      // The first are all in lines, so that ranks can be far ahead; then also in slots and in the few rooms.
+      const std::uint64_t longest = operation * 3 / (operations + 1);
+      const std::uint64_t place = random() % (longest + 1);
       while (!board.mayPost(operation, place)) {
         const Rank slow = board.blocker();
         sleepUntil(board, slow, [&] { return board.hasCompleted(slow, board.needed()); });
@@ -77,7 +79,8 @@ TEST_P(Boards, EveryoneSeesWhatEveryonePostsAndNoWakeUpIsLost) {
   for (std::thread& thread : threads) thread.join();
   for (const std::string& each : wrong) EXPECT_EQ(each, "");
 }
-INSTANTIATE_TEST_SUITE_P(Ranks, Boards, testing::Values(2, 3, 5));
+INSTANTIATE_TEST_SUITE_P(Ranks, Boards,
+                         testing::Values(std::pair(2, -1), std::pair(3, -1), std::pair(5, -1), std::pair(3, 1)));
 
 TEST(NodeBoard, WhoLeavesWakesThoseWhoWait) {
   auto all = boards(2);

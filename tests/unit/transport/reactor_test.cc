@@ -12,6 +12,7 @@
 #include <mutex>
 #include <thread>
 
+#include "transport/descriptor_limit.h"
 #include "transport/hello.h"
 
 namespace falcon::transport {
@@ -155,6 +156,20 @@ TEST(Reactor, DropsStrangersAtTheFirstWrongByteAndServesOthersMeanwhile) {
   EXPECT_TRUE(arrived.take());
   EXPECT_TRUE(closedWithin(silent, 30s));
   EXPECT_TRUE(closedWithin(half, 30s));
+}
+
+// As when 64 ranks of one process turn to each other: 4000 newcomers.
+TEST(Reactor, LetsACrowdInThatFillsTheDoorway) {
+  constexpr int crowd = 1100;  // more than are let in before they have said who they are
+  if (const auto room = reserveDescriptors(2 * crowd + 100, "a test"); !room) GTEST_SKIP() << room.error().message();
+  const auto server = reactor();
+  Mailbox<int> arrived;
+  server->expect(Purpose::data, 7, secretOf(1), [&](FileDescriptor, const Hello&) { arrived.put(1); });
+  const std::string hello = encodeHello(helloOf(7));
+  std::vector<FileDescriptor> newcomers;
+  for (int i = 0; i < crowd; ++i) newcomers.push_back(rawConnection(server->address()));
+  for (const FileDescriptor& newcomer : newcomers) send(newcomer.get(), hello.data(), hello.size(), MSG_NOSIGNAL);
+  for (int i = 0; i < crowd; ++i) ASSERT_TRUE(arrived.take()) << "number " << i;
 }
 
 TEST(Reactor, ReadsAHelloThatComesByteByByte) {

@@ -65,20 +65,43 @@ TEST(ProcessorStat, DifferencesAreUnknownWhereEitherIsOrTheCgroupChanged) {
   EXPECT_FALSE(difference.runQueueWait);
 }
 
-void expectRightProduct(const MatrixProduct& product) {
+TEST(ProcessorStat, StealIsTheMeanOverTheThreadsProcessors) {
+  const char* text = "cpu  1 1 1 1 1 1 1 900 0 0\ncpu0 1 1 1 1 1 1 1 30 0 0\ncpu1 1 1 1 1 1 1 1 50 0 0\ncpu2 9 9\n";
+  ProcessorStat stat;
+  parseSteal(text, {0, 1}, 10ms, stat);
+  EXPECT_EQ(stat.steal, Nanoseconds(400ms));
+  parseSteal(text, {1}, 10ms, stat);
+  EXPECT_EQ(stat.steal, Nanoseconds(500ms));
+  ProcessorStat nothing;
+  parseSteal(text, {2, 7}, 10ms, nothing);
+  EXPECT_FALSE(nothing.steal);
+}
+
+TEST(ProcessorStat, AThreadMayRunSomewhere) {
+  EXPECT_FALSE(allowedProcessors().empty());
+}
+
+template <class Number>
+void expectRightProduct(const MatrixProduct& product, void (*multiply)(int, const Number*, const Number*, Number*)) {
   for (const int size : {1, 2, 7, 64}) {
     const auto count = static_cast<std::size_t>(size * size);
-    std::vector<float> a(count), b(count), c(count, 99.0f);
-    for (std::size_t i = 0; i < count; ++i) a[i] = static_cast<float>(i % 5) - 2, b[i] = static_cast<float>(i % 7) - 3;
-    product.multiply(size, a.data(), b.data(), c.data());
+    std::vector<Number> a(count), b(count), c(count, Number(99));
+    for (std::size_t i = 0; i < count; ++i)
+      a[i] = static_cast<Number>(i % 5) - 2, b[i] = static_cast<Number>(i % 7) - 3;
+    multiply(size, a.data(), b.data(), c.data());
     for (int row = 0; row < size; ++row)
       for (int column = 0; column < size; ++column) {
-        float sum = 0;
+        Number sum = 0;
         for (int k = 0; k < size; ++k)
           sum += a[static_cast<std::size_t>(row * size + k)] * b[static_cast<std::size_t>(k * size + column)];
         EXPECT_NEAR(c[static_cast<std::size_t>(row * size + column)], sum, 1e-3) << product.name << " " << size;
       }
   }
+}
+
+void expectRightProduct(const MatrixProduct& product) {
+  expectRightProduct(product, product.multiply);
+  expectRightProduct(product, product.multiplyDouble);
 }
 
 TEST(MatrixProduct, OfThePlainLoopIsRight) {
@@ -98,13 +121,15 @@ TEST(MatrixProduct, FallsBackWhereTheModuleCannotBeOpened) {
 TEST(ComputeBenchmark, ScoresWorkPerWallTime) {
   const auto plain = plainProduct();
   for (const MatrixProduct* product : {static_cast<const MatrixProduct*>(nullptr), &plain}) {
-    const auto score = makeComputeBenchmark(SystemClock::instance(), product)->run(50ms);
-    ASSERT_TRUE(score);
-    EXPECT_GT(score->gigaflopsPerSecond, 0);
-    EXPECT_GE(score->wall, 50ms);
-    EXPECT_GT(score->processor, 0ns);
-    EXPECT_LE(score->processor, score->wall + 5ms);
-    EXPECT_EQ(score->product, product ? plain.name : matrixProduct().name);
+    for (const auto precision : {Precision::f32, Precision::f64}) {
+      const auto score = makeComputeBenchmark(SystemClock::instance(), product, {}, precision)->run(50ms);
+      ASSERT_TRUE(score);
+      EXPECT_GT(score->gigaflopsPerSecond, 0);
+      EXPECT_GE(score->wall, 50ms);
+      EXPECT_GT(score->processor, 0ns);
+      EXPECT_LE(score->processor, score->wall + 5ms);
+      EXPECT_EQ(score->product, product ? plain.name : matrixProduct().name);
+    }
   }
 }
 

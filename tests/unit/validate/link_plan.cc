@@ -96,6 +96,47 @@ TEST_P(LinkPlan, OnManyHostsTheNumberOfWavesDoesNotGrow) {
 }
 INSTANTIATE_TEST_SUITE_P(Sizes, LinkPlan, testing::Range(2, 34));
 
+// Nobody has 16,384 ranks at hand; a plan for them is soon made. Each has an address and a node of its own.
+class PassesOnPaper : public testing::TestWithParam<int> {};
+
+std::size_t passesWith(int size, bool trees, int ranksPerAddress) {
+  std::vector<TestedGroup> groups(1);
+  groups[0].id = 1;
+  groups[0].jobRanks.resize(static_cast<std::size_t>(size));
+  std::iota(groups[0].jobRanks.begin(), groups[0].jobRanks.end(), 0);
+  std::map<Rank, RankPlace> places;
+  for (Rank rank = 0; rank < size; ++rank)
+    places[rank] = {std::to_string(rank), std::to_string(rank / ranksPerAddress), std::to_string(rank)};
+  const auto links = linksOf(groups, trees);
+  const auto passes = passesOf(links, places);
+  std::size_t placed = 0;
+  for (const LinkPass& pass : passes) {
+    std::set<std::string> addresses;
+    for (const WaveLink& link : pass.links) {
+      const bool within = places[link.link.from].address == places[link.link.to].address;
+      EXPECT_TRUE(addresses.insert(places[link.link.from].address).second);
+      EXPECT_TRUE(within || addresses.insert(places[link.link.to].address).second);
+    }
+    placed += pass.links.size();
+  }
+  EXPECT_EQ(placed, links.size());
+  return passes.size();
+}
+
+// Both directions of 2 passes for an even ring and 3 for an odd one; of a ring and two trees, at most 5 links a rank.
+TEST_P(PassesOnPaper, DoNotGrowWithTheRanks) {
+  const int size = GetParam();
+  EXPECT_EQ(passesWith(size, false, 1), size % 2 == 0 ? 4u : 6u);
+  EXPECT_LE(passesWith(size, true, 1), 10u);
+}
+
+// Of a ring, an address of four ranks has three pairs within and one to each side.
+TEST_P(PassesOnPaper, OverSharedAddressesDoNotEither) {
+  EXPECT_LE(passesWith(GetParam(), false, 4), 10u);
+  EXPECT_LE(passesWith(GetParam(), true, 4), 32u);
+}
+INSTANTIATE_TEST_SUITE_P(Sizes, PassesOnPaper, testing::Values(4, 5, 8, 16, 17, 32, 64, 65, 512, 4096, 16383, 16384));
+
 TEST(LinkPlanDetails, APairOfTwoGroupsIsTestedOnce) {
   const TestedGroup groups[] = {{1, {0, 1}, {}}, {2, {1, 0, 2}, {}}};
   const auto waves = planLinkTests(groups, {}, {}, 1);

@@ -223,6 +223,51 @@ TEST(Verdict, ASlowTestOfARankThatIsNotSlowInTheJobIsBadLuck) {
   EXPECT_NE(verdict.evidence.find("rank 4 is not named"), std::string::npos) << verdict.evidence;
 }
 
+/// What the kernel counted in a test of eight ranks on two cores: each ran for a quarter of it.
+CauseEvidence onSharedCores(double ran) {
+  return {.throttled = 0, .waited = 1 - ran, .stolen = 0, .ran = ran, .processors = 2};
+}
+
+TEST(Verdict, ACoreLostForATestIsNotASlowRank) {
+  for (const double growth : {1.0, 1.1, 1.17}) {  // 1.17 was seen on a busy machine, with a test 2.6 times slower
+    VerdictInput input = Job(1).measure();
+    for (RankFigures& rank : input.ranks) {
+      rank.score = 10, rank.ownTimeGrowth = 1;
+      rank.evidence = onSharedCores(0.25);
+    }
+    input.ranks[0].score = 10 / 2.63;
+    input.ranks[0].ownTimeGrowth = growth;
+    input.ranks[0].evidence = onSharedCores(0.25 / 2.63);
+    EXPECT_FALSE(judge(input).certain) << growth << ' ' << judge(input).evidence;
+    // The same figures of a processor that ran: it is what is slow.
+    input.ranks[0].evidence = onSharedCores(0.25);
+    if (growth > 1.1) {
+      EXPECT_TRUE(judge(input).certain) << growth << ' ' << judge(input).evidence;
+    }
+  }
+}
+
+TEST(Verdict, WhatTheKernelCountedIsSaidAsTheCause) {
+  const auto evidenceWith = [](const CauseEvidence& counted) {
+    VerdictInput input = Job(1).measure();
+    for (RankFigures& rank : input.ranks) rank.evidence = onSharedCores(0.9);
+    input.ranks[3].score = 4;
+    input.ranks[3].ownTimeGrowth = 2.5;
+    input.ranks[3].evidence = counted;
+    const Verdict verdict = judge(input);
+    EXPECT_TRUE(verdict.certain);
+    return verdict.evidence;
+  };
+  EXPECT_NE(evidenceWith(onSharedCores(0.4)).find("CPU contention"), std::string::npos);
+  CauseEvidence quota = onSharedCores(0.4);
+  quota.throttled = 0.6;
+  EXPECT_NE(evidenceWith(quota).find("CPU quota"), std::string::npos);
+  EXPECT_NE(evidenceWith(onSharedCores(0.95)).find("unknown hardware"), std::string::npos);
+  CauseEvidence stolen = onSharedCores(0.4);
+  stolen.stolen = 0.5;
+  EXPECT_NE(evidenceWith(stolen).find("hypervisor"), std::string::npos);
+}
+
 TEST(Verdict, OwnTimeThatGrewThoughTheProcessorPassesIsNamedAsACauseOutside) {
   Job job(4);
   auto input = job.measure();
@@ -349,6 +394,22 @@ TEST(Verdict, LostCoresAccuseNoLink) {
     const auto verdict = job.validate();
     if (verdict.certain) ADD_FAILURE() << seed << ": " << verdict.evidence;
   }
+}
+
+TEST(VerdictCause, OfARankThatMovesMemorySlowlyIsItsMemory) {
+  VerdictInput input;
+  for (Rank rank = 0; rank < 8; ++rank) {
+    RankFigures figures{.rank = rank, .score = 10, .memoryRate = 8e9, .ownTimeGrowth = 1};
+    figures.evidence.ran = 0.5;
+    input.ranks.push_back(figures);
+  }
+  input.ranks[3].ownTimeGrowth = 2;
+  input.ranks[3].memoryRate = 2e9;
+  const Verdict found = judge(input);
+  ASSERT_EQ(found.culprits.size(), 1u);
+  EXPECT_EQ(found.culprits[0].rank, 3);
+  EXPECT_NE(found.evidence.find("memory bandwidth: it moves memory 4.00 times slower"), std::string::npos)
+      << found.evidence;
 }
 
 }  // namespace

@@ -71,6 +71,7 @@ class IdleHost final : public collectives::HostCommunicator {
   bootstrap::CommunicatorNetwork& network() override { return network_; }
   transport::Ports& ports() override { throw std::logic_error("no ports"); }
   std::vector<Rank> ringOrder() const override { return {0, 1}; }
+  void failUndecidedRing(std::uint64_t, const Error&) override {}
   Status proposeRing(std::uint64_t, std::vector<Rank>) override { return {}; }
   void decideRing(std::uint64_t, bool) override {}
 

@@ -1,0 +1,99 @@
+// Real jobs that hang in a way that is known, and what `falcon status --hang` says of them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "multi_rank/watched_job.h"
+
+namespace falcon::tests {
+namespace {
+
+using nlohmann::json;
+
+struct Case {
+  const char* what;
+  const char* kind;  ///< of the first finding
+  const char* operation;
+  int sequence;
+  std::vector<int> culprits;
+  const char* words;              ///< in its text
+  const char* process = "alive";  ///< of rank 1
+};
+void PrintTo(const Case& each, std::ostream* out) {
+  *out << each.what;
+}
+
+std::vector<int> ranksOf(const json& members) {
+  std::vector<int> ranks;
+  for (const json& member : members) ranks.push_back(member.at("rank").get<int>());
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+class Hang : public testing::TestWithParam<Case> {};
+
+TEST_P(Hang, IsSeenFromOutsideWithItsCulprit) {
+  const Case& expected = GetParam();
+  WatchedJob job(expected.what);
+  // While the job starts, other waits may be seen for a moment.
+  json found;
+  const auto isSeen = [&] {
+    const Said said({"status", "--hang", job.name, "--patience", "1", "--json"});
+    if (said.code != 3) return false;
+    const json& report = said.json.at(0);
+    EXPECT_EQ(report.at("job"), job.name);
+    EXPECT_EQ(report.at("hang"), true);
+    for (const json& finding : report.at("findings"))
+      if (finding.at("kind") == expected.kind && finding.at("call").is_object() &&
+          finding.at("call").at("operation") == expected.operation &&
+          finding.at("call").at("sequence") == expected.sequence &&
+          ranksOf(finding.at("culprits")) == expected.culprits) {
+        found = report;
+        found["finding"] = finding;
+      }
+    return !found.is_null() && found.at("ranks").size() == 4 &&
+           found.at("ranks").at(1).at("process") == expected.process;
+  };
+  ASSERT_TRUE(eventually(isSeen)) << Said({"status", "--hang", job.name, "--patience", "1"}).output << job.job.errors();
+  EXPECT_NE(found.at("finding").at("text").get<std::string>().find(expected.words), std::string::npos)
+      << found.at("finding").at("text");
+  EXPECT_EQ(found.at("ranks").at(1).at("rank"), 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, Hang,
+    testing::Values(Case{"sleep", "not-entered", "AllReduce", 20, {1}, "outside of the library"},
+                    Case{"stop", "not-entered", "AllReduce", 20, {1}, "is stopped", "stopped"},
+                    Case{"kill", "failed", "AllReduce", 20, {1}, "has died", "dead"},
+                    Case{"chain", "not-entered", "AllReduce", 20, {1}, "1 other waits in it"},
+                    Case{"skip", "not-entered", "AllReduce", 20, {1}, "(half)"},
+                    Case{"other", "mismatch", "AllReduce", 20, {1}, "rank 1 called Broadcast #20 of 77 x int32"},
+                    Case{"count", "mismatch", "AllReduce", 20, {1}, "of 60000 x float"},
+                    Case{"group", "no-partner", "Recv", 0, {1}, "rank 1 has not entered the Send"},
+                    Case{"send", "no-partner", "Recv", 1, {0}, "rank 0 has not entered the Send"}),
+    [](const auto& each) { return std::string(each.param.what); });
+
+TEST(NoHang, IsNotSeenInAJobThatEnded) {
+  WatchedJob job("none");
+  EXPECT_EQ(job.job.wait(), 0) << job.job.errors();
+  const Said said({"status", "--hang", job.name, "--json"});
+  EXPECT_EQ(said.code, 0) << said.output;
+  for (const json& rank : said.json.at(0).at("ranks")) EXPECT_EQ(rank.at("process"), "ended");
+}
+
+// All are killed at once, as a watchdog does it: the logs still tell.
+TEST(HangOfTheDead, IsSeenAfterAllHaveBeenKilled) {
+  WatchedJob job("sleep");
+  const auto waits = [&] { return Said({"status", "--hang", job.name, "--patience", "1"}).code == 3; };
+  ASSERT_TRUE(eventually(waits)) << job.job.errors();
+  job.killRanks();
+  job.job.wait();
+  const Said said({"status", "--hang", job.name, "--patience", "1", "--json"});
+  ASSERT_EQ(said.code, 3) << said.output;
+  const json& finding = said.json.at(0).at("findings").at(0);
+  EXPECT_EQ(finding.at("kind"), "not-entered");
+  EXPECT_EQ(ranksOf(finding.at("culprits")), std::vector<int>{1});
+}
+
+}  // namespace
+}  // namespace falcon::tests

@@ -1,0 +1,138 @@
+// What is healthy, and what an earlier run says of it.
+#include "controller_fixture.h"
+
+namespace falcon::control::test {
+namespace {
+
+using ControllerBaseline = ControllerTest;
+
+int onsetsOf(const FakeJob& job) {
+  return job.count(onset) + job.count(suspicion) + job.count(trapClosed) + job.count(verdict);
+}
+
+TEST_F(ControllerBaseline, AChangeOfTheJobsCallsIsAnEventAndNoAlarm) {
+  FakeJob& job = start();
+  job.pattern = 2;
+  job.everyone = 1.6;  // longer sequences
+  ASSERT_TRUE(job.runUntil(patternChanged, 30)) << job.text();
+  const Event changed = *job.last(patternChanged);
+  EXPECT_NE(changed.text.find("20 calls"), std::string::npos) << changed.text;
+  ASSERT_TRUE(job.runUntil(baselineTaken, 60, 2)) << job.text();
+  job.run(60);
+  EXPECT_EQ(onsetsOf(job), 0) << job.text();
+  EXPECT_EQ(job.count(patternChanged), 1);
+  EXPECT_GT(job.last(baselineTaken)->afterMilliseconds, 1.4 * changed.beforeMilliseconds);
+
+  job.compute[2] = 2;  // against the new baseline
+  EXPECT_TRUE(job.runUntil(verdict, 60)) << job.text();
+  EXPECT_EQ(job.last(verdict)->culprit, slowRank(2)) << job.text();
+}
+
+TEST_F(ControllerBaseline, IsKeptAndARestartAtTheSamePaceSaysNothing) {
+  std::vector<StoredBaseline> kept;
+  ControllerSettings settings = automatic();
+  settings.keep = [&](const StoredBaseline& baseline) { kept.push_back(baseline); };
+  start(settings);
+  ASSERT_EQ(kept.size(), 1u);
+  EXPECT_EQ(kept[0].members.size(), 8u);
+  EXPECT_FALSE(kept[0].members[0].transfers.empty());
+  EXPECT_GT(kept[0].iterationSeconds, 0);
+
+  settings.stored = kept[0];
+  FakeJob& job = start(settings);
+  job.run(60);
+  EXPECT_EQ(onsetsOf(job), 0) << job.text();
+  EXPECT_EQ(kept.size(), 2u);
+}
+
+TEST_F(ControllerBaseline, OfAnEarlierRunTellsWhoIsSlowFromTheStart) {
+  std::vector<StoredBaseline> kept;
+  ControllerSettings settings = automatic();
+  settings.keep = [&](const StoredBaseline& baseline) { kept.push_back(baseline); };
+  start(settings);
+  settings.stored = kept.at(0);
+
+  FakeJob job(settings, {4, 2, 1});
+  job.compute[3] = 2;
+  ASSERT_TRUE(job.runUntil(onset, 60)) << job.text();
+  EXPECT_NE(job.last(onset)->text.find("slow from the start"), std::string::npos) << job.text();
+  EXPECT_NEAR(job.last(onset)->beforeMilliseconds, kept[0].iterationSeconds * 1e3, 1e-6);
+  ASSERT_TRUE(job.runUntil(verdict, 60)) << job.text();
+  EXPECT_EQ(job.last(verdict)->culprit, slowRank(3)) << job.text();
+  EXPECT_EQ(kept.size(), 1u) << "a slow start must not become the healthy one";
+
+  job.compute.clear();
+  EXPECT_TRUE(job.runUntil(relief, 240)) << job.text();
+}
+
+TEST_F(ControllerBaseline, OfAnotherJobOfThisNameSaysNothing) {
+  std::vector<StoredBaseline> kept;
+  ControllerSettings settings = automatic();
+  settings.keep = [&](const StoredBaseline& baseline) { kept.push_back(baseline); };
+  start(settings);
+  settings.stored = kept.at(0);
+  settings.stored->calls += 1;
+  settings.stored->iterationSeconds /= 3;
+  FakeJob& job = start(settings);
+  job.run(30);
+  EXPECT_EQ(onsetsOf(job), 0) << job.text();
+}
+
+class SlowFromTheStart : public ControllerBaseline {
+ protected:
+  // Nothing is kept of a slow start.
+  static ControllerSettings keepsNothing() {
+    ControllerSettings settings = automatic();
+    settings.keep = [](const StoredBaseline&) { ADD_FAILURE() << "a slow start must not become the healthy one"; };
+    return settings;
+  }
+};
+
+TEST_F(SlowFromTheStart, ARankIsFoundByItsPeersWithoutABaseline) {
+  FakeJob job(keepsNothing(), {4, 2, 1});
+  job.compute[3] = 2;
+  ASSERT_TRUE(job.runUntil(onset, 60)) << job.text();
+  const Event slow = *job.last(onset);
+  ASSERT_EQ(slow.suspects.size(), 1u) << job.text();
+  EXPECT_EQ(slow.suspects[0].ranks, std::vector<Rank>{3}) << job.text();
+  EXPECT_NEAR(slow.suspects[0].growth, 2, 0.1);
+  EXPECT_LT(slow.beforeMilliseconds, 0.7 * slow.afterMilliseconds);
+  EXPECT_EQ(slow.severity, 4);
+  ASSERT_TRUE(job.runUntil(verdict, 60)) << job.text();
+  EXPECT_EQ(job.last(verdict)->culprit, slowRank(3)) << job.text();
+  job.compute.clear();
+  EXPECT_TRUE(job.runUntil(relief, 240)) << job.text();
+}
+
+TEST_F(SlowFromTheStart, ALinkOfOneOfThreePipelinesIsFound) {
+  FakeJob job(keepsNothing(), {4, 2, 1});
+  job.links[{2, 3}] = 20;
+  ASSERT_TRUE(job.runUntil(onset, 60)) << job.text();
+  ASSERT_EQ(job.last(onset)->suspects.size(), 1u) << job.text();
+  EXPECT_EQ(job.last(onset)->suspects[0].ranks, (std::vector<Rank>{2, 3})) << job.text();
+  ASSERT_TRUE(job.runUntil(verdict, 60)) << job.text();
+  EXPECT_EQ(job.last(verdict)->culprit, slowLink(2, 3)) << job.text();
+}
+
+TEST_F(SlowFromTheStart, NothingIsSaidOfTwoPeers) {
+  FakeJob job(automatic(), {2, 2, 1});
+  job.compute[3] = 2;
+  job.run(60);
+  EXPECT_EQ(onsetsOf(job), 0) << job.text();
+}
+
+TEST_F(SlowFromTheStart, WhoIsSlowWhileTheJobWarmsUpIsNotNamed) {
+  std::vector<StoredBaseline> kept;
+  ControllerSettings settings = automatic();
+  settings.keep = [&](const StoredBaseline& baseline) { kept.push_back(baseline); };
+  FakeJob job(settings, {4, 2, 1});
+  job.compute[3] = 1.5;
+  ASSERT_TRUE(job.runUntil(baselineTaken, 30)) << job.text();
+  job.compute.clear();
+  job.run(60);
+  EXPECT_EQ(onsetsOf(job), 0) << job.text();
+  EXPECT_EQ(kept.size(), 1u);
+}
+
+}  // namespace
+}  // namespace falcon::control::test

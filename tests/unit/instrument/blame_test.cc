@@ -1,0 +1,191 @@
+#include "instrument/blame.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "instrument/critical_path.h"
+#include "simulated_training.h"
+
+namespace falcon::instrument {
+namespace {
+
+constexpr int iterations = 3;
+
+Blame judge(const SimulatedTraining& healthy, const SimulatedTraining& now, unsigned seed = 1) {
+  const auto members = healthy.communicators();
+  return blame(healthy.run(iterations, seed), now.run(iterations, seed + 1000), members);
+}
+
+std::string textOf(const Blame& blame) {
+  std::string text = std::to_string(blame.seconds / blame.healthySeconds) + "x:";
+  for (const Cause& each : blame.causes)
+    text += " kind " + std::to_string(static_cast<int>(each.kind)) + " rank " + std::to_string(each.rank) + " link " +
+            std::to_string(each.link.from) + ">" + std::to_string(each.link.to) + " communicator " +
+            std::to_string(each.communicator) + " share " + std::to_string(each.share) + ";";
+  return text;
+}
+
+std::vector<Rank> membersOf(const SimulatedTraining& job, CommunicatorId communicator) {
+  for (const auto& each : job.communicators())
+    if (each.communicator == communicator) return each.members;
+  return {};
+}
+
+bool accuses(const SimulatedTraining& job, const Cause& cause, Link link) {
+  if (cause.kind == Cause::Kind::link) return cause.link == link;
+  if (cause.kind != Cause::Kind::group) return false;
+  const auto members = membersOf(job, cause.communicator);
+  return std::count(members.begin(), members.end(), link.from) && std::count(members.begin(), members.end(), link.to);
+}
+
+// Sanitizers see nothing in 1024 ranks that they do not see in 128, and take twenty times as long.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr topology::Layout largest{4, 4, 8};
+#else
+constexpr topology::Layout largest{16, 8, 8};
+#endif
+
+class BlameInLayouts : public testing::TestWithParam<topology::Layout> {
+ protected:
+  SimulatedTraining healthy() const {
+    const bool large = GetParam().size() > 256;  // so that the test stays short
+    return {.layout = GetParam(), .microBatches = (large ? 1 : 2) * GetParam().pipelineSize, .layers = large ? 1 : 2};
+  }
+  Rank someRank(int part) const { return (GetParam().size() - 1) * part / 3; }
+};
+
+TEST_P(BlameInLayouts, AHealthyJobHasNoCulprit) {
+  for (unsigned seed = 1; seed < 4; ++seed) {
+    const Blame result = judge(healthy(), healthy(), seed);
+    EXPECT_TRUE(result.causes.empty()) << textOf(result);
+  }
+}
+
+TEST_P(BlameInLayouts, OneSlowRankIsTheOnlyCause) {
+  for (int part = 0; part < 4; ++part) {
+    SimulatedTraining now = healthy();
+    now.slowRanks[someRank(part)] = GetParam().size() > 256 ? 2.5 : 1.6;  // few micro-batches: a pipeline has slack
+    const Blame result = judge(healthy(), now);
+    ASSERT_EQ(result.causes.size(), 1U) << textOf(result) << " " << result.unexplainedShare;
+    EXPECT_EQ(result.causes[0].kind, Cause::Kind::rank) << textOf(result);
+    EXPECT_EQ(result.causes[0].rank, someRank(part));
+    EXPECT_GT(result.causes[0].share, 0.7) << textOf(result);
+    EXPECT_FALSE(result.causes[0].oneStretch);
+  }
+}
+
+TEST_P(BlameInLayouts, SlowLoadingIsSaidToBeOneStretchOfTheRank) {
+  SimulatedTraining now = healthy();
+  now.slowLoading[someRank(2)] = 40;
+  const Blame result = judge(healthy(), now);
+  ASSERT_EQ(result.causes.size(), 1U) << textOf(result) << " " << result.unexplainedShare;
+  EXPECT_EQ(result.causes[0].rank, someRank(2)) << textOf(result);
+  // With fewer than three calls an iteration there is nothing to tell apart.
+  const bool knowable = GetParam().pipelineSize > 1 || GetParam().tensorSize > 1;
+  EXPECT_EQ(result.causes[0].oneStretch, knowable) << textOf(result);
+}
+
+TEST_P(BlameInLayouts, EverybodySlowerIsNobodysFault) {
+  SimulatedTraining now = healthy();
+  for (Rank rank = 0; rank < now.layout.size(); ++rank) now.slowRanks[rank] = 1.5;
+  const Blame result = judge(healthy(), now);
+  ASSERT_FALSE(result.causes.empty());
+  EXPECT_EQ(result.causes[0].kind, Cause::Kind::everybody) << textOf(result);
+  EXPECT_EQ(result.causes.size(), 1U) << textOf(result);
+}
+
+TEST_P(BlameInLayouts, ASlowLinkOfEachKindOfGroupIsFound) {
+  const auto& layout = GetParam();
+  std::vector<Link> links;
+  const auto group = [&](const std::vector<Rank>& members) {
+    if (members.size() > 1) links.push_back({members[members.size() / 2 - 1], members[members.size() / 2]});
+  };
+  const Rank rank = someRank(1);
+  group(layout.tensorGroup(rank)), group(layout.pipelineGroup(rank)), group(layout.dataGroup(rank));
+  for (const Link link : links) {
+    SimulatedTraining now = healthy();
+    now.slowLinks[link] = 60;
+    const Blame result = judge(healthy(), now);
+    ASSERT_FALSE(result.causes.empty()) << link.from << " > " << link.to << " " << textOf(result);
+    EXPECT_TRUE(accuses(now, result.causes[0], link)) << link.from << " > " << link.to << " " << textOf(result);
+    EXPECT_EQ(result.causes.size(), 1U) << link.from << " > " << link.to << " " << textOf(result);
+  }
+}
+
+TEST_P(BlameInLayouts, TwoCausesAtOnceAreToldApart) {
+  const auto& layout = GetParam();
+  const auto data = layout.dataGroup(someRank(0));
+  if (data.size() < 2) GTEST_SKIP() << "one replica";
+  SimulatedTraining now = healthy();
+  const Rank slow = someRank(3);
+  now.slowRanks[slow] = 1.5;
+  now.slowLinks[{data[0], data[1]}] = 5;
+  const Blame result = judge(healthy(), now);
+  const bool rank = std::any_of(result.causes.begin(), result.causes.end(), [&](const Cause& cause) {
+    return cause.kind == Cause::Kind::rank && cause.rank == slow;
+  });
+  const bool link = std::any_of(result.causes.begin(), result.causes.end(), [&](const Cause& cause) {
+    return accuses(now, cause, {data[0], data[1]});
+  });
+  EXPECT_TRUE(rank && link) << textOf(result);
+  EXPECT_EQ(result.causes.size(), 2U) << textOf(result);
+}
+
+TEST_P(BlameInLayouts, UnequalStagesAndSequencesAreNotCulpritsAndDoNotHideOne) {
+  SimulatedTraining job = healthy();
+  job.stages[0] = 1.3;
+  job.stages[GetParam().pipelineSize - 1] = 0.8;
+  job.sequenceLengths = {0.9, 1.0, 1.1};
+  const Blame quiet = judge(job, job);
+  EXPECT_TRUE(quiet.causes.empty()) << textOf(quiet);
+  SimulatedTraining now = job;
+  now.slowRanks[someRank(2)] = 2.5;
+  Blame result = judge(job, now);
+  // What the lengths that were drawn make of all ranks alike may be said too.
+  std::erase_if(result.causes, [](const Cause& cause) { return cause.kind == Cause::Kind::everybody; });
+  ASSERT_EQ(result.causes.size(), 1U) << textOf(result);
+  EXPECT_EQ(result.causes[0].rank, someRank(2)) << textOf(result);
+}
+
+TEST_P(BlameInLayouts, ASlowStageNamesRanksOfThatStageOnly) {
+  const auto& layout = GetParam();
+  if (layout.pipelineSize < 2) GTEST_SKIP() << "one stage";
+  SimulatedTraining now = healthy();
+  now.stages[1] = 1.5;
+  const Blame result = judge(healthy(), now);
+  ASSERT_FALSE(result.causes.empty());
+  for (const Cause& cause : result.causes) {
+    EXPECT_EQ(cause.kind, Cause::Kind::rank) << textOf(result);
+    EXPECT_EQ(layout.coordinatesOf(cause.rank).pipeline, 1) << textOf(result);
+  }
+}
+
+TEST_P(BlameInLayouts, ThePathCoversTheWholeIteration) {
+  SimulatedTraining job = healthy();
+  job.sendsWait = true;
+  const JobTimeline timeline = job.run(2, 7);
+  const auto members = job.communicators();
+  const auto path = WaitGraph(timeline, members).criticalPath();
+  Nanoseconds time = timeline.end;
+  for (const PathPiece& piece : path) {
+    EXPECT_EQ(piece.end, time);
+    EXPECT_LT(piece.start, piece.end);
+    time = piece.start;
+  }
+  EXPECT_EQ(time, timeline.start);
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, BlameInLayouts,
+                         testing::Values(topology::Layout{2, 1, 1}, topology::Layout{8, 1, 1},
+                                         topology::Layout{4, 1, 2}, topology::Layout{1, 4, 1},
+                                         topology::Layout{2, 4, 1}, topology::Layout{2, 2, 2},
+                                         topology::Layout{4, 4, 4}, largest),
+                         [](const auto& layouts) {
+                           const topology::Layout& layout = layouts.param;
+                           return "D" + std::to_string(layout.dataSize) + "P" + std::to_string(layout.pipelineSize) +
+                                  "T" + std::to_string(layout.tensorSize);
+                         });
+
+}  // namespace
+}  // namespace falcon::instrument

@@ -1,0 +1,133 @@
+#include "instrument/peer_comparison.h"
+
+#include <gtest/gtest.h>
+
+#include "simulated_training.h"
+
+namespace falcon::instrument {
+namespace {
+
+using topology::Layout;
+
+class PeersInLayouts : public testing::TestWithParam<Layout> {
+ protected:
+  SimulatedTraining job() const { return {.layout = GetParam(), .microBatches = 2 * GetParam().pipelineSize}; }
+  Suspicion judge(const SimulatedTraining& now) const { return comparePeers(profilesOf(now.run(3, 1)), now.shapes()); }
+  Rank someRank(int part) const { return (GetParam().size() - 1) * part / 3; }
+  bool stageHasPeers() const { return GetParam().dataSize * GetParam().tensorSize >= 3; }
+};
+
+TEST_P(PeersInLayouts, RolesAreInferred) {
+  const auto shapes = job().shapes();
+  const auto roles = inferRoles(shapes);
+  const Layout& layout = GetParam();
+  for (const CommunicatorShape& shape : shapes) {
+    const auto first = layout.coordinatesOf(shape.members[0]), second = layout.coordinatesOf(shape.members[1]);
+    const CommunicatorRole wanted = first.data != second.data           ? CommunicatorRole::data
+                                    : first.pipeline != second.pipeline ? CommunicatorRole::pipeline
+                                                                        : CommunicatorRole::tensor;
+    EXPECT_STREQ(nameOf(roles.at(shape.communicator)), nameOf(wanted)) << shape.members.size() << " members";
+  }
+  for (const auto& equal : ranksOfEqualWork(shapes, roles))
+    for (const Rank rank : equal)
+      EXPECT_EQ(layout.coordinatesOf(rank).pipeline, layout.coordinatesOf(equal.front()).pipeline);
+}
+
+TEST_P(PeersInLayouts, AHealthyJobAndUnequalStagesHaveNoCulprit) {
+  SimulatedTraining now = job();
+  EXPECT_TRUE(judge(now).empty()) << judge(now).reason;
+  now.stages[0] = 1.6;
+  EXPECT_TRUE(judge(now).empty()) << judge(now).reason;
+}
+
+TEST_P(PeersInLayouts, ARankThatIsSlowFromTheStartIsFound) {
+  for (int part = 0; part < 4; ++part) {
+    SimulatedTraining now = job();
+    now.stages[0] = 1.3;
+    now.slowRanks[someRank(part)] = 1.8;
+    const Suspicion suspicion = judge(now);
+    if (!stageHasPeers()) {
+      EXPECT_TRUE(suspicion.ranks.empty()) << suspicion.reason;
+      continue;
+    }
+    ASSERT_EQ(suspicion.ranks.size(), 1U) << suspicion.reason;
+    EXPECT_EQ(suspicion.ranks[0].rank, someRank(part));
+    EXPECT_TRUE(suspicion.groups.empty()) << suspicion.reason;
+  }
+}
+
+TEST_P(PeersInLayouts, AGroupWithASlowLinkIsFoundAmongThreeLikeIt) {
+  const auto group = GetParam().dataGroup(0);
+  const bool others = GetParam().pipelineSize * GetParam().tensorSize >= 3;
+  if (group.size() < 2 || !others) GTEST_SKIP() << "no three data groups";
+  SimulatedTraining now = job();
+  now.slowLinks[{group[0], group[1]}] = 6;
+  const Suspicion suspicion = judge(now);
+  ASSERT_EQ(suspicion.groups.size(), 1U) << suspicion.reason;
+  EXPECT_TRUE(suspicion.ranks.empty()) << suspicion.reason;
+  for (const auto& each : now.communicators()) {
+    if (each.communicator != suspicion.groups[0].communicator) continue;
+    EXPECT_EQ(each.members, group);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, PeersInLayouts,
+                         testing::Values(Layout{2, 1, 1}, Layout{8, 1, 1}, Layout{4, 1, 2}, Layout{1, 4, 1},
+                                         Layout{2, 4, 1}, Layout{2, 2, 2}, Layout{4, 4, 4}, Layout{3, 2, 4}),
+                         [](const auto& layouts) {
+                           const Layout& layout = layouts.param;
+                           return "D" + std::to_string(layout.dataSize) + "P" + std::to_string(layout.pipelineSize) +
+                                  "T" + std::to_string(layout.tensorSize);
+                         });
+
+TEST(Peers, WaitMuchLongerThanTheirTransferForARankThatComputesALittleLonger) {
+  for (const bool shortTransfer : {true, false}) {
+    SimulatedTraining now{.layout = {4, 1, 1}, .gradientSum = shortTransfer ? 1e-4 : 4e-3};
+    now.slowRanks[2] = 1.15;
+    const Suspicion suspicion = comparePeers(profilesOf(now.run(3, 1)), now.shapes());
+    ASSERT_EQ(suspicion.ranks.size(), shortTransfer ? 1U : 0U) << suspicion.reason;
+    if (shortTransfer) {
+      EXPECT_EQ(suspicion.ranks[0].rank, 2);
+    }
+  }
+}
+
+TEST(Peers, AreGroupsOfEqualVolumeOnly) {
+  // Four pairs; the last one's messages take three times as long.
+  for (const double lastBytes : {1e6, 3e6}) {
+    std::vector<RankNow> ranks;
+    std::vector<CommunicatorShape> shapes;
+    for (Rank rank = 0; rank < 8; ++rank) {
+      const auto pair = static_cast<CommunicatorId>(rank / 2 + 1);
+      ranks.push_back({rank, {.own = 0.1, .inLibrary = 0.03, .communicators = {{pair, pair == 4 ? 0.06 : 0.02}}}});
+      if (rank % 2 == 0) shapes.push_back({pair, {rank, rank + 1}, 0, 4, pair == 4 ? lastBytes : 1e6});
+    }
+    const Suspicion suspicion = comparePeers(ranks, shapes);
+    ASSERT_EQ(suspicion.groups.size(), lastBytes == 1e6 ? 1U : 0U) << suspicion.reason;
+    if (lastBytes == 1e6) {
+      EXPECT_EQ(suspicion.groups[0].communicator, 4U);
+    }
+  }
+}
+
+TEST(CommunicatorRoles, AGroupInsideOfAPipelineTellsNothing) {
+  // Stages {0, 1}, {2, 3}, {4, 5}; the first and last share an embedding.
+  const CommunicatorShape shapes[] = {{1, {0, 1}, 3, 0},    {2, {2, 3}, 2, 0},    {3, {4, 5}, 4, 0},
+                                      {4, {0, 2, 4}, 0, 9}, {5, {1, 3, 5}, 0, 9}, {6, {0, 4}, 1, 0}};
+  const auto roles = inferRoles(shapes);
+  EXPECT_EQ(roles.at(6), CommunicatorRole::unknown);
+  for (const CommunicatorId data : {1, 2, 3})
+    EXPECT_EQ(roles.at(data), CommunicatorRole::data) << "fewer than messages";
+  EXPECT_EQ(ranksOfEqualWork(shapes, roles), (std::vector<std::vector<Rank>>{{0, 1}, {2, 3}, {4, 5}}));
+}
+
+TEST(CommunicatorRoles, OneForAllBesideOthersIsTheJobs) {
+  const CommunicatorShape shapes[] = {{1, {0, 1, 2, 3}, 1, 0}, {2, {0, 2}, 8, 0}, {3, {1, 3}, 8, 0}, {4, {0, 1}, 0, 0}};
+  const auto roles = inferRoles(shapes);
+  EXPECT_EQ(roles.at(1), CommunicatorRole::job);
+  EXPECT_EQ(roles.at(2), CommunicatorRole::data);
+  EXPECT_EQ(roles.at(4), CommunicatorRole::unknown) << "it is not used";
+}
+
+}  // namespace
+}  // namespace falcon::instrument

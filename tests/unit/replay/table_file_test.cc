@@ -1,0 +1,84 @@
+#include "replay/table_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace falcon::replay {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<Recorded> times(const std::string& text) {
+  std::istringstream stream(text);
+  return readTimes(stream, "a.csv");
+}
+std::vector<Episode> episodes(const std::string& text) {
+  std::istringstream stream(text);
+  return readEpisodes(stream, "b.csv");
+}
+
+std::string errorOf(const std::string& text) {
+  try {
+    times(text);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(TimesFile, FindsColumnsByName) {
+  const auto rows = times("rank,elapsed_ms,note,iteration\n3,12.5,x,7\n3,13,,8\n");
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].iteration, 7);
+  EXPECT_DOUBLE_EQ(rows[0].milliseconds, 12.5);
+  EXPECT_EQ(rows[1].iteration, 8);
+  EXPECT_DOUBLE_EQ(rows[1].milliseconds, 13);
+}
+
+TEST(TimesFile, TakesOtherNamesAndUnits) {
+  EXPECT_DOUBLE_EQ(times("step,ms\n1,5\n").at(0).milliseconds, 5);
+  EXPECT_DOUBLE_EQ(times("iteration_time_s\n0.25\n").at(0).milliseconds, 250);
+  EXPECT_EQ(times("ms\n5\n6\n").at(1).iteration, 2);  // rows count from 1
+}
+
+TEST(TimesFile, MindsNeitherBlanksNorOtherLineEnds) {
+  const auto rows = times("\xef\xbb\xbf\"iteration\" , elapsed_ms\r\n 1 , 1e2 \r\n\r\n2,\"3.5\"\r\n\n");
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_DOUBLE_EQ(rows[0].milliseconds, 100);
+  EXPECT_DOUBLE_EQ(rows[1].milliseconds, 3.5);
+}
+
+TEST(TimesFile, SaysWhichLineAndValueIsWrong) {
+  EXPECT_THAT(errorOf("iteration,elapsed_ms\n1,5\n2,fast\n"), HasSubstr("a.csv:3: elapsed_ms is 'fast'"));
+  EXPECT_THAT(errorOf("iteration,elapsed_ms\n1,nan\n"), HasSubstr("'nan'"));
+  EXPECT_THAT(errorOf("iteration,elapsed_ms\n1,0\n"), HasSubstr("'0', which is not above 0"));
+  EXPECT_THAT(errorOf("iteration,elapsed_ms\n1,\n"), HasSubstr("a.csv:2: elapsed_ms is ''"));
+  EXPECT_THAT(errorOf("iteration,elapsed_ms\n1\n"), HasSubstr("a.csv:2: there are 1 values"));
+  EXPECT_THAT(errorOf("iteration,elapsed_ms\n1.5,5\n"), HasSubstr("iteration is '1.5'"));
+  EXPECT_THAT(errorOf("iteration,elapsed_ms\n2,5\n2,5\n"), HasSubstr("a.csv:3: iteration 2 does not come after 2"));
+  EXPECT_THAT(errorOf("iteration,bytes\n1,5\n"), HasSubstr("no column elapsed_ms; the columns are iteration, bytes"));
+  EXPECT_THAT(errorOf(""), HasSubstr("a.csv:0: the file is empty"));
+}
+
+TEST(TimesFile, CanBeSetAgainstTheWork) {
+  std::istringstream stream("iteration,elapsed_ms,tokens\n1,10,4096\n2,21,8192\n"), bad("ms,tokens\n5,0\n");
+  const auto rows = readTimes(stream, "a.csv", "tokens");
+  EXPECT_DOUBLE_EQ(rows.at(0).milliseconds, 10);
+  EXPECT_DOUBLE_EQ(rows.at(1).milliseconds, 10.5);
+  EXPECT_THROW(readTimes(bad, "a.csv", "tokens"), std::runtime_error);
+}
+
+TEST(EpisodesFile, IsReadByNameToo) {
+  const auto read = episodes("start_iteration,end_iteration,slow_pipeline_links\n15,85,2-3\n120,190,0-1 5-6\n");
+  ASSERT_EQ(read.size(), 2u);
+  EXPECT_EQ(read[1].start, 120);
+  EXPECT_EQ(read[1].end, 190);
+  EXPECT_THROW(episodes("start_iteration,end_iteration\n5,5\n"), std::runtime_error);
+  EXPECT_THROW(episodes("start_iteration\n5\n"), std::runtime_error);
+  EXPECT_TRUE(episodes("start,end\n").empty());
+}
+
+}  // namespace
+}  // namespace falcon::replay

@@ -1,0 +1,78 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "report/json_lines.h"
+
+namespace falcon::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+class EventRotation : public testing::Test {
+ protected:
+  EventRotation() { fs::create_directories(folder_); }
+  ~EventRotation() override { fs::remove_all(folder_); }
+
+  static Event numbered(int number) {
+    Event event;
+    event.iteration = number;
+    event.text = "twelve bytes";
+    return event;
+  }
+  static std::vector<std::string> linesOf(const std::string& path) {
+    std::vector<std::string> lines;
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) lines.push_back(line);
+    return lines;
+  }
+
+  const fs::path folder_ = fs::temp_directory_path() / ("falcon-rotation-" + std::to_string(getpid()));
+  const std::string path_ = folder_ / "events.jsonl";
+  const std::int64_t lineBytes_ = static_cast<std::int64_t>(toJson(numbered(10)).size()) + 1;
+};
+
+TEST_F(EventRotation, KeepsTheNewestEventsInOrderAndNoFileTooLong) {
+  auto sink = JsonLinesSink::open(path_, lineBytes_ * 5);
+  ASSERT_TRUE(sink);
+  for (int i = 10; i < 99; ++i) sink->add(numbered(i));
+  std::vector<std::string> kept;
+  for (int age = eventFilesKept; age >= 0; --age) {
+    const std::string file = age > 0 ? rotatedName(path_, age) : path_;
+    EXPECT_LE(fs::file_size(file), static_cast<std::uintmax_t>(lineBytes_ * 5)) << file;
+    for (const std::string& line : linesOf(file)) kept.push_back(line);
+  }
+  EXPECT_EQ(kept.size(), 19u);  // 4 in the newest, 5 in each of the older ones
+  for (std::size_t i = 0; i < kept.size(); ++i)
+    EXPECT_EQ(kept[i], toJson(numbered(static_cast<int>(98 - (kept.size() - 1 - i)))));
+  EXPECT_FALSE(fs::exists(rotatedName(path_, eventFilesKept + 1)));
+}
+
+TEST_F(EventRotation, ZeroMeansNever) {
+  auto sink = JsonLinesSink::open(path_, 0);
+  ASSERT_TRUE(sink);
+  for (int i = 10; i < 99; ++i) sink->add(numbered(i));
+  EXPECT_EQ(linesOf(path_).size(), 89u);
+  EXPECT_FALSE(fs::exists(rotatedName(path_, 1)));
+}
+
+TEST_F(EventRotation, AWriterFollowsWhereAnotherMovedTheFile) {
+  auto one = JsonLinesSink::open(path_, lineBytes_ * 2), other = JsonLinesSink::open(path_, lineBytes_ * 2);
+  ASSERT_TRUE(one && other);
+  for (int i = 10; i < 13; ++i) one->add(numbered(i));
+  other->add(numbered(13));
+  EXPECT_EQ(linesOf(path_), (std::vector<std::string>{toJson(numbered(12)), toJson(numbered(13))}));
+  EXPECT_EQ(linesOf(rotatedName(path_, 1)).size(), 2u);
+}
+
+TEST_F(EventRotation, WhatIsNoFileIsNotMoved) {
+  auto sink = JsonLinesSink::open("/dev/null", 1);
+  ASSERT_TRUE(sink);
+  sink->add(numbered(10));
+  EXPECT_FALSE(fs::exists("/dev/null.1"));
+}
+
+}  // namespace
+}  // namespace falcon::report
