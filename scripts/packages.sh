@@ -1,13 +1,15 @@
 # Sourced by the scripts: installs Debian packages that are missing, as root, without asking.
-# Groups: build (compile and run), test (what only tests need), lint, fuzz, browser, peers (what only scripts/bench needs).
+# Groups: build (compile and run), test (what only tests need), lint, fuzz, browser, bench (FALCON_BENCHMARKS), peers (what only scripts/bench needs), training (for its --training).
 
 falcon_packages() {
   case "$1" in
-    build) echo g++ cmake ninja-build ccache libfmt-dev libboost-dev libcli11-dev nlohmann-json3-dev libopenblas-serial-dev iproute2 ;;
-    test) echo libgtest-dev libgmock-dev binutils procps iproute2 ;;
+    build) echo g++ cmake ninja-build ccache libfmt-dev libboost-dev libcli11-dev nlohmann-json3-dev libopenblas-serial-dev prometheus-cpp-dev iproute2 ;;
+    test) echo libgtest-dev libgmock-dev binutils procps iproute2 spin curl prometheus ;;
     lint) echo clang-format clang-tidy ;;
     fuzz) echo clang libclang-rt-dev ;;
     browser) echo chromium ;;
+    bench) echo libbenchmark-dev ;;
+    training) echo python3 ;;
     peers) echo openmpi-bin libopenmpi-dev mpich libmpich-dev libgloo-dev python3 ;;
     *) echo "packages.sh: no group named $1" >&2; return 2 ;;
   esac
