@@ -150,6 +150,7 @@ std::span<const ParameterRow* const> allParameters() {
                                              &trapDeath,
                                              &onsetThreshold,
                                              &period,
+                                             &nvtx,
                                              &events,
                                              &eventsSize,
                                              &metrics,

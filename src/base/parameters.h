@@ -56,6 +56,11 @@ inline constexpr ChoiceParameter period{
     "NCCL_FALCON_PERIOD", periodWords, 0,
     "How iterations are found in the calls: by the repeat of the whole calls (falcon), or, for comparison, by the "
     "autocorrelation of their operations, at least 0.95 (acf), as the papers do."};
+inline constexpr const char* nvtxWords[] = {"off", "auto"};
+inline constexpr ChoiceParameter nvtx{
+    "NCCL_FALCON_NVTX", nvtxWords, 1,
+    "Whether the application's NVTX ranges are recorded (auto), where NVTX_INJECTION64_PATH names this library: "
+    "`falcon run` sets that unless it is set already. off: neither."};
 inline constexpr TextParameter events{"NCCL_FALCON_EVENTS", "",
                                       "File that the controller appends events to, one JSON object a line; empty: "
                                       "events.jsonl in the job's folder, /dev/shm/nccl-falcon-<uid>/<job>."};

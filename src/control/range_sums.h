@@ -56,7 +56,7 @@ class RangeSums {
   }
 
  private:
-  static constexpr std::size_t mostWaiting = 8192;
+  static constexpr std::size_t mostWaiting = 65536;
 
   instrument::RangeLog* const log_;
   std::uint64_t next_ = 0;

@@ -22,6 +22,7 @@ namespace ipc = boost::interprocess;
 constexpr std::uint32_t headerBytes = 4096;
 static_assert(sizeof(RangeLogHeader) <= headerBytes);
 constexpr std::uint32_t lastName = RangeLogHeader::mostNames - 1;
+constexpr std::string_view otherNames = "other";
 
 Result<ipc::mapped_region> mapFile(const std::string& path, ipc::mode_t mode) {
   try {
@@ -75,7 +76,7 @@ Result<std::unique_ptr<RangeLog>> RangeLog::create(const std::string& path, Rank
   return log;
 }
 
-std::uint32_t RangeLog::nameOf(std::string_view name) noexcept {
+std::uint32_t RangeLog::nameOf(std::string_view name, std::uint32_t most) noexcept {
   name = name.substr(0, RangeLogHeader::nameBytes - 1);
   const auto find = [&]() -> std::int64_t {
     const std::uint32_t known = header_->names.load(std::memory_order_acquire);
@@ -84,12 +85,13 @@ std::uint32_t RangeLog::nameOf(std::string_view name) noexcept {
     return known > lastName ? std::int64_t{lastName} : -1;
   };
   if (const auto found = find(); found >= 0) return static_cast<std::uint32_t>(found);
+  if (most <= lastName && header_->names.load(std::memory_order_acquire) >= most) return nameOf(otherNames);
   while (naming_.test_and_set(std::memory_order_acquire)) {
   }
   auto found = find();
   if (found < 0) {
     const std::uint32_t next = header_->names.load(std::memory_order_relaxed);
-    if (next == lastName) name = "other";
+    if (next == lastName) name = otherNames;
     RangeLogHeader::Name& entry = header_->name[next];
     std::memcpy(entry.text, name.data(), name.size());
     entry.ready.store(1, std::memory_order_release);

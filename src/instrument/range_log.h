@@ -1,5 +1,5 @@
 // The range log: where a rank's own code spends its time (forward, backward, data loading, checkpoint), as the
-// application says by ncclFalconRangeBegin/End. A ring in shared memory beside the call log.
+// application says by ncclFalconRangeBegin/End or by NVTX. A ring in shared memory beside the call log.
 //
 // File format, version 1, little-endian: RangeLogHeader, padded to headerBytes, with the table of names; then
 // `capacity` slots of 32 bytes: a ticket (index + 1 of the record in the slot, 0 while it is being written), the index
@@ -63,9 +63,9 @@ class RangeLog {
   /// In the file `path` (made anew, mode 0600), or in private memory when it is empty.
   static Result<std::unique_ptr<RangeLog>> create(const std::string& path, Rank jobRank);
 
-  /// The number of a name; names beyond the table's end share its last number ("other"). Lock-free unless the name is
-  /// new. Any thread.
-  std::uint32_t nameOf(std::string_view name) noexcept;
+  /// The number of a name; names beyond the table's end share its last number ("other"), and so does a new name where
+  /// the table has `most` already. Lock-free unless the name is new. Any thread.
+  std::uint32_t nameOf(std::string_view name, std::uint32_t most = RangeLogHeader::mostNames) noexcept;
   /// Lock-free, any thread.
   void write(const RangeRecord& record) noexcept;
 

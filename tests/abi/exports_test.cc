@@ -60,7 +60,7 @@ bool sanitized() {
   return std::string(FALCON_SANITIZE) != "";
 }
 
-TEST(Exports, AreTheFunctionsOfNcclTwiceAndTheExtensionAndNothingElse) {
+TEST(Exports, AreTheFunctionsOfNcclTwiceAndTheExtensionAndTheOneForNvtxAndNothingElse) {
   auto symbols = exportsOf(FALCON_LIBRARY);
   for (const std::string name : functionNames) {
     ASSERT_TRUE(symbols.count("nccl" + name)) << name;
@@ -75,6 +75,8 @@ TEST(Exports, AreTheFunctionsOfNcclTwiceAndTheExtensionAndNothingElse) {
     EXPECT_EQ(symbols[name].kind, 'T') << name;
     symbols.erase(name);
   }
+  EXPECT_EQ(symbols["InitializeInjectionNvtx2"].kind, 'T');
+  symbols.erase("InitializeInjectionNvtx2");
   for (const auto& [name, symbol] : symbols) ADD_FAILURE() << "exports " << name;
 }
 

@@ -99,6 +99,16 @@ TEST(EnvironmentOf, KeepsWhatTheUserChose) {
   EXPECT_EQ(chosen.at("LD_LIBRARY_PATH"), "/lib/of/falcon:/mine");
 }
 
+TEST(EnvironmentOf, NamesTheLibraryToNvtxUnlessItIsAProfilersOrUnwanted) {
+  const JobSettings job{.run = "run", .job = "job", .masterAddress = "", .libraryFolder = "/lib/of/falcon"};
+  const auto given = [&](const Environment& inherited) { return environmentOf({}, job, inherited); };
+  EXPECT_EQ(given({}).at("NVTX_INJECTION64_PATH"), "/lib/of/falcon/libnccl.so.2");
+  EXPECT_TRUE(given({{"NCCL_FALCON_NVTX", "auto"}, {"NCCL_FALCON", "1"}}).contains("NVTX_INJECTION64_PATH"));
+  EXPECT_FALSE(given({{"NVTX_INJECTION64_PATH", "/profiler.so"}}).contains("NVTX_INJECTION64_PATH"));
+  EXPECT_FALSE(given({{"NCCL_FALCON_NVTX", "off"}}).contains("NVTX_INJECTION64_PATH"));
+  EXPECT_FALSE(given({{"NCCL_FALCON", "0"}}).contains("NVTX_INJECTION64_PATH"));
+}
+
 TEST(EnvironmentOf, GivesTheJobASecretUnlessRanksElsewhereMayBePartOfIt) {
   const JobSettings job{.run = "run", .job = "job", .masterAddress = "", .libraryFolder = "", .secret = "s"};
   EXPECT_EQ(environmentOf({}, job, {}).at("NCCL_FALCON_SECRET"), "s");

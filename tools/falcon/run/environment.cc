@@ -47,6 +47,13 @@ Environment environmentOf(const Place& place, const JobSettings& job, const Envi
       {madeUpName, makeUpName(job.run)},
   };
   if (!inherited.contains("NCCL_FALCON")) set["NCCL_FALCON"] = "1";
+  const auto is = [&](const char* name, const char* value) {
+    const auto found = inherited.find(name);
+    return found != inherited.end() && found->second == value;
+  };
+  // A profiler's own stays: NVTX takes one library.
+  if (!inherited.contains("NVTX_INJECTION64_PATH") && !is("NCCL_FALCON", "0") && !is("NCCL_FALCON_NVTX", "off"))
+    set["NVTX_INJECTION64_PATH"] = job.libraryFolder + "/libnccl.so.2";
   // Who names a rendezvous by hand may have ranks elsewhere, which must know the same.
   if (!inherited.contains("NCCL_FALCON_SECRET") && !inherited.contains("NCCL_COMM_ID") && !job.secret.empty())
     set["NCCL_FALCON_SECRET"] = job.secret;
