@@ -4,7 +4,7 @@
 
 #include "base/format.h"
 #include "control/controller.h"
-#include "control/validation_tests.h"
+#include "control/tested_groups.h"
 
 namespace falcon::control {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "control/tested_groups.h"
 #include "control/validation_tests.h"
 #include "validate/wave_queue.h"
 
@@ -85,7 +86,7 @@ class LiveValidation final : public Validation {
         // one is suspected beside it, there may be a slow link too.
         if (outcome_.verdict.certain && namesSomebodyNew(outcome_.verdict) && input_.suspects.groups.empty())
           return finish("");
-        queue_.add(validate::linksOf(testedGroups(job_, input_.suspects), false));
+        queue_.add(validate::linksOf(testedGroups(job_, input_.suspects)));
         return nextWave();
       case Step::links:
         queue_.learn(ofWave_);

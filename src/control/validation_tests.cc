@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "control/peers.h"
-
 namespace falcon::control {
 namespace {
 
@@ -22,43 +20,7 @@ validate::CauseEvidence evidenceOf(const ComputeResult& result) {
   return evidence;
 }
 
-// The two links of a pair have nobody to be compared with: groups of the same size and role lend theirs.
-void addPeers(const JobView& job, std::vector<validate::TestedGroup>& groups) {
-  constexpr std::size_t enoughRanks = 6;
-  std::size_t ranks = 0;
-  for (const validate::TestedGroup& group : groups) ranks += group.jobRanks.size();
-  if (groups.empty() || ranks >= enoughRanks) return;
-  const auto shapes = shapesOf(job);
-  const auto roles = instrument::inferRoles(shapes);
-  const auto wanted = roles.find(groups.front().id);
-  const std::size_t size = groups.front().jobRanks.size();
-  for (const auto& [id, communicator] : job.communicators()) {
-    if (ranks >= enoughRanks || wanted == roles.end() || wanted->second == instrument::CommunicatorRole::unknown)
-      return;
-    const auto role = roles.find(id);
-    const bool known = std::any_of(groups.begin(), groups.end(), [&, at = id](const auto& group) {
-      return group.id == at || group.jobRanks == job.communicators().at(at).jobRanks;
-    });
-    if (known || !communicator.hostEngine || communicator.jobRanks.size() != size || role == roles.end() ||
-        role->second != wanted->second)
-      continue;
-    groups.push_back({id, communicator.jobRanks, communicator.ring});
-    ranks += size;
-  }
-}
-
 }  // namespace
-
-std::vector<validate::TestedGroup> testedGroups(const JobView& job, const instrument::Suspicion& suspects) {
-  std::vector<validate::TestedGroup> groups;
-  for (const instrument::GroupSuspect& suspect : suspects.groups) {
-    const auto found = job.communicators().find(suspect.communicator);
-    if (found == job.communicators().end() || !found->second.hostEngine) continue;
-    groups.push_back({suspect.communicator, found->second.jobRanks, found->second.ring});
-  }
-  addPeers(job, groups);
-  return groups;
-}
 
 std::map<Rank, validate::RankPlace> placesOf(const JobView& job) {
   std::map<Rank, validate::RankPlace> places;
@@ -116,14 +78,6 @@ validate::VerdictInput verdictInput(const JobView& job, const ValidationInput& i
   verdict.links = tests.links;
   verdict.knownLinkRates = input.knownLinkRates;
   return verdict;
-}
-
-instrument::Suspicion everybody(const JobView& job) {
-  instrument::Suspicion all;
-  for (const auto& [id, communicator] : job.communicators())
-    if (communicator.hostEngine) all.groups.push_back({.communicator = id, .slowest = {}});
-  all.reason = "somebody asked for it";
-  return all;
 }
 
 validate::Examination examinationOf(const JobView& job, const ValidationInput& input, const ValidationTests& tests,

@@ -1,4 +1,4 @@
-// What a validation measured, who is tested, and the way from measurements to validate's verdict. Pure glue.
+// What a validation measured, who computes for it, and the way from measurements to validate's verdict. Pure glue.
 #pragma once
 
 #include <map>
@@ -20,11 +20,7 @@ struct ValidationTests {
   std::vector<validate::LinkMeasurement> links;
 };
 
-/// The suspicious groups, as the link planner wants them; where they have few links, some like them beside.
-std::vector<validate::TestedGroup> testedGroups(const JobView& job, const instrument::Suspicion& suspects);
 std::map<Rank, validate::RankPlace> placesOf(const JobView& job);
-/// For those who want to know of everybody: all groups that can be tested, nobody accused.
-instrument::Suspicion everybody(const JobView& job);
 /// Members of the suspicious groups; for suspicious ranks, of the groups they share with others.
 std::set<ProcessId> computeTargets(const JobView& job, const instrument::Suspicion& suspects);
 /// What validate::judge() decides from.

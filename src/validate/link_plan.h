@@ -13,8 +13,10 @@ namespace falcon::validate {
 /// A communicator under suspicion.
 struct TestedGroup {
   CommunicatorId id = 0;
-  std::vector<Rank> jobRanks;  ///< by rank of the communicator
-  std::vector<Rank> ring;      ///< ranks of the communicator in ring order; empty: 0, 1, 2 ...
+  std::vector<Rank> jobRanks;    ///< by rank of the communicator
+  std::vector<Rank> ring;        ///< ranks of the communicator in ring order, of all channels; empty: 0, 1, 2 ...
+  int trees = 0;                 ///< of the double binary tree, the first ones: channels take turns between two
+  std::vector<Link> pairs = {};  ///< ranks of the communicator that are neighbours in none of these, and send
 };
 
 /// Where a rank sits. Unknown parts stay empty and then count as the rank's own.
@@ -28,8 +30,6 @@ struct LinkPlanOptions {
   /// Ends of links that run at the same time on one host: its cores. More pairs than the cores carry measure the
   /// scheduler.
   int endsPerHost = 2;
-  /// The links of both binary trees too.
-  bool trees = false;
 };
 
 /// Links that share no rank, no address and no medium with each other: they could run at the same time if the cores of
@@ -39,8 +39,9 @@ struct LinkPass {
   std::vector<WaveLink> links;
 };
 
-/// The union of links in few passes, those over sockets first. A pair of ranks that appears several times is in one of
-/// them. On the number of passes only depends how many links one rank or one address has, not how many ranks there are.
+/// The union of links in few passes, those over sockets first. What appears several times is in one of them: a pair of
+/// ranks, and so a pair of addresses, one way, unless too few links would be left to be compared. On the number of
+/// passes only depends how many links one rank or one address has, not how many ranks there are.
 /// @param places  by job rank
 std::vector<LinkPass> passesOf(std::span<const WaveLink> links, const std::map<Rank, RankPlace>& places);
 
@@ -61,8 +62,8 @@ std::vector<Wave> planLinkTests(std::span<const TestedGroup> groups, const std::
 std::vector<Wave> planWaves(std::span<const WaveLink> links, const std::map<Rank, RankPlace>& places,
                             const LinkPlanOptions& options, transport::Lane lane, std::uint64_t firstRun);
 
-/// All links of a group, both directions, in the order of the papers' passes.
-std::vector<WaveLink> linksOf(const TestedGroup& group, bool trees);
-std::vector<WaveLink> linksOf(std::span<const TestedGroup> groups, bool trees);
+/// All links of a group, both directions, in the order of the papers' passes: of its ring, of its trees, and its pairs.
+std::vector<WaveLink> linksOf(const TestedGroup& group);
+std::vector<WaveLink> linksOf(std::span<const TestedGroup> groups);
 
 }  // namespace falcon::validate

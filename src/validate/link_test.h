@@ -17,16 +17,18 @@ struct LinkTestSettings {
   transport::Lane lane = transport::Lane::test;
   /// Sent first and not counted: opens TCP's window and uses up a traffic shaper's burst.
   std::uint64_t warmUpBytes = 128 << 10;
-  /// The first round that counts: more than ten times a shaper's burst (32 KiB and less are usual).
+  /// The first round that counts: more than ten times a shaper's burst (32 KiB and less are usual), and less only where
+  /// the warm-up tells that so much takes much longer than `steady`. It has used up the burst there.
   std::uint64_t firstBytes = 512 << 10;
+  std::uint64_t fewestBytes = 128 << 10;
   /// Rounds grow fourfold until one takes `longEnough`, or this many bytes.
   std::uint64_t mostBytes = 16 << 20;
   Nanoseconds longEnough = 10ms;
   /// The last size is repeated, at least so often and so long, and the best round counts: a busy machine only ever
-  /// makes a round slower, by whole time slices (4-15 ms). Rounds above `steady` average that out and are not repeated.
+  /// makes a round slower, by whole time slices (4-15 ms). What takes `steady` averages that out.
   int repeats = 3;
   Nanoseconds repeatFor = 30ms;
-  Nanoseconds steady = 100ms;
+  Nanoseconds steady = 50ms;
   /// From the first answer on. What has arrived then decides.
   Nanoseconds limit = 1500ms;
   /// For the first answer; covers that both ends are not told at the same moment.

@@ -150,7 +150,7 @@ class Receiver final : public LinkTestEnd {
         // So slow that the next round may not come to an end: better a rate with some burst in it than none.
         if (time > settings_.steady) keep(time, senderWaited);
         phase_ = Phase::measuring;
-        return ask(settings_.firstBytes);
+        return ask(firstBytesAfter(time));
       case Phase::measuring:
         return endMeasuredRound(time, senderWaited);
       default:
@@ -158,8 +158,15 @@ class Receiver final : public LinkTestEnd {
     }
   }
 
+  std::uint64_t firstBytesAfter(Nanoseconds warmUp) const {
+    const double inSteadyTime = static_cast<double>(arrived_) * seconds(settings_.steady) / seconds(warmUp);
+    if (inSteadyTime >= static_cast<double>(settings_.firstBytes)) return settings_.firstBytes;
+    return std::max(static_cast<std::uint64_t>(inSteadyTime), settings_.fewestBytes);
+  }
+
   void endMeasuredRound(Nanoseconds time, Nanoseconds senderWaited) {
-    const bool grown = wanted_ > result_.bytes;
+    // The warm-up is only for want of anything better.
+    const bool grown = roundsOfSize_ == 0 || wanted_ > result_.bytes;
     const LinkMeasurement before = result_;
     keep(time, senderWaited);
     if (!grown && before.seconds < result_.seconds) result_ = before;
@@ -167,7 +174,7 @@ class Receiver final : public LinkTestEnd {
     timeOfSize_ = grown ? time : timeOfSize_ + time;
     if (time < settings_.longEnough && wanted_ * 4 <= settings_.mostBytes) return ask(wanted_ * 4);
     const bool enough = roundsOfSize_ >= settings_.repeats && timeOfSize_ >= settings_.repeatFor;
-    if (time < settings_.steady && !enough) return ask(wanted_);
+    if (timeOfSize_ < settings_.steady && !enough) return ask(wanted_);
     close(LinkStatus::measured);
   }
 
@@ -218,7 +225,7 @@ LinkTestSettings probeSettings() {
   LinkTestSettings settings;
   settings.lane = transport::Lane::probe;
   settings.warmUpBytes = 64 << 10;
-  settings.mostBytes = settings.firstBytes;
+  settings.mostBytes = settings.fewestBytes = settings.firstBytes;
   settings.repeats = 1;
   settings.repeatFor = 0ns;
   return settings;

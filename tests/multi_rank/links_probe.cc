@@ -1,9 +1,10 @@
-// One rank of a job that tests the links of its ring, as a validation does:
-//   links_probe FILE      starts once FILE exists; rank 0 prints one JSON line
+// One rank of a job that tests the links of its ring, and of so many of its trees, as a validation does:
+//   links_probe FILE [TREES]      starts once FILE exists; rank 0 prints one JSON line
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <thread>
@@ -13,7 +14,7 @@
 namespace falcon::doctor {
 namespace {
 
-Status testRing(const char* goFile) {
+Status testLinks(const char* goFile, int trees) {
   auto world = joinWorld();
   if (!world) return world.error();
   auto queue = wavesOf(*world);
@@ -21,12 +22,12 @@ Status testRing(const char* goFile) {
   while (::access(goFile, F_OK) != 0) std::this_thread::sleep_for(20ms);
   if (auto done = world->network().barrier(stepLimit); !done) return done;
 
-  validate::TestedGroup ring{.id = world->communicator->id(), .jobRanks = {}, .ring = {}};
-  ring.jobRanks.resize(static_cast<std::size_t>(world->size()));
-  std::iota(ring.jobRanks.begin(), ring.jobRanks.end(), 0);
+  validate::TestedGroup group{.id = world->communicator->id(), .jobRanks = {}, .ring = {}, .trees = trees};
+  group.jobRanks.resize(static_cast<std::size_t>(world->size()));
+  std::iota(group.jobRanks.begin(), group.jobRanks.end(), 0);
   const auto& clock = SystemClock::instance();
   const auto started = clock.now();
-  queue->add(validate::linksOf(ring, false));
+  queue->add(validate::linksOf(group));
   std::vector<validate::LinkMeasurement> measured;
   if (auto done = runWaves(*world, *queue, measured); !done) return done;
   const double took = seconds(clock.now() - started);
@@ -50,6 +51,6 @@ Status testRing(const char* goFile) {
 }  // namespace falcon::doctor
 
 int main(int count, char** words) {
-  if (count != 2) return 2;
-  return falcon::doctor::testRing(words[1]) ? 0 : 1;
+  if (count != 2 && count != 3) return 2;
+  return falcon::doctor::testLinks(words[1], count == 3 ? std::atoi(words[2]) : 0) ? 0 : 1;
 }

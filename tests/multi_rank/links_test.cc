@@ -12,15 +12,14 @@
 namespace falcon::tests {
 namespace {
 
-constexpr const char* rate = "50mbit";
 constexpr double bytesPerSecond = 50e6 / 8;
 
 /// Every rank on a node of its own, whose interface sends at that rate.
-nlohmann::json measure(int ranks) {
+nlohmann::json measure(int ranks, int trees = 0, const std::string& rate = "50mbit") {
   TemporaryFolder folder;
   const std::string count = std::to_string(ranks);
   Started job(falconCommand({"run", "-n", count, "--nodes", count, "--describe", folder.file("job"), "--", probe(),
-                             folder.file("go")}),
+                             folder.file("go"), std::to_string(trees)}),
               {{"NCCL_FALCON", "0"}, {"NCCL_FALCON_SECRET", "links"}});
   for (const auto& rank : waitForDescription(folder.file("job")).ranks) {
     const auto shaped = limitSending(rank, rate, "16k");
@@ -59,6 +58,14 @@ TEST(LinkTests, TakeAsLongWithManyRanksAsWithFew) {
   const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
   std::cout << "longest / shortest: " << *most / *least << std::endl;
   EXPECT_LE(*most, 1.25 * *least);
+}
+
+// Of a validation of 8 ranks 3 s in all, the compute tests take 0.7 s of it.
+TEST(LinkTests, OfARingAndItsTreesTakeTwoSecondsAtMost) {
+  if (!std::getenv("FALCON_TEST_ALONE")) GTEST_SKIP() << "set FALCON_TEST_ALONE=1 on a machine that does nothing else";
+  if (const auto reason = whyNoNodes()) GTEST_SKIP() << *reason;
+  for (const char* rate : {"50mbit", "100mbit", "200mbit", "1000mbit"})
+    for (const int trees : {0, 1, 2}) EXPECT_LE(measure(8, trees, rate).at("seconds"), 2) << rate << ", " << trees;
 }
 
 }  // namespace

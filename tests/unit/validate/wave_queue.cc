@@ -39,7 +39,7 @@ std::vector<LinkMeasurement> measured(const Wave& wave, double bytesPerSecond) {
 /// Sizes of the waves where every link is so fast.
 std::vector<std::size_t> wavesOf(int size, double bytesPerSecond) {
   WaveQueue queue(placesOf(size), 2, 7);
-  queue.add(linksOf(ringOf(size), false));
+  queue.add(linksOf(ringOf(size)));
   std::vector<std::size_t> sizes;
   while (const auto wave = queue.next()) {
     EXPECT_EQ(wave->run, 7 + sizes.size());
@@ -63,7 +63,7 @@ TEST(WaveQueue, FastLinksHaveTheCoresToThemselves) {
 
 TEST(WaveQueue, WithoutAnswersItStaysCareful) {
   WaveQueue queue(placesOf(8), 2, 1);
-  queue.add(linksOf(ringOf(8), false));
+  queue.add(linksOf(ringOf(8)));
   std::size_t waves = 0;
   for (; queue.next(); ++waves) queue.learn({});
   EXPECT_EQ(waves, 16u);
@@ -72,7 +72,7 @@ TEST(WaveQueue, WithoutAnswersItStaysCareful) {
 // The first link is the slow one: the others are measured together, turn out to be fast, and are measured again alone.
 TEST(WaveQueue, WhatWasMeasuredInACrowdIsMeasuredAgain) {
   WaveQueue queue(placesOf(8), 2, 1);
-  queue.add(linksOf(ringOf(8), false));
+  queue.add(linksOf(ringOf(8)));
   const auto first = queue.next();
   queue.learn(measured(*first, slow));
   const auto crowd = queue.next();

@@ -1,0 +1,140 @@
+#include "control/tested_groups.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "control/peers.h"
+#include "topology/binary_tree.h"
+
+namespace falcon::control {
+namespace {
+
+constexpr std::size_t mostPairsOfARank = 4;
+
+using TreeOf = topology::TreeNode (*)(Rank rank, int size);
+constexpr TreeOf trees[] = {&topology::firstTree, &topology::secondTree};
+
+/// What per-channel timing saw of one communicator.
+struct Carried {
+  bool complete = false;           ///< of every member
+  std::map<Link, double> seconds;  ///< in which bytes were moving, by ranks of the communicator
+};
+
+Carried carriedIn(const JobView& job, const CommunicatorFormed& communicator) {
+  Carried carried{.complete = !communicator.jobRanks.empty(), .seconds = {}};
+  for (std::size_t rank = 0; rank < communicator.jobRanks.size(); ++rank) {
+    const auto process = job.processOf(communicator.jobRanks[rank]);
+    const MemberView* member = process ? &job.members().at(*process) : nullptr;
+    const TransferView* view = !member                            ? nullptr
+                               : member->transfers.iterations > 0 ? &member->transfers
+                                                                  : &member->healthyTransfers;
+    if (!view || view->iterations == 0) {
+      carried.complete = false;
+      continue;
+    }
+    for (const TransferSum& sum : view->sums) {
+      if (sum.id != communicator.id || sum.bytes == 0) continue;
+      const auto self = static_cast<Rank>(rank);
+      double& longest = carried.seconds[sum.sending ? Link{self, sum.peer} : Link{sum.peer, self}];
+      longest = std::max(longest, sum.moving);
+    }
+  }
+  return carried;
+}
+
+/// How many of the two trees the group's collectives use: those whose every pair was seen to carry something. A tree
+/// that an exchange among all happens to cover counts too; it is tested in vain.
+int treesOf(const JobView& job, const CommunicatorFormed& communicator, const Carried& carried) {
+  const auto size = static_cast<int>(communicator.jobRanks.size());
+  if (size < 2) return 0;
+  if (!carried.complete) {
+    const bool collectives = std::any_of(job.members().begin(), job.members().end(), [&](const auto& each) {
+      const auto traffic = each.second.traffic.find(communicator.id);
+      return traffic != each.second.traffic.end() && traffic->second.collectives;
+    });
+    return collectives ? static_cast<int>(std::size(trees)) : 0;
+  }
+  int used = 0;
+  for (const TreeOf tree : trees) {
+    for (Rank rank = 0; rank < size; ++rank) {
+      const Rank parent = tree(rank, size).up;
+      if (parent >= 0 && !carried.seconds.contains({rank, parent}) && !carried.seconds.contains({parent, rank}))
+        return used;
+    }
+    ++used;
+  }
+  return used;
+}
+
+/// Of every sender the peers that took longest.
+std::vector<Link> slowestPairs(const Carried& carried, const std::set<Link>& covered) {
+  std::map<Rank, std::vector<std::pair<double, Link>>> bySender;
+  for (const auto& [link, seconds] : carried.seconds)
+    if (!covered.contains(link)) bySender[link.from].push_back({seconds, link});
+  std::vector<Link> pairs;
+  for (auto& [sender, links] : bySender) {
+    std::sort(links.begin(), links.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    for (std::size_t i = 0; i < std::min(links.size(), mostPairsOfARank); ++i) pairs.push_back(links[i].second);
+  }
+  return pairs;
+}
+
+validate::TestedGroup testedGroup(const JobView& job, const CommunicatorFormed& communicator) {
+  validate::TestedGroup group{.id = communicator.id, .jobRanks = communicator.jobRanks, .ring = communicator.ring};
+  const Carried carried = carriedIn(job, communicator);
+  group.trees = treesOf(job, communicator, carried);
+  std::set<Link> covered;
+  for (const validate::WaveLink& link : validate::linksOf(group)) covered.insert({link.from, link.to});
+  group.pairs = slowestPairs(carried, covered);
+  return group;
+}
+
+// The two links of a pair have nobody to be compared with: groups of the same size and role lend theirs.
+void addPeers(const JobView& job, std::vector<validate::TestedGroup>& groups) {
+  constexpr std::size_t enoughRanks = 6;
+  std::size_t ranks = 0;
+  for (const validate::TestedGroup& group : groups) ranks += group.jobRanks.size();
+  if (groups.empty() || ranks >= enoughRanks) return;
+  const auto shapes = shapesOf(job);
+  const auto roles = instrument::inferRoles(shapes);
+  const auto wanted = roles.find(groups.front().id);
+  const std::size_t size = groups.front().jobRanks.size();
+  for (const auto& [id, communicator] : job.communicators()) {
+    if (ranks >= enoughRanks || wanted == roles.end() || wanted->second == instrument::CommunicatorRole::unknown)
+      return;
+    const auto role = roles.find(id);
+    const bool known = std::any_of(groups.begin(), groups.end(), [&, at = id](const auto& group) {
+      return group.id == at || group.jobRanks == job.communicators().at(at).jobRanks;
+    });
+    if (known || !communicator.hostEngine || communicator.jobRanks.size() != size || role == roles.end() ||
+        role->second != wanted->second)
+      continue;
+    groups.push_back(testedGroup(job, communicator));
+    ranks += size;
+  }
+}
+
+}  // namespace
+
+std::vector<validate::TestedGroup> testedGroups(const JobView& job, const instrument::Suspicion& suspects) {
+  std::vector<validate::TestedGroup> groups;
+  for (const instrument::GroupSuspect& suspect : suspects.groups) {
+    const auto found = job.communicators().find(suspect.communicator);
+    if (found == job.communicators().end() || !found->second.hostEngine) continue;
+    groups.push_back(testedGroup(job, found->second));
+  }
+  addPeers(job, groups);
+  return groups;
+}
+
+instrument::Suspicion everybody(const JobView& job) {
+  instrument::Suspicion all;
+  for (const auto& [id, communicator] : job.communicators())
+    if (communicator.hostEngine) all.groups.push_back({.communicator = id, .slowest = {}});
+  all.reason = "somebody asked for it";
+  return all;
+}
+
+}  // namespace falcon::control

@@ -1,0 +1,21 @@
+// Which links a validation tests: those that the suspicious groups use. Pure glue between what profiling saw and the
+// link planner.
+#pragma once
+
+#include <vector>
+
+#include "control/job_view.h"
+#include "instrument/suspicion.h"
+#include "validate/link_plan.h"
+
+namespace falcon::control {
+
+/// The suspicious groups, as the link planner wants them; where they have few links, some like them beside. Their
+/// rings, which are the same on all channels; the trees that their bytes were seen on in the last profiling, both where
+/// it did not reach every member and there are collectives; and of the other pairs that carried something (messages,
+/// direct exchanges) the slowest of every sender.
+std::vector<validate::TestedGroup> testedGroups(const JobView& job, const instrument::Suspicion& suspects);
+/// For those who want to know of everybody: all groups that can be tested, nobody accused.
+instrument::Suspicion everybody(const JobView& job);
+
+}  // namespace falcon::control

@@ -1,0 +1,82 @@
+// Which links of a group a validation tests, by what profiling saw.
+#include "control/tested_groups.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "topology/binary_tree.h"
+
+namespace falcon::control {
+namespace {
+
+constexpr Rank ranks = 8;
+constexpr ProcessId processOf(Rank rank) {
+  return 10 + static_cast<ProcessId>(rank);
+}
+
+struct TestedGroups : testing::Test {
+  JobView job;
+
+  TestedGroups() {
+    CommunicatorFormed world{1, true, std::vector<Rank>(ranks), {}, {}, {}};
+    std::iota(world.jobRanks.begin(), world.jobRanks.end(), 0);
+    world.ring = world.firstRing = world.jobRanks;
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      job.handle(processOf(rank), Introduce{rank, "host", "", "", 1});
+      job.members()[processOf(rank)].transfers.iterations = 4;
+    }
+    job.handle(processOf(0), world);
+  }
+
+  void carry(Rank from, Rank to, double seconds = 1) {
+    auto& sums = job.members()[processOf(from)].transfers.sums;
+    sums.push_back({.id = 1, .peer = to, .sending = true, .bytes = 1000, .moving = seconds});
+  }
+  void carryOn(topology::TreeNode (*tree)(Rank, int)) {
+    for (Rank rank = 0; rank < ranks; ++rank)
+      if (const Rank up = tree(rank, ranks).up; up >= 0) carry(rank, up), carry(up, rank);
+  }
+  validate::TestedGroup tested() {
+    instrument::Suspicion suspects;
+    suspects.groups = {{.communicator = 1, .slowest = {}}};
+    const auto groups = testedGroups(job, suspects);
+    EXPECT_EQ(groups.size(), 1u);
+    return groups.at(0);
+  }
+};
+
+TEST_F(TestedGroups, WhatGoesRoundTheRingNeedsNoMore) {
+  for (Rank rank = 0; rank < ranks; ++rank) carry(rank, (rank + 1) % ranks);
+  EXPECT_EQ(tested().trees, 0);
+  EXPECT_TRUE(tested().pairs.empty());
+}
+
+TEST_F(TestedGroups, TreesThatCarriedSomethingAreTested) {
+  carryOn(&topology::firstTree);
+  EXPECT_EQ(tested().trees, 1);
+  EXPECT_TRUE(tested().pairs.empty());
+  carryOn(&topology::secondTree);
+  EXPECT_EQ(tested().trees, 2);
+  EXPECT_TRUE(tested().pairs.empty());
+}
+
+TEST_F(TestedGroups, WithoutAWholeProfileCollectivesMayHaveUsedBoth) {
+  job.members()[processOf(3)].transfers.iterations = 0;
+  EXPECT_EQ(tested().trees, 0);  // messages alone, as far as anybody said
+  job.handle(processOf(0), Traffic{1, true, {}});
+  EXPECT_EQ(tested().trees, 2);
+  job.members()[processOf(3)].healthyTransfers.iterations = 12;
+  EXPECT_EQ(tested().trees, 0);
+}
+
+TEST_F(TestedGroups, TheSlowestOfOtherPairsAreTestedToo) {
+  for (Rank peer = 0; peer < ranks; ++peer)
+    if (peer != 2) carry(2, peer, peer);
+  carry(6, 3);
+  EXPECT_EQ(tested().trees, 0);
+  EXPECT_EQ(tested().pairs, (std::vector<Link>{{2, 7}, {2, 6}, {2, 5}, {2, 4}, {6, 3}}));
+}
+
+}  // namespace
+}  // namespace falcon::control
