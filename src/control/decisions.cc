@@ -36,6 +36,14 @@ instrument::RankProfile profileOf(const RankMeans& means, double microBatches, c
   return profile;
 }
 
+bool sameAddress(const JobView& job, Rank one, Rank other) {
+  if (one == other) return true;
+  const auto first = job.processOf(one), second = job.processOf(other);
+  if (!first || !second) return false;
+  const std::string& address = job.members().at(*first).identity.address;
+  return !address.empty() && address == job.members().at(*second).identity.address;
+}
+
 // Seconds a micro-batch of every replica: its slowest member's. Empty where one is unknown.
 std::vector<double> secondsByReplica(const JobView& job, int replicas, std::size_t window) {
   std::vector<double> perReplica(static_cast<std::size_t>(replicas), 0);
@@ -179,9 +187,13 @@ instrument::Suspicion unexplained(const instrument::Suspicion& suspicion, const 
     if (communicator == job.communicators().end()) return true;
     const auto& members = communicator->second.jobRanks;
     const auto isMember = [&](Rank rank) { return std::find(members.begin(), members.end(), rank) != members.end(); };
+    const auto isBeside = [&](Rank rank) {
+      return std::any_of(members.begin(), members.end(), [&](Rank member) { return sameAddress(job, member, rank); });
+    };
     return std::any_of(known.begin(), known.end(), [&](const Culprit& culprit) {
-      return culprit.kind == CulpritKind::rank ? isMember(culprit.rank)
-                                               : isMember(culprit.link.from) && isMember(culprit.link.to);
+      if (culprit.kind == CulpritKind::rank) return isMember(culprit.rank);
+      const auto [from, to] = culprit.link;
+      return sameAddress(job, from, to) ? isMember(from) && isMember(to) : isBeside(from) && isBeside(to);
     });
   });
   return rest;
@@ -229,6 +241,8 @@ rebalance::JobFacts jobFactsOf(const JobView& job, std::size_t window, bool dete
   std::map<std::string, int> nodes;
   for (const auto& [id, communicator] : job.communicators())
     facts.communicators.push_back(factsOf(job, communicator, nodes));
+  for (const auto& [process, member] : job.members())
+    if (!member.identity.address.empty()) facts.addresses[member.identity.jobRank] = member.identity.address;
   addLayout(job, nodes, facts);
   if (!facts.layout) return facts;
   facts.secondsPerMicroBatch = secondsByReplica(job, facts.layout->dataSize, window);

@@ -21,8 +21,8 @@ std::vector<instrument::CommunicatorMembers> communicatorMembers(const JobView& 
 instrument::Suspicion suspicionOf(const JobView& job, std::size_t window);
 /// The same for an event.
 std::vector<Suspect> suspectsOf(const instrument::Suspicion& suspicion, const JobView& job);
-/// What of a suspicion is new: without the known slow ranks, their groups, and the groups of known slow links. Timing
-/// does not tell links apart here: on shared cores a slow link stalls its whole ring.
+/// What of a suspicion is new: without the known slow ranks, their groups, and the groups with a rank at either address
+/// of a known slow link. Timing does not tell links apart here: on shared cores a slow link stalls its whole ring.
 instrument::Suspicion unexplained(const instrument::Suspicion& suspicion, const JobView& job,
                                   std::span<const Culprit> known);
 

@@ -61,19 +61,32 @@ Plan planForRank(const JobFacts& job, Rank slow) {
   return plan;
 }
 
-/// The slow links between members, as ranks of the communicator.
-std::vector<Link> slowLinksIn(const CommunicatorFacts& communicator, std::span<const Culprit> culprits) {
-  const auto rankOf = [&](Rank jobRank) {
-    const auto at = std::find(communicator.members.begin(), communicator.members.end(), jobRank);
-    return at == communicator.members.end() ? Rank{-1} : static_cast<Rank>(at - communicator.members.begin());
+/// The slow links between members, as ranks of the communicator: between those that a culprit names, and between all
+/// that have the addresses of its ends.
+std::vector<Link> slowLinksIn(const JobFacts& job, const CommunicatorFacts& communicator,
+                              std::span<const Culprit> culprits) {
+  const auto addressOf = [&](Rank jobRank) {
+    const auto found = job.addresses.find(jobRank);
+    return found == job.addresses.end() ? std::string() : found->second;
+  };
+  const auto membersAt = [&](Rank jobRank, bool byAddress) {
+    std::vector<Rank> ranks;
+    for (Rank rank = 0; rank < static_cast<Rank>(communicator.members.size()); ++rank) {
+      const Rank member = communicator.members[static_cast<std::size_t>(rank)];
+      if (member == jobRank || (byAddress && addressOf(member) == addressOf(jobRank))) ranks.push_back(rank);
+    }
+    return ranks;
   };
   std::vector<Link> slow;
   for (const Culprit& culprit : culprits) {
     if (culprit.kind != CulpritKind::link) continue;
-    const Link link{rankOf(culprit.link.from), rankOf(culprit.link.to)};
-    if (link.from < 0 || link.to < 0) continue;
-    slow.push_back(link);
-    if (culprit.bothWays) slow.push_back({link.to, link.from});
+    const std::string from = addressOf(culprit.link.from), to = addressOf(culprit.link.to);
+    const bool byAddress = !from.empty() && !to.empty() && from != to;
+    for (const Rank sender : membersAt(culprit.link.from, byAddress))
+      for (const Rank receiver : membersAt(culprit.link.to, byAddress)) {
+        slow.push_back({sender, receiver});
+        if (culprit.bothWays) slow.push_back({receiver, sender});
+      }
   }
   return slow;
 }
@@ -103,7 +116,7 @@ std::vector<Plan> plansForLinks(const JobFacts& job, std::span<const Culprit> cu
   Plan reroute, blocked;
   std::string obstacles;
   for (const CommunicatorFacts& communicator : job.communicators) {
-    const auto slow = slowLinksIn(communicator, culprits);
+    const auto slow = slowLinksIn(job, communicator, culprits);
     if (slow.empty()) continue;
     if (anyOf(communicator.pointToPoint, slow))
       obstacles +=
@@ -181,7 +194,7 @@ std::vector<Plan> undoFor(const JobFacts& job, std::span<const Culprit> culprits
   }
   Plan rings;
   for (const CommunicatorFacts& communicator : job.communicators) {
-    const auto slow = slowLinksIn(communicator, culprits);
+    const auto slow = slowLinksIn(job, communicator, culprits);
     // Back to the first order or not at all: a shorter detour is not worth holding the job for a moment.
     const bool detour = communicator.ring != communicator.firstRing;
     if (!detour || anyOf(topology::ringLinks(communicator.firstRing), slow)) continue;

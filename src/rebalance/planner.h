@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,6 +30,7 @@ struct JobFacts {
   std::vector<CommunicatorFacts> communicators;
   std::optional<topology::Layout> layout;    ///< registered by the framework
   std::vector<int> nodeOfRank;               ///< by job rank
+  std::map<Rank, std::string> addresses;     ///< by job rank, where known: a slow link is one between addresses
   TrafficVolumes volumes;                    ///< all 0: unknown
   int microBatches = 0;                      ///< of an iteration, over all replicas; 0: unknown
   std::vector<int> microBatchesNow;          ///< the split in force; empty: equal

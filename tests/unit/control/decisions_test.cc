@@ -128,6 +128,20 @@ TEST(Decisions, OnlyWhatIsNewIsUnexplained) {
   EXPECT_EQ(unexplained(all, job, {}).groups.size(), 3u);
 }
 
+// The first and the second ranks of two nodes use the same slow link where a node has one address.
+TEST(Decisions, AKnownLinkExplainsWhoeverSharesItsAddresses) {
+  const std::vector<Culprit> known{{CulpritKind::link, -1, {2, 0}, false}};
+  instrument::Suspicion second;
+  second.groups = {{3, 4, {1, 3}}};
+  for (const char* node : {"10.0.0.2", "10.0.0.1", ""}) {
+    JobView job = healthyJob();
+    const std::string first = *node ? "10.0.0.1" : "";
+    for (Rank rank = 0; rank < 4; ++rank)
+      job.handle(10 + static_cast<ProcessId>(rank), Introduce{rank, "host", "", rank < 2 ? first : node, 1});
+    EXPECT_EQ(unexplained(second, job, known).empty(), node == std::string("10.0.0.2")) << node;
+  }
+}
+
 TEST(Decisions, AreTheSameCulpritInBothDirections) {
   const Culprit there{CulpritKind::link, -1, {0, 2}, false}, back{CulpritKind::link, -1, {2, 0}, true};
   EXPECT_TRUE(isSameCulprit(there, back));

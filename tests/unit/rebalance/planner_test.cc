@@ -104,6 +104,22 @@ TEST(Planner, RoutesEveryRingAroundASlowLinkOneWayOrBoth) {
     }
 }
 
+// The ranks of a node share its address, so the link between two nodes is slow for both stages.
+TEST(Planner, RoutesTheRingsOfAllRanksAroundTheLinkBetweenTwoAddresses) {
+  JobFacts job = demoJob();
+  for (const bool known : {false, true}) {
+    for (Rank rank = 0; rank < 8 && known; ++rank) job.addresses[rank] = std::string("10.0.0.") + char('0' + rank / 2);
+    const auto plans = plansFor(job, std::vector{slowLink(0, 2)});
+    ASSERT_EQ(plans.size(), 1u);
+    ASSERT_EQ(plans[0].rings.size(), known ? 2u : 1u);
+    EXPECT_FALSE(ringUses(job.communicators[0], plans[0].rings[0].order, {0, 2}));
+    if (known) EXPECT_FALSE(ringUses(job.communicators[1], plans[0].rings[1].order, {1, 3}));
+  }
+  // One address for all: ranks are all that tells links apart.
+  for (auto& [rank, address] : job.addresses) address = "127.0.0.1";
+  EXPECT_EQ(plansFor(job, std::vector{slowLink(0, 2)}).at(0).rings.size(), 1u);
+}
+
 TEST(Planner, AvoidsAllSlowLinksTogether) {
   const JobFacts job = demoJob();
   const std::vector culprits{slowLink(0, 2), slowLink(0, 4)};
