@@ -325,11 +325,14 @@ void Controller::track() {
   if (onsetOpen_ && attempts_ < attemptsPerOnset && now - phaseStarted_ > profilingPause &&
       (!settings_.validate || budget_.allows(now, attempts_ == 0)))
     return startProfiling();
-  if (!relearning_ || detector_.healthyMilliseconds() <= 0) return;
-  relearning_ = false;
-  currentMilliseconds_ = detector_.healthyMilliseconds();
-  if (failSlows_.empty() || currentMilliseconds_ < healthyMilliseconds_ * (1 + settings_.onsetThresholdPercent / 100))
-    return;
+  if (relearning_) {
+    if (detector_.healthyMilliseconds() <= 0) return;
+    relearning_ = false;
+    currentMilliseconds_ = detector_.healthyMilliseconds();
+    lookAgain_ = lookAgain_ || !failSlows_.empty();
+  }
+  if (!std::exchange(lookAgain_, false)) return;
+  if (currentMilliseconds_ < healthyMilliseconds_ * (1 + settings_.onsetThresholdPercent / 100)) return;
   startProfiling();
   quiet_ = true;
 }

@@ -175,8 +175,9 @@ class Controller {
   bool relearnDue_ = false;                       ///< the baseline is of a pattern that is gone
   std::map<ProcessId, std::uint64_t> learnFrom_;  ///< samples received before what the baseline is to be taken of
   bool relearning_ = false;  ///< a plan came into force, and the detector does not know the new level yet
-  bool quiet_ = false;  ///< the profiling in progress follows a plan: is anything slow that no known culprit explains?
-  int attempts_ = 0;    ///< profilings of the open onset
+  bool lookAgain_ = false;   ///< a plan came into force, or a culprit has recovered: what it hid may be left
+  bool quiet_ = false;      ///< the profiling in progress is for that: is anything slow that no known culprit explains?
+  int attempts_ = 0;        ///< profilings of the open onset
   double lossSeconds_ = 0;  ///< since the onset
   TrapBudget budget_;
   std::unique_ptr<Validation> validation_;

@@ -25,8 +25,8 @@ void Controller::watchRelief() {
   for (FailSlow& each : failSlows_) {
     if (each.culprit.kind == CulpritKind::rank) {
       if (hasRecovered(each)) return relieve(each.id);
-    } else if ((each.masked || each.eased) && (!next || each.probed < next->probed)) {
-      next = &each;
+    } else if (each.masked || each.eased || failSlows_.size() > 1) {  // of several the time does not tell either
+      if (!next || each.probed < next->probed) next = &each;
     }
   }
   if (next && probes_.empty() && clock_.now() - lastProbe_ > probeInterval) probe(*next);
@@ -80,6 +80,7 @@ void Controller::relieve(std::uint64_t id) {
         .culprit = failSlow.culprit,
         .text = nameOf(failSlow.culprit) + " is as fast as before"});
   mitigation_.relieved(failSlow.culprit);
+  lookAgain_ = true;
   // An onset whose only culprit has recovered is over, and has been said to be.
   if (failSlows_.empty() && !onsetOpen_ && !failSlow.masked) slow_ = false;
 }

@@ -21,11 +21,6 @@ class ControllerFaultTest : public ControllerTest {
   }
 };
 
-template <class Order>
-bool is(const Message& message) {
-  return std::holds_alternative<Order>(message);
-}
-
 TEST_F(ControllerFaultTest, ARankThatDoesNotComeIsNotWaitedForLong) {
   FakeJob& job = slowJob();
   job.deaf = [](Rank rank, const Message& message) { return rank == 5 && is<CloseTrap>(message); };

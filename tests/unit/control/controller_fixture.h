@@ -29,6 +29,11 @@ inline ControllerSettings automatic() {
   return settings;
 }
 
+template <class Order>
+bool is(const Message& message) {
+  return std::holds_alternative<Order>(message);
+}
+
 class ControllerTest : public testing::Test {
  protected:
   /// A job past its baseline, healthy.

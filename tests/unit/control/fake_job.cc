@@ -1,12 +1,12 @@
 #include "fake_job.h"
 
-#include "validate/gpu_sample.h"
-
 #include <algorithm>
 #include <numeric>
 
 #include "base/format.h"
 #include "rebalance/micro_batch_split.h"
+#include "topology/binary_tree.h"
+#include "validate/gpu_sample.h"
 
 namespace falcon::control::test {
 namespace {
@@ -172,10 +172,16 @@ std::vector<FakeJob::Spent> FakeJob::nextIteration() {
   return spent;
 }
 
-/// The directed links that a group uses: its ring's, or a pipeline's both ways.
-std::vector<std::pair<Rank, Rank>> FakeJob::linksOf(const Group& group) {
+/// The directed links that a group uses: its ring's, or a tree's or a pipeline's both ways.
+std::vector<std::pair<Rank, Rank>> FakeJob::linksOf(const Group& group) const {
   std::vector<std::pair<Rank, Rank>> pairs;
   const auto size = group.members.size();
+  if (trees && group.id < pipelineId) {
+    for (Rank rank = 0; rank < static_cast<Rank>(size); ++rank)
+      if (const Rank up = topology::firstTree(rank, static_cast<int>(size)).up; up >= 0)
+        pairs.push_back({rank, up}), pairs.push_back({up, rank});
+    return pairs;
+  }
   if (group.id >= pipelineId) {
     for (Rank i = 0; i + 1 < static_cast<Rank>(size); ++i) pairs.push_back({i, i + 1}), pairs.push_back({i + 1, i});
     return pairs;

@@ -30,6 +30,7 @@ class FakeJob final : public Outbox, public EventSink {
   std::map<Rank, double> compute;  ///< factors of a rank's own time
   bool onGpus = false;             ///< GPUs compute: the test of the processor finds nothing, that of the GPU does
   std::map<Link, double> links;    ///< factors of the time to move a byte; job ranks
+  bool trees = false;              ///< collectives go up and down the first tree instead of round the ring
   std::map<Rank, double> loading;  ///< seconds an iteration in the range "data", beside `usualLoading`
   double everyone = 1;             ///< factor of everything
   std::uint32_t pattern = 1;       ///< which calls the ranks make
@@ -119,7 +120,7 @@ class FakeJob final : public Outbox, public EventSink {
   void iterate();
   std::vector<Spent> nextIteration();
   void meet(const Group& group, std::vector<Spent>& spent);
-  std::vector<std::pair<Rank, Rank>> linksOf(const Group& group);
+  std::vector<std::pair<Rank, Rank>> linksOf(const Group& group) const;
   void obey(Member& member, const Message& order);
   void runWave(const Member& member, const RunWave& order);
   double jitter() { return std::uniform_real_distribution<>(0.985, 1.015)(random_); }
