@@ -3,6 +3,7 @@
 #include "api/process.h"
 #include "base/log.h"
 #include "base/parameters.h"
+#include "bootstrap/arrivals.h"
 #include "bootstrap/communicator_network.h"
 #include "collectives/host_communicator.h"
 #include "control/job.h"
@@ -60,6 +61,12 @@ void startWith(ncclComm& communicator, std::unique_ptr<Engine> engine, std::shar
   communicator.start(std::move(engine), std::move(job), place);
 }
 
+instrument::Making shown(const std::shared_ptr<control::Job>& job, instrument::MakingKind kind, std::uint64_t key,
+                         Rank rank, int size, const std::string& name) {
+  if (!job || size == 1) return {};
+  return job->making({kind, key, rank, size, name, SystemClock::instance().now()});
+}
+
 }  // namespace
 
 void* currentDeviceContext() {
@@ -77,20 +84,27 @@ Status establish(ncclComm& communicator, const JoinRequest& request) {
   useDeviceOf(request);
   auto reactor = transport::processReactor();
   if (!reactor) return reactor.error();
+  // Before the others are met: who waits for them in vain is to be seen from outside.
+  auto job = control::Job::acquire(*reactor, fmt::format("{:016x}", request.id.key));
+  instrument::Making making = shown(job, instrument::MakingKind::init, request.id.key, request.rank, request.size,
+                                    communicator.settings.vendor.name);
   Network network;
   if (request.size == 1) {
     (*reactor)->forget(transport::Purpose::rendezvous, request.id.key);  // nobody else will come
     network = bootstrap::aloneNetwork(request.id.key);
   } else {
-    auto joined = bootstrap::join(*reactor, request.id, request.rank, request.size, limit,
-                                  [&communicator] { return communicator.aborted.load(std::memory_order_relaxed); });
+    const auto givenUp = [&] {
+      if (job) making.arrived(bootstrap::Arrivals::at(request.id.key));
+      return communicator.aborted.load(std::memory_order_relaxed);
+    };
+    auto joined =
+        bootstrap::join(*reactor, request.id, request.rank, request.size, limit, givenUp, [&making] { making.met(); });
     if (!joined) return joined.error();
     network = std::move(*joined);
   }
   const auto kind = agreeOnEngine(*network, limit);
   if (!kind) return kind.error();
 
-  auto job = control::Job::acquire(*reactor, fmt::format("{:016x}", request.id.key));
   EngineHooks hooks = job ? job->hooks() : EngineHooks();
   hooks.calls = nullptr;  // recorded here (dispatch.cc), alike for both engines
   auto host =
@@ -109,6 +123,8 @@ Status establish(ncclComm& communicator, const JoinRequest& request) {
 }
 
 Status establishSplit(ncclComm& parent, ncclComm& child, int color, int key) {
+  const auto making = shown(parent.job, instrument::MakingKind::split, parent.engine->id(), parent.engine->rank(),
+                            parent.engine->size(), child.settings.vendor.name);
   auto engine = parent.engine->split(color, key);
   if (!engine) return engine.error();
   if (*engine) startWith(child, std::move(*engine), parent.job);
@@ -116,6 +132,8 @@ Status establishSplit(ncclComm& parent, ncclComm& child, int color, int key) {
 }
 
 Status establishShrunk(ncclComm& parent, ncclComm& child, std::span<const Rank> excluded, bool despiteFailure) {
+  const auto making = shown(parent.job, instrument::MakingKind::shrink, parent.engine->id(), parent.engine->rank(),
+                            parent.engine->size(), child.settings.vendor.name);
   auto engine = parent.engine->shrink(excluded, despiteFailure);
   if (!engine) return engine.error();
   startWith(child, std::move(*engine), parent.job);

@@ -50,10 +50,11 @@ class CommunicatorNetwork {
 };
 
 /// Joins `size` ranks by unique id. Blocking; every rank must call. Errors name rank and address; a second process that
-/// claims the same rank and a wrong size are invalidUsage on all. Gives up soon after `givenUp()` says so.
+/// claims the same rank and a wrong size are invalidUsage on all. Gives up soon after `givenUp()` says so; that is
+/// asked about ten times a second. `met()` is called when all have come, before the network is formed.
 Result<std::shared_ptr<CommunicatorNetwork>> join(
     std::shared_ptr<transport::Reactor> reactor, const UniqueId& id, Rank rank, int size, Nanoseconds limit,
-    const std::function<bool()>& givenUp = [] { return false; });
+    const std::function<bool()>& givenUp = [] { return false; }, const std::function<void()>& met = [] {});
 
 /// The trivial network of a single rank.
 std::shared_ptr<CommunicatorNetwork> aloneNetwork(CommunicatorId id);

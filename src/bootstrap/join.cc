@@ -112,7 +112,8 @@ void sayWithoutSecret() {
 
 Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id,
                                                   Rank rank, int size, Nanoseconds limit,
-                                                  const std::function<bool()>& givenUp) {
+                                                  const std::function<bool()>& givenUp,
+                                                  const std::function<void()>& met) {
   if (size < 1 || rank < 0 || rank >= size)
     return log::decided(Error::invalidArgument("rank {} does not fit into a communicator of {}", rank, size));
   const Instant deadline = std::chrono::steady_clock::now() + limit;
@@ -162,6 +163,7 @@ Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Rea
     if (static_cast<int>(answer->members.size()) != size)
       return log::decided(
           Error::internal("the rendezvous' table has {} rows for {} ranks", answer->members.size(), size));
+    met();
     auto network = StarNetwork::form(reactor, answer->communicator, answer->secret, rank, answer->members, left(),
                                      [&] { return givenUp() ? std::optional(gaveUp) : visit.laterRefusal(); });
     if (network) visit.tellFormed();

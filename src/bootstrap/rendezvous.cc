@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/system_error.h"
+#include "bootstrap/arrivals.h"
 #include "bootstrap/random.h"
 
 namespace falcon::bootstrap {
@@ -95,6 +96,7 @@ Rendezvous::Rendezvous(std::shared_ptr<transport::Reactor> reactor, const Unique
     : reactor_(std::move(reactor)), id_(id) {}
 
 Rendezvous::~Rendezvous() {
+  Arrivals::forget(id_.key);
   gone_.set_value();
 }
 
@@ -173,6 +175,7 @@ void Rendezvous::admit(int number, Rank rank, const JoinRequest& request) {
                                                  other->second.process, other->second.host, request.member.process,
                                                  request.member.host)));
   known_[rank] = request.member;
+  Arrivals::note(id_.key, rank);
   if (static_cast<int>(known_.size()) == size_) tellAll();
 }
 

@@ -24,6 +24,7 @@
 #include "control/communicator_table.h"
 #include "control/controller.h"
 #include "control/event_file.h"
+#include "control/first_communicator.h"
 #include "control/job_files.h"
 #include "control/member.h"
 #include "control/metrics_file.h"
@@ -95,6 +96,7 @@ class LiveJob final : public Job, private CallRecorder {
 
   ~LiveJob() override {
     stop_.store(true);
+    first_.isGivenUp();
     bus_->wake();
     monitor_.join();
   }
@@ -102,7 +104,10 @@ class LiveJob final : public Job, private CallRecorder {
   EngineHooks hooks() override { return {&trap_, this, &transfers_}; }
   std::string contact() const override { return bus_->contact().encode(); }
 
+  instrument::Making making(const instrument::MakingEntry& entry) override { return files_->log().making(entry); }
+
   int add(KnownCommunicator communicator) override {
+    first_.isMade();
     std::vector<bootstrap::BusContact> contacts;
     for (const collectives::MemberInfo& member : communicator.members) {
       auto contact = bootstrap::BusContact::decode(member.extra);
@@ -204,6 +209,8 @@ class LiveJob final : public Job, private CallRecorder {
   // The monitor: a member always, the controller too on the lowest rank.
   void monitor() {
     pthread_setname_np(pthread_self(), "nccl-falcon-mon");
+    // Until then nobody is known whose controller this process could be. What comes by the bus meanwhile stays there.
+    if (!first_.await(tickInterval, [this] { showHeartbeat(); })) return;
     Introduce identity;
     identity.jobRank = jobRankFromEnvironment();
     identity.host = hostName();
@@ -310,9 +317,11 @@ class LiveJob final : public Job, private CallRecorder {
     if (what == JobCommand::examine) bus_->toController(encode(AskExamination{requests_.newNumber()}));
   }
 
+  void showHeartbeat() { files_->log().header().heartbeat.store(clock_.now().count(), std::memory_order_relaxed); }
+
   void showState() {
     instrument::CallLogHeader& header = files_->log().header();
-    header.heartbeat.store(clock_.now().count(), std::memory_order_relaxed);
+    showHeartbeat();
     header.controller.store(controller_ ? 1 : 0, std::memory_order_relaxed);
     header.held.store(trap_.closed() ? 1 : 0, std::memory_order_relaxed);
     if (!controller_) return;
@@ -338,6 +347,7 @@ class LiveJob final : public Job, private CallRecorder {
   std::unique_ptr<validate::ComputeBenchmark> benchmark_;
   std::unique_ptr<validate::GpuTester> gpu_;
   std::shared_ptr<bootstrap::EmbeddedBus> bus_;
+  FirstCommunicator first_;
 
   // Of the monitor's thread alone.
   std::unique_ptr<Member> member_;

@@ -7,6 +7,7 @@
 
 #include "base/engine.h"
 #include "collectives/host_communicator.h"
+#include "instrument/making.h"
 #include "transport/reactor.h"
 
 namespace falcon::control {
@@ -53,6 +54,9 @@ class Job {
   virtual EngineHooks hooks() = 0;
   /// What the other members must know, for MemberInfo::extra.
   virtual std::string contact() const = 0;
+
+  /// Shows outside that this process makes a communicator, while the result lives; the job must be held longer.
+  virtual instrument::Making making(const instrument::MakingEntry& entry) = 0;
 
   /// Gives the place of the communicator for CallRecorder::enter().
   virtual int add(KnownCommunicator communicator) = 0;

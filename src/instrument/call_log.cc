@@ -24,6 +24,7 @@ namespace ipc = boost::interprocess;
 constexpr std::uint32_t flightRoom = 1024;
 constexpr std::uint32_t communicatorRoom = 256;
 constexpr std::uint32_t memberRoom = 8192;
+constexpr std::uint32_t makingRoom = 64;
 constexpr std::uint32_t transferRoom = 2048;  // some iterations of a job with many channels
 static_assert(transferRoom * sizeof(TransferSlot) % callLogHeaderBytes == 0, "the ring of calls follows");
 // In a table that is nearly full a search goes no further.
@@ -49,6 +50,7 @@ struct Layout {
     place(SectionKind::inFlight, sizeof(CallLogSlot), flightRoom);
     place(SectionKind::communicators, sizeof(CommunicatorSlot), communicatorRoom);
     place(SectionKind::members, sizeof(MemberSlot), memberRoom);
+    place(SectionKind::makings, sizeof(MakingSlot), makingRoom);
     // The rings are the last and begin a page: their memory is given back at the end.
     bytes = (bytes + callLogHeaderBytes - 1) / callLogHeaderBytes * callLogHeaderBytes;
     place(SectionKind::transfers, sizeof(TransferSlot), transferRoom);
@@ -143,6 +145,7 @@ void CallLog::layOut(std::uint32_t capacity) {
   communicators_ = reinterpret_cast<CommunicatorSlot*>(at(SectionKind::communicators));
   members_ = reinterpret_cast<MemberSlot*>(at(SectionKind::members));
   transfers_ = reinterpret_cast<TransferSlot*>(at(SectionKind::transfers));
+  makings_ = {reinterpret_cast<MakingSlot*>(at(SectionKind::makings)), makingRoom};
   slots_ = reinterpret_cast<CallLogSlot*>(at(SectionKind::calls));
   header_->version = callLogVersion;
   header_->headerBytes = callLogHeaderBytes;

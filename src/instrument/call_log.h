@@ -13,6 +13,7 @@
 #include "base/recorders.h"
 #include "base/result.h"
 #include "instrument/call_log_format.h"
+#include "instrument/making.h"
 
 namespace falcon::instrument {
 
@@ -50,6 +51,9 @@ class CallLog final : public CallRecorder {
   int add(const CommunicatorEntry& communicator);
   void remove(CommunicatorId id, Rank rank);
 
+  /// Shows a communicator that is being made, until the result is gone; nothing is shown where there is no room.
+  Making making(const MakingEntry& entry) { return Making(makings_, entry); }
+
   Flight enter(CallRecord& call, int place) noexcept override;
   void leave(Flight flight, const CallRecord& call) noexcept override;
   void fail(Flight flight, const CallRecord& call, int place) noexcept override;
@@ -83,6 +87,7 @@ class CallLog final : public CallRecorder {
   CommunicatorSlot* communicators_ = nullptr;
   MemberSlot* members_ = nullptr;
   TransferSlot* transfers_ = nullptr;
+  std::span<MakingSlot> makings_;
   std::atomic<std::uint64_t> transfersWritten_{0};
   std::uint64_t stamp_ = 0;  ///< tells logs apart, also those of a forked child
   std::mutex communicatorsMutex_;

@@ -29,7 +29,7 @@ struct CallLogSection {
   std::uint32_t stride;
   std::uint32_t count;
 };
-enum class SectionKind : std::uint32_t { calls, inFlight, communicators, members, transfers };
+enum class SectionKind : std::uint32_t { calls, inFlight, communicators, members, transfers, makings };
 inline constexpr std::size_t sectionCount = 16;
 
 /// At the start of the file, padded to callLogHeaderBytes. Plain fields are written once, atomics live.
@@ -77,6 +77,12 @@ struct TransferSlot {
 };
 static_assert(sizeof(TransferSlot) == 80);
 using TransferWords = std::array<std::uint64_t, 9>;
+
+/// How a communicator is made.
+enum class MakingKind : std::uint32_t { init, split, shrink };
+inline constexpr std::uint32_t makingKindCount = 3;
+/// "ncclCommInitRank" ...
+const char* nameOf(MakingKind kind);
 
 inline TransferWords wordsOf(const TransferTiming& transfer) {
   const auto word = [](auto value) { return static_cast<std::uint64_t>(value); };
@@ -128,5 +134,18 @@ struct MemberSlot {
   std::atomic<std::uint64_t> sent, received;  ///< messages entered so far, to it and from it
 };
 static_assert(sizeof(MemberSlot) == 24);
+
+/// A communicator that this process is making: there is no other place for it yet.
+struct MakingSlot {
+  static constexpr std::uint32_t mostArrived = 1024;  ///< ranks whose arrival can be shown
+  std::atomic<std::uint64_t> ticket;                  ///< as in the table of calls in flight
+  std::uint64_t key;                                  ///< the same on all ranks: of the unique id, or the parent's id
+  std::int32_t rank, size;                            ///< size: of the parent, for a part of it
+  std::uint32_t kind;                                 ///< MakingKind
+  std::atomic<std::uint32_t> met;                     ///< 1: all ranks have come
+  std::atomic<std::uint64_t> arrived[mostArrived / 64];  ///< a bit a rank; all zero where this process does not know
+  char name[64];                                         ///< ncclConfig_t.commName
+};
+static_assert(sizeof(MakingSlot) == 224);
 
 }  // namespace falcon::instrument

@@ -147,7 +147,31 @@ std::vector<TransferTiming> transfersOf(const Tables& tables) {
   return transfers;
 }
 
+/// Nothing where the slot is free, is being written, or makes no sense.
+std::optional<MakingView> makingAt(const Tables& tables, std::uint32_t index) {
+  const auto& slot = tables.at<MakingSlot>(SectionKind::makings, index);
+  const std::uint64_t ticket = slot.ticket.load(std::memory_order_acquire);
+  MakingView view;
+  view.kind = static_cast<MakingKind>(slot.kind);
+  view.key = slot.key;
+  view.rank = slot.rank;
+  view.size = slot.size;
+  view.enter = Nanoseconds(static_cast<std::int64_t>(ticket));
+  view.met = slot.met.load(std::memory_order_relaxed) != 0;
+  view.name = textOf(slot.name);
+  for (std::uint32_t rank = 0; rank < MakingSlot::mostArrived; ++rank)
+    if ((slot.arrived[rank / 64].load(std::memory_order_relaxed) >> rank % 64 & 1) != 0)
+      view.arrived.push_back(static_cast<Rank>(rank));
+  std::atomic_thread_fence(std::memory_order_acquire);
+  const bool sound = static_cast<std::uint32_t>(view.kind) < makingKindCount && view.rank >= 0 &&
+                     view.rank < view.size && (view.arrived.empty() || view.arrived.back() < view.size);
+  if (ticket < 2 || slot.ticket.load(std::memory_order_relaxed) != ticket || !sound) return std::nullopt;
+  return view;
+}
+
 void readTables(const Tables& tables, CallLogView& view) {
+  for (std::uint32_t i = 0; i < tables.count<MakingSlot>(SectionKind::makings); ++i)
+    if (auto making = makingAt(tables, i)) view.makings.push_back(std::move(*making));
   view.transfers = transfersOf(tables);
   for (std::uint32_t i = 0; i < tables.count<CommunicatorSlot>(SectionKind::communicators); ++i)
     if (auto communicator = communicatorAt(tables, i)) view.communicators.push_back(std::move(*communicator));

@@ -32,6 +32,18 @@ struct CommunicatorView {
   std::optional<CallRecord> failure;  ///< the first call that ended with an error; `leave` means nothing
 };
 
+/// A communicator that was being made.
+struct MakingView {
+  MakingKind kind = MakingKind::init;
+  std::uint64_t key = 0;  ///< the same on all ranks that make it: of the unique id, or the parent's id
+  Rank rank = -1;         ///< of this process, in it; for a part, in the parent
+  int size = 0;
+  Nanoseconds enter{0};
+  bool met = false;           ///< all ranks have come
+  std::string name;           ///< "" where it has none
+  std::vector<Rank> arrived;  ///< that have come so far, rising; empty where this process does not know
+};
+
 struct CallLogView {
   CallLogIdentity identity;
   std::int64_t pid = 0;
@@ -48,6 +60,7 @@ struct CallLogView {
   std::uint64_t calls = 0;
   std::uint64_t flightsMissed = 0;
   std::vector<CommunicatorView> communicators;  ///< those in use, and some that are gone
+  std::vector<MakingView> makings;              ///< communicators that are being made
   std::vector<CallRecord> inFlight;             ///< entered and not left; `leave` means nothing
   std::vector<CallRecord> latest;               ///< at most `wanted`, oldest first
   std::vector<TransferTiming> transfers;        ///< the newest while per-channel timing was on, oldest first

@@ -53,6 +53,7 @@ ProcessState processStateOf(const CallLogView& log) {
 Nanoseconds lastSignOf(const CallLogView& log) {
   Nanoseconds last = std::max(log.heartbeat, log.startTime);
   for (const CallRecord& call : log.inFlight) last = std::max(last, call.enter);
+  for (const MakingView& making : log.makings) last = std::max(last, making.enter);
   for (const CallRecord& call : log.latest) last = std::max(last, call.leave);
   return last;
 }

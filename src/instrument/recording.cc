@@ -98,6 +98,17 @@ void describe(CommunicatorSlot& slot, const CommunicatorView& view, std::uint32_
   if (view.failure) store(slot.failure, sinceOf(*view.failure), *view.failure);
 }
 
+void describe(MakingSlot& slot, const MakingView& view) {
+  slot.ticket = static_cast<std::uint64_t>(view.enter.count());
+  slot.key = view.key;
+  slot.rank = view.rank;
+  slot.size = view.size;
+  slot.kind = static_cast<std::uint32_t>(view.kind);
+  slot.met = view.met;
+  for (const Rank rank : view.arrived) slot.arrived[rank / 64] |= std::uint64_t{1} << rank % 64;
+  copyText(slot.name, view.name);
+}
+
 }  // namespace
 
 std::string imageOf(const CallLogView& view) {
@@ -109,6 +120,7 @@ std::string imageOf(const CallLogView& view) {
   image.place<CallLogSlot>(shape, SectionKind::inFlight, view.inFlight.size());
   image.place<CommunicatorSlot>(shape, SectionKind::communicators, view.communicators.size());
   image.place<MemberSlot>(shape, SectionKind::members, members);
+  image.place<MakingSlot>(shape, SectionKind::makings, view.makings.size());
   image.place<TransferSlot>(shape, SectionKind::transfers, view.transfers.size());
   image.place<CallLogSlot>(shape, SectionKind::calls, slots);
   // Of words, so that all is aligned; zero is what every field begins with.
@@ -134,6 +146,8 @@ std::string imageOf(const CallLogView& view) {
       (member++)->received = each.received;
     }
   }
+  auto* making = reinterpret_cast<MakingSlot*>(at(SectionKind::makings));
+  for (const MakingView& each : view.makings) describe(*making++, each);
   auto* transfer = reinterpret_cast<TransferSlot*>(at(SectionKind::transfers));
   std::uint64_t ticket = 0;
   for (const TransferTiming& each : view.transfers) store(*transfer++, ++ticket, each);

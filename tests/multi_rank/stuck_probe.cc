@@ -1,6 +1,8 @@
 // What a rank does to be caught hanging: stuck_probe WHAT.
 // All ranks do 20 rounds of AllReduce on a communicator of all ("dp") and on one of their half; then rank 1 does what
 // WHAT says while the others go on. It ends only when it is killed, but for `none`.
+// stuck_probe init-late, init-stop, init-split, init-second: rank 1 does not come to a communicator, or is stopped on
+// the way.
 // stuck_probe until FILE: goes on and on until FILE exists, and checks every sum.
 #include <signal.h>
 #include <unistd.h>
@@ -10,8 +12,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "instrument/rank_snapshot.h"
 #include "nccl.h"
 
 namespace {
@@ -43,7 +47,9 @@ class Probe {
       sum(half_, 10);
     }
     const bool first = rank_ == 1;
-    if (what == "sleep" && first) sleepForEver();
+    if ((what == "sleep" || what == "init-split" || what == "init-second") && first) sleepForEver();
+    if (what == "init-split") makePart();
+    if (what == "init-second") makeAnother();
     if (what == "stop" && first) ::raise(SIGSTOP);
     if (what == "kill" && first) ::raise(SIGKILL);
     if (what == "chain" && first) sleepForEver();
@@ -81,6 +87,16 @@ class Probe {
   }
 
  private:
+  void makePart() {
+    ncclComm_t part = nullptr;
+    require(ncclCommSplit(all_, 0, rank_, &part, nullptr));
+  }
+  void makeAnother() {
+    ncclUniqueId id;
+    require(ncclGetUniqueId(&id));
+    ncclComm_t another = nullptr;
+    require(ncclCommInitRank(&another, size_, id, rank_));
+  }
   void sum(ncclComm_t communicator, std::size_t count) {
     require(ncclAllReduce(data_.data(), data_.data(), count, ncclFloat, ncclMax, communicator, nullptr));
   }
@@ -108,13 +124,40 @@ class Probe {
   ncclComm_t all_ = nullptr, half_ = nullptr;
 };
 
+std::string logOf(int rank) {
+  return falcon::instrument::jobFolder(std::getenv("NCCL_FALCON_JOB")) + "/rank-" + std::to_string(rank) + ".calls";
+}
+
+/// Rank 1 stops inside of ncclCommInitRank; rank 0 comes when it has, so that it cannot have left it before.
+void stopOnTheWay(int rank) {
+  using namespace falcon::instrument;
+  const auto isMaking = [] {
+    const auto log = readCallLog(logOf(1), 0);
+    return log && !log->makings.empty();
+  };
+  const auto isStopped = [] {
+    const auto log = readCallLog(logOf(1), 0);
+    return log && processStateOf(*log) == ProcessState::stopped;
+  };
+  if (rank == 1)
+    std::thread([isMaking] {
+      while (!isMaking()) ::usleep(1000);
+      ::raise(SIGSTOP);
+    }).detach();
+  while (rank == 0 && !isStopped()) ::usleep(1000);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const bool until = argc == 3 && std::strcmp(argv[1], "until") == 0;
   if (argc != 2 && !until) return 2;
+  const int rank = std::atoi(std::getenv("RANK"));
+  if (std::strcmp(argv[1], "init-late") == 0 && rank == 1)
+    for (;;) ::pause();
+  if (std::strcmp(argv[1], "init-stop") == 0) stopOnTheWay(rank);
   ::setenv("NCCL_COMM_ID", (std::string(std::getenv("MASTER_ADDR")) + ":" + std::getenv("MASTER_PORT")).c_str(), 1);
-  Probe probe(std::atoi(std::getenv("RANK")), std::atoi(std::getenv("WORLD_SIZE")));
+  Probe probe(rank, std::atoi(std::getenv("WORLD_SIZE")));
   if (!until)
     probe.run(argv[1]);
   else if (!probe.runUntil(argv[2]))

@@ -2,7 +2,7 @@
 if(TARGET falcon)
   find_package(nlohmann_json REQUIRED)
   add_executable(stuck_probe ${CMAKE_CURRENT_LIST_DIR}/stuck_probe.cc)
-  target_link_libraries(stuck_probe PRIVATE nccl)
+  target_link_libraries(stuck_probe PRIVATE nccl falcon_instrument)
   target_compile_definitions(stuck_probe PRIVATE NCCL_FALCON_NO_CUDA)
   falcon_compile_options(stuck_probe)
 

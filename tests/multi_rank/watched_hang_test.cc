@@ -73,6 +73,58 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"send", "no-partner", "Recv", 1, {0}, "rank 0 has not entered the Send"}),
     [](const auto& each) { return std::string(each.param.what); });
 
+struct MakingCase {
+  const char* what;
+  const char* kind;
+  const char* function;
+  std::vector<const char*> words;  ///< in the finding's text
+};
+void PrintTo(const MakingCase& each, std::ostream* out) {
+  *out << each.what;
+}
+
+class HangInTheMaking : public testing::TestWithParam<MakingCase> {};
+
+TEST_P(HangInTheMaking, IsSeenFromOutsideWithItsCulprit) {
+  const MakingCase& expected = GetParam();
+  WatchedJob job(expected.what);
+  json found;
+  const auto isSeen = [&] {
+    const Said said({"status", "--hang", job.name, "--patience", "1", "--json"});
+    if (said.code != 3) return false;
+    for (const json& finding : said.json.at(0).at("findings"))
+      if (finding.at("kind") == expected.kind && finding.at("making").is_object() &&
+          finding.at("making").at("function") == expected.function && finding.at("cause") == true &&
+          ranksOf(finding.at("culprits")) == std::vector<int>{1} && finding.at("waiting").size() >= 3)
+        found = finding;
+    return !found.is_null();
+  };
+  ASSERT_TRUE(eventually(isSeen)) << Said({"status", "--hang", job.name, "--patience", "1"}).output << job.job.errors();
+  EXPECT_EQ(found.at("making").at("size"), 4);
+  for (const char* words : expected.words)
+    EXPECT_NE(found.at("text").get<std::string>().find(words), std::string::npos) << found.at("text");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, HangInTheMaking,
+    testing::Values(
+        MakingCase{"init-late",
+                   "not-entered",
+                   "ncclCommInitRank",
+                   {"ranks 0, 2, 3 wait in", "of 4 ranks (dp)", "rank 1 has not entered it", "no log here"}},
+        MakingCase{"init-stop", "stuck", "ncclCommInitRank", {"all have entered it", "is stopped"}},
+        MakingCase{"init-second",
+                   "not-entered",
+                   "ncclCommInitRank",
+                   {"rank 1 has not entered it", "outside of the library for"}},
+        MakingCase{
+            "init-split", "not-entered", "ncclCommSplit", {"rank 1 has not entered it", "outside of the library for"}}),
+    [](const auto& each) {
+      std::string name = each.param.what;
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name;
+    });
+
 TEST(NoHang, IsNotSeenInAJobThatEnded) {
   WatchedJob job("none");
   EXPECT_EQ(job.job.wait(), 0) << job.job.errors();

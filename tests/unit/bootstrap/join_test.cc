@@ -1,9 +1,12 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <set>
+#include <thread>
 
+#include "bootstrap/arrivals.h"
 #include "bootstrap/unique_id.h"
 #include "ranks.h"
 
@@ -55,6 +58,25 @@ TEST(Join, RefusesRanksThatDoNotFit) {
   const UniqueId id = idOn(host);
   for (const auto& [rank, size] : {std::pair{0, 0}, {-1, 2}, {2, 2}, {0, -1}})
     EXPECT_EQ(join(host, id, rank, size, 1s).error().code(), ErrorCode::invalidArgument);
+}
+
+TEST(Join, ShowsWhoHasComeUntilAllHave) {
+  const auto host = reactor();
+  const UniqueId id = idOn(host);
+  EXPECT_TRUE(Arrivals::at(id.key).empty());
+  std::atomic<int> met{0};
+  onThreads(3, [&](int number) {
+    if (number == 2) {
+      while (Arrivals::at(id.key).size() < 2) std::this_thread::yield();
+      EXPECT_THAT(Arrivals::at(id.key), testing::UnorderedElementsAre(0, 2));
+      EXPECT_EQ(met, 0);
+    }
+    const Rank rank = number == 0 ? 0 : 3 - number;
+    EXPECT_TRUE(join(
+        reactor(), id, rank, 3, 60s, [] { return false; }, [&] { ++met; }));
+  });
+  EXPECT_EQ(met, 3);
+  while (!Arrivals::at(id.key).empty()) std::this_thread::yield();  // gone with the rendezvous
 }
 
 TEST(Join, TellsAllOfARankThatWasClaimedTwice) {

@@ -57,6 +57,46 @@ CallRecord message(Operation operation, CommunicatorId id, Rank peer, std::uint6
   return call;
 }
 
+TEST(CallLogView, ShowsWhatIsBeingMadeAsLongAsItIs) {
+  const LogFile file;
+  EXPECT_THAT(file.view().makings, SizeIs(0));
+  {
+    Making making = file.log->making({MakingKind::split, 77, 2, 100, "dp", 5s});
+    const Making other = file.log->making({MakingKind::init, 78, 0, 4, std::string(100, 'x'), 6s});
+    making.arrived(std::vector<Rank>{0, 63, 64, 99, 5000, -1});
+    making.met();
+    const CallLogView seen = file.view();
+    ASSERT_THAT(seen.makings, SizeIs(2));
+    EXPECT_EQ(seen.makings[1].name.size(), 63u);
+    const std::string image = imageOf(seen);
+    std::vector<std::uint64_t> words(image.size() / 8);
+    std::memcpy(words.data(), image.data(), image.size());
+    const auto recorded = viewOf(std::as_bytes(std::span(words)), "recorded", 0);
+    ASSERT_TRUE(recorded);
+    for (const MakingView& view : {seen.makings[0], recorded->makings.at(0)}) {
+      EXPECT_EQ(view.kind, MakingKind::split);
+      EXPECT_EQ(view.key, 77u);
+      EXPECT_EQ(view.rank, 2);
+      EXPECT_EQ(view.size, 100);
+      EXPECT_EQ(view.enter.count(), Nanoseconds(5s).count());
+      EXPECT_TRUE(view.met);
+      EXPECT_EQ(view.name, "dp");
+      EXPECT_THAT(view.arrived, testing::ElementsAre(0, 63, 64, 99));
+    }
+  }
+  EXPECT_THAT(file.view().makings, SizeIs(0));
+}
+
+TEST(CallLogView, ShowsNoMoreMakingsThanThereIsRoomFor) {
+  const LogFile file;
+  std::vector<Making> makings;
+  for (int i = 0; i < 100; ++i) makings.push_back(file.log->making({MakingKind::init, 1, 0, 2, "", 5s}));
+  makings.back().met();  // of one that is not shown
+  EXPECT_THAT(file.view().makings, SizeIs(64));
+  makings.erase(makings.begin(), makings.begin() + 10);
+  EXPECT_THAT(file.view().makings, SizeIs(54));
+}
+
 TEST(CallLogView, KeepsTheNewestTransfersAlsoInARecording) {
   LogFile file;
   EXPECT_THAT(file.view().transfers, SizeIs(0));

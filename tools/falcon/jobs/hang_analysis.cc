@@ -11,6 +11,7 @@
 
 #include "jobs/hang_text.h"
 #include "jobs/job_members.h"
+#include "jobs/making_analysis.h"
 
 namespace falcon::jobs {
 
@@ -39,6 +40,7 @@ class Analysis {
       judgeMessages(communicator);
       report_.communicators.push_back(progressOf(communicator));
     }
+    for (Finding& finding : judgeMakings(ranks_, communicators_, words_, patience_)) add(std::move(finding));
     const auto isThere = [](const RankSnapshot& rank) { return !isGone(rank.process); };
     if (std::any_of(ranks_.begin(), ranks_.end(), isThere))
       for (const JobCommunicator& communicator : communicators_) judgeDeaths(communicator);
@@ -58,6 +60,7 @@ class Analysis {
   /// It is held up by somebody else: alive, and in a call for long.
   bool waitsItself(const Member& member) const {
     if (!member.snapshot || isBroken(member)) return false;
+    if (waitsInMaking(*member.snapshot, patience_)) return true;
     const auto& calls = member.snapshot->log.inFlight;
     return std::any_of(calls.begin(), calls.end(),
                        [&](const CallRecord& call) { return member.isCaller(call) && isStale(member, call); });
@@ -304,6 +307,7 @@ class Analysis {
     place.process = rank.process;
     place.held = rank.log.held;
     place.inFlight = rank.log.inFlight;
+    place.makings = rank.log.makings;
     std::sort(place.inFlight.begin(), place.inFlight.end(),
               [](const CallRecord& a, const CallRecord& b) { return a.enter < b.enter; });
     place.text = words_.whereIs(rank, place.inFlight);

@@ -1,6 +1,7 @@
 // Who holds up whom in a job that does not go on: decided from what the ranks' logs show, without the ranks' help.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,16 +20,18 @@ struct MemberName {
 /// Something that keeps ranks waiting.
 struct Finding {
   enum class Kind {
-    notEntered,  ///< a collective that some members wait in and others have not entered
+    notEntered,  ///< a collective, or the making of a communicator, that some wait in and others have not entered
     noPartner,   ///< a message whose other end has not been entered
     mismatch,    ///< members called different things
-    stuck,       ///< all members have entered it, and it does not end
+    stuck,       ///< all have entered it, and it does not end
     failed,      ///< it has ended with an error
     dead         ///< a member's process is gone
   };
   Kind kind = Kind::notEntered;
   CommunicatorId communicator = 0;
-  CallRecord call;                   ///< what is waited in; for a mismatch, what most members called
+  CallRecord call;  ///< what is waited in; for a mismatch, what most members called
+  /// Instead of a call: `communicator` is its key then.
+  std::optional<instrument::MakingView> making;
   std::vector<MemberName> culprits;  ///< who has not entered it, called something else, or is stopped or dead
   std::vector<MemberName> waiting;   ///< who waits in it
   Nanoseconds longest{0};            ///< how long, the first of them
@@ -45,6 +48,7 @@ struct RankWhere {
   instrument::ProcessState process = instrument::ProcessState::alive;
   bool held = false;                 ///< by Falcon's own trap, for a validation
   std::vector<CallRecord> inFlight;  ///< oldest first
+  std::vector<instrument::MakingView> makings;
   std::string text;
 };
 

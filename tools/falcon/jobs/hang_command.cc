@@ -47,26 +47,37 @@ json toJson(const CallRecord& call) {
           {"thread", call.thread}};
 }
 
+json toJson(const instrument::MakingView& making) {
+  return {{"function", nameOf(making.kind)},
+          {"rank", making.rank},
+          {"size", making.size},
+          {"name", making.name},
+          {"met", making.met}};
+}
+
 json toJson(const HangReport& report) {
   json findings = json::array(), ranks = json::array(), communicators = json::array();
   for (const Finding& finding : report.findings)
     findings.push_back({{"kind", nameOf(finding.kind)},
                         {"cause", finding.cause},
                         {"communicator", fmt::format("{:016x}", finding.communicator)},
-                        {"call", finding.kind == Finding::Kind::dead ? json() : toJson(finding.call)},
+                        {"call", finding.kind == Finding::Kind::dead || finding.making ? json() : toJson(finding.call)},
+                        {"making", finding.making ? toJson(*finding.making) : json()},
                         {"culprits", toJson(finding.culprits)},
                         {"waiting", toJson(finding.waiting)},
                         {"seconds", seconds(finding.longest)},
                         {"text", finding.text}});
   for (const RankWhere& rank : report.ranks) {
-    json calls = json::array();
+    json calls = json::array(), makings = json::array();
     for (const CallRecord& call : rank.inFlight) calls.push_back(toJson(call));
+    for (const auto& making : rank.makings) makings.push_back(toJson(making));
     ranks.push_back({{"rank", rank.jobRank},
                      {"pid", rank.pid},
                      {"host", rank.host},
                      {"process", nameOf(rank.process)},
                      {"held", rank.held},
                      {"in_flight", calls},
+                     {"makings", makings},
                      {"text", rank.text}});
   }
   for (const CommunicatorProgress& communicator : report.communicators) {

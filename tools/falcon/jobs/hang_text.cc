@@ -13,6 +13,10 @@ using instrument::RankSnapshot;
 namespace {
 
 std::string outsideText(const RankSnapshot& rank) {
+  if (!rank.log.makings.empty()) {
+    const auto& making = rank.log.makings.front();
+    return fmt::format("in {} for {}", textOf(making), textOf(rank.now - making.enter));
+  }
   if (rank.log.latest.empty()) return "outside of the library";
   const CallRecord& last = rank.log.latest.back();
   return fmt::format("outside of the library for {}, after {}", textOf(rank.now - last.leave), textOf(last));
@@ -23,6 +27,13 @@ std::string outsideText(const RankSnapshot& rank) {
 std::string textOf(const CallRecord& call) {
   return fmt::format("{} #{} of {} x {}", falcon::nameOf(call.operation), call.sequence, call.count,
                      falcon::nameOf(call.type));
+}
+
+std::string textOf(const instrument::MakingView& making) {
+  const std::string name = making.name.empty() ? "" : fmt::format(" ({})", making.name);
+  if (making.kind == instrument::MakingKind::init)
+    return fmt::format("{} of {} ranks{}", nameOf(making.kind), making.size, name);
+  return fmt::format("{}{} of communicator {:016x}", nameOf(making.kind), name, making.key);
 }
 
 std::string askedText(const CallRecord& call) {

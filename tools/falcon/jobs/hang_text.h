@@ -14,6 +14,8 @@ namespace falcon::jobs {
 std::string textOf(const CallRecord& call);
 /// The same with the reduction or the root, where there is one.
 std::string askedText(const CallRecord& call);
+/// "ncclCommInitRank of 4 ranks (dp)", "ncclCommSplit (tp) of communicator 1a2b...".
+std::string textOf(const instrument::MakingView& making);
 /// "12.3 s", "4 min 10 s".
 std::string textOf(Nanoseconds duration);
 /// "rank 3", "ranks 1, 4, 5"; long lists are cut.

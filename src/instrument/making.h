@@ -1,0 +1,48 @@
+// A communicator that is being made, shown in the call log: who hangs there has no communicator to be seen in.
+#pragma once
+
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/types.h"
+#include "instrument/call_log_format.h"
+
+namespace falcon::instrument {
+
+/// What the slot in the log says of it.
+struct MakingEntry {
+  MakingKind kind = MakingKind::init;
+  std::uint64_t key = 0;
+  Rank rank = -1;
+  int size = 0;
+  std::string name;
+  Nanoseconds enter{0};
+};
+
+/// Holds a slot of the log, which must outlive it. Used by one thread; the outside reads it at any time.
+class Making {
+ public:
+  Making() = default;
+  Making(std::span<MakingSlot> slots, const MakingEntry& entry) noexcept;
+  ~Making() { end(); }
+  Making(Making&& other) noexcept : slot_(std::exchange(other.slot_, nullptr)) {}
+  Making& operator=(Making&& other) noexcept {
+    end();
+    slot_ = std::exchange(other.slot_, nullptr);
+    return *this;
+  }
+
+  /// All ranks have come.
+  void met() noexcept;
+  /// These have come so far, as the rendezvous in this process knows.
+  void arrived(std::span<const Rank> ranks) noexcept;
+
+ private:
+  void end() noexcept;
+
+  MakingSlot* slot_ = nullptr;
+};
+
+}  // namespace falcon::instrument
