@@ -105,7 +105,9 @@ ncclResult_t ncclFalconRangeEnd(void);
  *
  * The job is all processes that communicators join to that of comm. No rank has to do anything for it: one calls, from
  * any thread, at any time, and any one resumes. The calling thread is not held in these two functions; it and all
- * others are held at their next call, so the caller must not wait for other ranks before it has called Resume.
+ * others are held at their next call, so the caller must not wait for other ranks before it has called Resume. Where
+ * the vendor's engine moves the data, call them from a thread that makes no other calls: those that other ranks have
+ * launched must still be made before all can be held.
  * A suspension ends by itself after limitMilliseconds (0: NCCL_FALCON_TRAP_TIMEOUT; an hour at most): everybody goes
  * on. Keep the limit below the framework's own watchdogs, or tell them (below). ncclCommAbort, ncclCommRevoke and
  * ncclCommGetAsyncError are never held. Docs: docs/trap.md.

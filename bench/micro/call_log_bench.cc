@@ -27,18 +27,33 @@ class Hook {
     record.count = 1000;
     record.rank = 0;
     record.enter = clock_.now();
-    trap_.passCall(7, number);
+    Event event(counts_);
+    event.enter();
+    trap_.passEvent(event);
     CallRecorder& recorder = *log_;
     const Flight flight = recorder.enter(record, place_);
     benchmark::ClobberMemory();
     record.leave = clock_.now();
     recorder.leave(flight, record);
+    counts_.leave();
     trap_.noteCall(record.leave);
     trap_.leaveCall();
   }
 
  private:
+  class Event final : public CallEvent {
+   public:
+    explicit Event(CallCounts& counts) : counts_(counts) {}
+    void enter() noexcept override { counts_.enter(call_); }
+    void takeBack() noexcept override { counts_.takeBack(call_); }
+
+   private:
+    CallCounts& counts_;
+    const Call call_;
+  };
+
   SystemClock clock_;
+  CallCounts counts_{8};
   std::unique_ptr<instrument::CallLog> log_;
   control::Trap trap_;
   int place_ = noPlace;

@@ -33,8 +33,6 @@ void ncclComm::start(std::unique_ptr<falcon::Engine> made, std::shared_ptr<falco
   watched = hooks.hold || hooks.calls;
   driver = falcon::api::Process::instance().driver();
   plain = !watched && !driver && settings.blocking && engine->kind() == falcon::EngineKind::host;
-  sent.assign(engine->size(), 0);
-  received.assign(engine->size(), 0);
   state.store(State::ready, std::memory_order_release);
 }
 

@@ -15,6 +15,7 @@
 #include "api/settings.h"
 #include "api/user_ops.h"
 #include "base/asymmetric_fence.h"
+#include "base/call_counts.h"
 #include "base/engine.h"
 #include "control/job.h"
 #include "vendor/cuda_driver.h"
@@ -72,7 +73,7 @@ struct ncclComm {
   std::shared_ptr<const falcon::vendor::CudaDriver> driver;  ///< null: no pointer can be a device's
   std::unique_ptr<falcon::Engine> engine;
   std::optional<falcon::control::Layout> layout;
-  std::vector<std::uint64_t> sent, received;  ///< messages so far, by peer
+  std::unique_ptr<falcon::CallCounts> counts;  ///< of the calls so far, where it is watched
   falcon::api::UserOps userOps;
   falcon::api::Registrations buffers, windows;
   falcon::api::Lane lane;  ///< of calls on host streams

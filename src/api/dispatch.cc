@@ -73,26 +73,62 @@ Status execute(std::span<const PendingCall> calls) {
   return collectives::runGroup(submissions);
 }
 
-/// The number a call gets in its series: the communicator's collectives, or the messages to or from one peer.
+/// The number a call gets in its series, before it is counted as entered: among the communicator's collectives, or the
+/// messages to or from one peer.
+std::uint64_t numberOf(const PendingCall& pending) {
+  const Call& call = pending.call;
+  const ncclComm& communicator = *pending.communicator;
+  if (call.operation == Operation::send) return communicator.counts->sentTo(call.peer);
+  if (call.operation == Operation::receive) return communicator.counts->receivedFrom(call.peer);
+  return communicator.engine->nextCollective();
+}
+
+/// The same for the calls of a group, each of which is counted before the next one is asked for. The engine counts its
+/// collectives when they run.
 class Numbering {
  public:
   std::uint64_t next(const PendingCall& pending) {
-    const Call& call = pending.call;
-    if (call.operation == Operation::send) return pending.communicator->sent[call.peer]++;
-    if (call.operation == Operation::receive) return pending.communicator->received[call.peer]++;
-    return nextCollective(*pending.communicator) + countOf(*pending.communicator)++;
+    const std::uint64_t number = numberOf(pending);
+    return isPointToPoint(pending.call.operation) ? number : number + countOf(*pending.communicator)++;
   }
-  /// The number the next collective of this communicator would get, after those numbered so far.
-  std::uint64_t upcoming(ncclComm& communicator) { return nextCollective(communicator) + countOf(communicator); }
 
  private:
-  static std::uint64_t nextCollective(const ncclComm& communicator) { return communicator.engine->nextCollective(); }
-  std::uint64_t& countOf(ncclComm& communicator) {
+  std::uint64_t& countOf(const ncclComm& communicator) {
     for (auto& [known, count] : counts_)
       if (known == &communicator) return count;
     return counts_.emplace_back(&communicator, 0).second;
   }
-  std::vector<std::pair<ncclComm*, std::uint64_t>> counts_;
+  std::vector<std::pair<const ncclComm*, std::uint64_t>> counts_;
+};
+
+/// Calls counted as entered, until leave(); without that they have failed, and do not count.
+class EnteredCalls final : public CallEvent {
+ public:
+  explicit EnteredCalls(std::span<const PendingCall> calls) : calls_(calls) {}
+  ~EnteredCalls() { EnteredCalls::takeBack(); }
+  EnteredCalls(const EnteredCalls&) = delete;
+
+  void enterNext() noexcept {
+    const PendingCall& pending = calls_[entered_++];
+    pending.communicator->counts->enter(pending.call);
+  }
+  void enter() noexcept override {
+    while (entered_ < calls_.size()) enterNext();
+  }
+  void takeBack() noexcept override {
+    while (entered_ > 0) {
+      const PendingCall& pending = calls_[--entered_];
+      pending.communicator->counts->takeBack(pending.call);
+    }
+  }
+  void leave() noexcept {
+    for (const PendingCall& pending : calls_) pending.communicator->counts->leave();
+    entered_ = 0;
+  }
+
+ private:
+  std::span<const PendingCall> calls_;
+  size_t entered_ = 0;
 };
 
 /// A call in the call log: in flight from its making on until leave(); without that, it has failed.
@@ -132,16 +168,17 @@ Status runWatched(const PendingCall& pending) {
   const Clock& clock = SystemClock::instance();
   ncclComm& communicator = *pending.communicator;
   const Nanoseconds enter = clock.now();
-  const std::uint64_t upcoming = communicator.engine->nextCollective();
   HoldPoint* hold = communicator.hooks.hold;
-  if (hold) hold->passCall(communicator.engine->id(), upcoming);
-  const Operation operation = pending.call.operation;
-  const std::uint64_t number = operation == Operation::send      ? communicator.sent[pending.call.peer]++
-                               : operation == Operation::receive ? communicator.received[pending.call.peer]++
-                                                                 : upcoming;
+  const std::uint64_t number = numberOf(pending);
+  EnteredCalls entered({&pending, 1});
+  entered.enter();
+  if (hold) hold->passEvent(entered);
   LoggedCall logged(pending, number, enter, false);
   const Status done = execute({&pending, 1});
-  if (done) logged.leave(clock.now());
+  if (done) {
+    entered.leave();
+    logged.leave(clock.now());
+  }
   if (hold) hold->leaveCall();
   return done;
 }
@@ -153,24 +190,23 @@ Status runWatched(std::span<const PendingCall> calls) {
   Numbering numbering;
   std::vector<std::uint64_t> numbers;
   numbers.reserve(calls.size());
-  HoldPoint* passed = nullptr;
-  // Every call of a group passes before the first one starts: a group is held as a whole or not at all.
+  HoldPoint* hold = nullptr;  // one process has one
+  EnteredCalls entered(calls);
   for (const PendingCall& pending : calls) {
-    if (HoldPoint* hold = pending.communicator->hooks.hold) {
-      hold->passCall(pending.communicator->engine->id(), numbering.upcoming(*pending.communicator));
-      passed = hold;
-    }
+    if (pending.communicator->hooks.hold) hold = pending.communicator->hooks.hold;
     numbers.push_back(numbering.next(pending));
+    entered.enterNext();
   }
+  if (hold) hold->passEvent(entered);
   std::vector<LoggedCall> logged;
   logged.reserve(calls.size());
   for (size_t i = 0; i < calls.size(); ++i) logged.emplace_back(calls[i], numbers[i], enter, true);
   const Status done = execute(calls);
   const Nanoseconds leave = clock.now();
+  if (done) entered.leave();
   for (LoggedCall& call : logged)
     if (done) call.leave(leave);
-  // One process has one hold point.
-  if (passed) passed->leaveCall();
+  if (hold) hold->leaveCall();
   return done;
 }
 

@@ -46,18 +46,19 @@ collectives::ChannelWish channelsOf(const Settings& settings) {
 }
 
 /// What Falcon may know of an engine. No host communicator to work with where the vendor's moves the data.
-control::KnownCommunicator knownOf(Engine& engine, const std::string& name) {
+control::KnownCommunicator knownOf(Engine& engine, const std::string& name, const CallCounts& counts) {
   const bool onVendor = engine.kind() == EngineKind::vendor;
   auto& host = onVendor ? static_cast<vendor::VendorCommunicator&>(engine).host()
                         : static_cast<collectives::HostCommunicator&>(engine);
-  return {&engine, onVendor ? nullptr : &host, host.members(), host.network().secret(), name};
+  return {&engine, onVendor ? nullptr : &host, host.members(), host.network().secret(), name, &counts};
 }
 
 void startWith(ncclComm& communicator, std::unique_ptr<Engine> engine, std::shared_ptr<control::Job> job) {
   Engine& made = *engine;
   log::info("communicator {:016x}: rank {} of {}, {} engine", made.id(), made.rank(), made.size(),
             made.kind() == EngineKind::vendor ? "vendor" : "host");
-  const int place = job ? job->add(knownOf(made, communicator.settings.vendor.name)) : noPlace;
+  communicator.counts = std::make_unique<CallCounts>(made.size());
+  const int place = job ? job->add(knownOf(made, communicator.settings.vendor.name, *communicator.counts)) : noPlace;
   communicator.start(std::move(engine), std::move(job), place);
 }
 

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/asymmetric_fence.h"
+#include "base/call_counts.h"
 #include "base/clock.h"
 #include "base/types.h"
 
@@ -15,6 +17,13 @@ class HoldPoint {
  public:
   virtual ~HoldPoint() = default;
 
+  /// Before an event that has been counted as entered: so whoever raises the trap and then makes a heavy fence either
+  /// finds it counted, or it is held here. Returns with the event counted.
+  void passEvent(CallEvent& event) {
+    lightFence(reliesOnHeavyFences_);
+    if (raised_.load(std::memory_order_relaxed)) [[unlikely]]
+      holdEvent(event);
+  }
   /// Before a call enters its engine. `collective`: the number the communicator's next collective will get.
   void passCall(CommunicatorId communicator, std::uint64_t collective) {
     if (raised_.load(std::memory_order_relaxed)) [[unlikely]]
@@ -36,14 +45,17 @@ class HoldPoint {
   }
 
  protected:
+  virtual void holdEvent(CallEvent& event) = 0;
   virtual void holdCall(CommunicatorId communicator, std::uint64_t collective) = 0;
   virtual void holdWait() = 0;
   virtual void left() {}
   std::atomic<bool> raised_{false};
+  bool reliesOnHeavyFences_ = false;
 };
 
 /// For NCCL_FALCON=0 and for tests: never holds anything.
 class OpenHoldPoint final : public HoldPoint {
+  void holdEvent(CallEvent&) override {}
   void holdCall(CommunicatorId, std::uint64_t) override {}
   void holdWait() override {}
 };

@@ -127,8 +127,8 @@ void Controller::handle(ProcessId from, const Message& message) {
     onExamine({from, examine->request});
   } else if (std::holds_alternative<Leaving>(message)) {
     leaving_.insert(from);
-  } else if (const auto* held = std::get_if<TrapState>(&message); held && suspension_) {
-    suspension_->handle(from, *held);
+  } else if (suspension_ && Closing::concerns(message)) {
+    suspension_->handle(from, message);
   } else if (const auto* results = std::get_if<LinkResults>(&message); results && probes_.contains(results->wave)) {
     onProbe(*results);
   } else if (validation_) {

@@ -4,11 +4,12 @@
 
 #include <compare>
 #include <cstdint>
-#include <functional>
+#include <deque>
 #include <map>
 #include <set>
-#include <span>
+#include <vector>
 
+#include "base/call_counts.h"
 #include "base/types.h"
 #include "bootstrap/bus.h"
 
@@ -24,37 +25,54 @@ struct CountKey {
 /// How many were entered. A key that is not there stands for none.
 using Counts = std::map<CountKey, std::uint64_t>;
 
-/// One rank's side: asked before each outermost group (or single call), which is one event and indivisible.
+/// One process's side: asked before each outermost group (or single call), which is one event and indivisible. A
+/// process may have several communicators, and several ranks of one.
 /// Not thread-safe: what is asked, what is counted and what is reported must be under one lock.
 class DrainGate {
  public:
-  /// @param concerns  whether this rank takes part in what the key counts
-  explicit DrainGate(std::function<bool(const CountKey&)> concerns) : concerns_(std::move(concerns)) {}
+  /// A rank of this process in a communicator.
+  struct Part {
+    CommunicatorId communicator = 0;
+    Rank rank = -1;
+    auto operator<=>(const Part&) const = default;
+  };
 
-  /// Whether the rank may enter its next event, whatever it is. While draining, only one that is below a target may:
+  /// `counts`: what it has entered; valid until remove().
+  void add(Part part, const CallCounts& counts);
+  void remove(Part part);
+  std::vector<Part> parts() const;
+
+  /// Whether the process may enter its next event, whatever it is. While draining, only one that is below a target may:
   /// nobody knows what lies between its next event and the one that others wait for.
   bool mayEnter() const { return version_ == 0 || isBelow(); }
-  void enter(std::span<const CountKey> event);
+  bool isBelow() const;
+  /// A call was entered and has not been left.
+  bool isInside() const;
 
-  /// From now on: targets of a version above 0, of rising versions. An older one is ignored.
+  /// From now on these targets too: of a version above 0, of rising versions. An older one is ignored.
   void order(std::uint64_t version, const Counts& targets);
   /// The drain is over, or was given up: everything goes on.
   void lift();
 
-  /// To be said after each order and after each event entered while draining, also by a rank that is below: it may
+  /// To be said after each order and after each event entered while draining, also by a process that is below: it may
   /// wait in an event that the others only enter when they have heard of it.
   struct Report {
     std::uint64_t version = 0;  ///< of the targets that were known
     bool below = false;
     Counts entered;
   };
-  Report report() const { return {version_, isBelow(), entered_}; }
+  Report report() const { return {version_, isBelow(), entered()}; }
 
  private:
-  bool isBelow() const;
+  struct Member {
+    Part part;
+    const CallCounts* counts = nullptr;
+  };
+  Counts entered() const;
+  static void addCounts(const Member& member, Counts& sums);
 
-  std::function<bool(const CountKey&)> concerns_;
-  Counts entered_;
+  std::vector<Member> members_;
+  std::deque<Counts> gone_;  ///< of the communicators removed last: their work may be under way still
   Counts targets_;
   std::uint64_t version_ = 0;
 };
@@ -67,13 +85,19 @@ class Drain {
 
   std::uint64_t version() const { return version_; }
   const Counts& targets() const { return targets_; }
-  /// True when the targets rose: all members are to be told the new ones.
+  const std::set<bootstrap::ProcessId>& members() const { return members_; }
+  /// True when the targets rose: all members are to be told the new ones. Strangers' reports do not count.
   bool handle(bootstrap::ProcessId from, const DrainGate::Report& report);
+  /// Somebody's part was not known before: everybody is asked again.
+  void askAgain();
+  void join(bootstrap::ProcessId member) { members_.insert(member); }
+  void leave(bootstrap::ProcessId member);
+  bool hasSettled(bootstrap::ProcessId member) const { return settled_.contains(member); }
   /// No member is below a target of the current version: nobody enters anything any more, and what was entered ends.
   bool reached() const { return settled_.size() == members_.size(); }
 
  private:
-  const std::set<bootstrap::ProcessId> members_;
+  std::set<bootstrap::ProcessId> members_;
   Counts targets_;
   std::uint64_t version_ = 1;
   std::set<bootstrap::ProcessId> settled_;  ///< whose last report was for this version and not below it

@@ -122,6 +122,8 @@ class LiveJob final : public Job, private CallRecorder {
     const bool first = communicator.engine->rank() == 0;
     const transport::Secret secret = communicator.secret;
     const int place = files_->log().add(logEntryOf(communicator));
+    if (communicator.counts)
+      trap_.watch({communicator.engine->id(), communicator.engine->rank()}, *communicator.counts);
     communicators_.add(std::move(communicator));
     bus_->meet(contacts, secret);
     if (first) post([this, formed] { member_->formed(formed); });
@@ -130,6 +132,7 @@ class LiveJob final : public Job, private CallRecorder {
 
   void remove(Engine& engine) override {
     plans_.forget({engine.id(), engine.rank()});
+    trap_.forget({engine.id(), engine.rank()});
     files_->log().remove(engine.id(), engine.rank());
     const bool first = engine.rank() == 0;
     const auto id = communicators_.remove(engine);

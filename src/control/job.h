@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/call_counts.h"
 #include "base/engine.h"
 #include "collectives/host_communicator.h"
 #include "instrument/making.h"
@@ -37,7 +38,8 @@ struct KnownCommunicator {
   collectives::HostCommunicator* host = nullptr;
   std::vector<collectives::MemberInfo> members;  ///< by rank
   transport::Secret secret{};
-  std::string name;  ///< as the application calls it; "" where it does not
+  std::string name;                    ///< as the application calls it; "" where it does not
+  const CallCounts* counts = nullptr;  ///< what its rank has entered; outlives it here
 };
 
 /// Thread-safe. Exists only while Falcon is on and someone holds it: every communicator holds it.

@@ -5,7 +5,6 @@
 
 #include "base/log.h"
 #include "base/parameters.h"
-#include "control/trap_callbacks.h"
 #include "transport/local_ports.h"
 #include "validate/memory_test.h"
 #include "validate/package_power.h"
@@ -45,31 +44,9 @@ void Member::newController() {
   for (const auto& [id, traffic] : traffic_) say(traffic);
 }
 
-void Member::letGo() {
-  parts_.trap.open();
-  if (std::exchange(trapId_, 0) != 0) disturbed();
-  if (std::exchange(heldSaid_, false)) TrapCallbacks::ofProcess().call(TrapCallbacks::Held::no, 0ns);
-}
-
-// The controller tells of others; of its own death only the bus does. One that goes in order opens the trap first.
-void Member::left(ProcessId process) {
-  if (heldBy_ == 0 || process != heldBy_) return;
-  letGo();
-  heldBy_ = 0;
-  abortAll("the controller died");
-}
-
 void Member::end() {
   letGo();
   if (!off_) say(Leaving{});
-}
-
-void Member::abortAll(const char* why) {
-  if (parameters::trapDeath.value() == 0) return;
-  log::warn("{} while the job was held: all communicators are aborted, as NCCL_FALCON_TRAP_DEATH=abort asks for", why);
-  parts_.communicators.withAll([](std::vector<KnownCommunicator>& known) {
-    for (KnownCommunicator& each : known) each.engine->abort();
-  });
 }
 
 void Member::giveUpUndecided() {
@@ -107,18 +84,7 @@ void Member::tick() {
   if (off_) return;
   giveUpUndecided();
   readLog();
-  if (trapId_ == 0) return;
-  parts_.trap.expire();
-  if (!parts_.trap.closed()) {  // it opened itself: nobody came back
-    heldBy_ = 0;
-    return letGo();
-  }
-  const bool held =
-      parts_.trap.holdsAll(Nanoseconds(static_cast<std::int64_t>(std::max(1.0, 3 * iterationSeconds_) * 1e9)));
-  if (held && !trapReported_) {
-    trapReported_ = true;
-    say(TrapState{trapId_, true});
-  }
+  if (trapId_ != 0) tickTrap();
 }
 
 void Member::readLog() {
@@ -215,28 +181,6 @@ void Member::order(const SetProfiling& order) {
 void Member::order(const AskClock& order) {
   const Nanoseconds now = parts_.clock.now();
   say(ClockAnswer{order.asked, now.count(), now.count()});
-}
-
-void Member::order(const CloseTrap& order) {
-  trapId_ = lastTrap_ = order.trap;
-  trapReported_ = false;
-  disturbedFrom_ = parts_.clock.now();
-  disturbedUntil_ = Nanoseconds::max();
-  heldBy_ = parts_.bus.controller();
-  const double seconds = std::min(order.limitSeconds, falcon::seconds(longestTrap));  // also of a hostile message
-  const Nanoseconds limit(static_cast<std::int64_t>(std::max(seconds, 0.0) * 1e9));
-  // Told before anybody is held, so that a watchdog can be stopped in time.
-  heldSaid_ = true;
-  TrapCallbacks::ofProcess().call(order.asked ? TrapCallbacks::Held::suspended : TrapCallbacks::Held::tested, limit);
-  parts_.trap.close(limit);
-  transport::ringOwnDoorbell();  // who sleeps in a wait loop looks at the trap now
-}
-
-void Member::order(const OpenTrap& order) {
-  if (order.trap != lastTrap_) return;
-  heldBy_ = 0;
-  letGo();
-  if (order.someoneDied) abortAll("a rank died");
 }
 
 void Member::order(const RunCompute& order) {

@@ -42,7 +42,7 @@ struct MemberParts {
   validate::GpuTester* gpu = nullptr;
 };
 
-/// Used by the monitor thread alone.
+/// Used by the monitor thread alone. member_trap.cc: its part in holding the job.
 class Member {
  public:
   Member(MemberParts parts, Introduce identity);
@@ -74,12 +74,17 @@ class Member {
   void order(const SetProfiling& order);
   void order(const AskClock& order);
   void order(const CloseTrap& order);
+  void order(const DrainTargets& order);
   void order(const OpenTrap& order);
   void order(const RunCompute& order);
   void testGpu(ComputeResult& result);
   void order(const RunWave& order);
   void order(const AskCounter& order);
   void order(const Propose& order);
+  void tickTrap();
+  void drain();
+  void sayWhereItDrains(Nanoseconds recent);
+  bool hasVendorsCommunicators();
   void letGo();
   void abortAll(const char* why);
   void withdraw(const Propose& proposal);
@@ -109,9 +114,9 @@ class Member {
   Nanoseconds notJudgedUntil_{0};
   std::uint64_t trapId_ = 0;    ///< closed here; 0: none
   std::uint64_t lastTrap_ = 0;  ///< the newest order's
-  bool trapReported_ = false;
-  bool heldSaid_ = false;  ///< to the callbacks
-  ProcessId heldBy_ = 0;   ///< the controller that closed the trap; 0: it was opened in order
+  bool trapReported_ = false;   ///< as held
+  bool heldSaid_ = false;       ///< to the callbacks
+  ProcessId heldBy_ = 0;        ///< the controller that closed the trap; 0: it was opened in order
   double iterationSeconds_ = 1;
   std::map<std::uint64_t, Propose> proposals_;  ///< accepted here and not decided yet, by agreement
   std::set<std::uint64_t> orphans_;             ///< of them, those whose controller is gone

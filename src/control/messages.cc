@@ -156,7 +156,23 @@ void visit(A& a, AskClock& m) {
 }
 template <class A>
 void visit(A& a, CloseTrap& m) {
-  all(a, m.trap, m.limitSeconds, m.asked);
+  all(a, m.trap, m.limitSeconds, m.asked, m.drain);
+}
+template <class A>
+void visit(A& a, DrainCount& m) {
+  all(a, m.communicator, m.from, m.to, m.count);
+}
+template <class A>
+void visit(A& a, DrainPart& m) {
+  all(a, m.communicator, m.rank);
+}
+template <class A>
+void visit(A& a, DrainState& m) {
+  all(a, m.trap, m.version, m.below, m.held, m.entered, m.parts);
+}
+template <class A>
+void visit(A& a, DrainTargets& m) {
+  all(a, m.trap, m.version, m.targets);
 }
 template <class A>
 void visit(A& a, OpenTrap& m) {

@@ -168,6 +168,28 @@ struct AskResume {
 struct AskExamination {
   std::uint64_t request = 0;
 };
+/// How many calls were entered: collectives of a communicator (from and to are -1), or messages between two of its
+/// ranks.
+struct DrainCount {
+  CommunicatorId communicator = 0;
+  Rank from = -1;
+  Rank to = -1;
+  std::uint64_t count = 0;
+};
+/// A rank of the process in a communicator.
+struct DrainPart {
+  CommunicatorId communicator = 0;
+  Rank rank = -1;
+};
+/// Where a process is while it drains; from one that was told to close the trap otherwise: all have to drain.
+struct DrainState {
+  std::uint64_t trap = 0;
+  std::uint64_t version = 0;  ///< of the targets that it knows
+  bool below = false;         ///< one of them: it runs on
+  bool held = false;
+  std::vector<DrainCount> entered;
+  std::vector<DrainPart> parts;
+};
 /// The last word of a process that ends in order: who goes without it has died.
 struct Leaving {};
 
@@ -184,6 +206,13 @@ struct CloseTrap {
   std::uint64_t trap = 0;
   double limitSeconds = 10;
   bool asked = false;  ///< by the application or a person; else for tests
+  bool drain = false;  ///< to a consistent cut; else ranks are held wherever they are
+};
+/// To one process: those that have risen of the targets that concern it.
+struct DrainTargets {
+  std::uint64_t trap = 0;
+  std::uint64_t version = 0;
+  std::vector<DrainCount> targets;
 };
 struct OpenTrap {
   std::uint64_t trap = 0;
@@ -236,11 +265,11 @@ struct Examined {
   std::string content;  ///< validate's encoding
 };
 
-using Message =
-    std::variant<Introduce, CommunicatorFormed, CommunicatorGone, LayoutKnown, Traffic, Samples, TransferProfile,
-                 CallTimes, ClockAnswer, TrapState, ComputeResult, LinkResults, Counter, Vote, RequestOff, AskSuspend,
-                 AskResume, AskExamination, Leaving, SetProfiling, AskClock, CloseTrap, OpenTrap, RunCompute, RunWave,
-                 AskCounter, Propose, Decide, ShowState, SwitchOff, SuspendAnswer, Examined>;
+using Message = std::variant<Introduce, CommunicatorFormed, CommunicatorGone, LayoutKnown, Traffic, Samples,
+                             TransferProfile, CallTimes, ClockAnswer, TrapState, ComputeResult, LinkResults, Counter,
+                             Vote, RequestOff, AskSuspend, AskResume, AskExamination, Leaving, DrainState, SetProfiling,
+                             AskClock, CloseTrap, DrainTargets, OpenTrap, RunCompute, RunWave, AskCounter, Propose,
+                             Decide, ShowState, SwitchOff, SuspendAnswer, Examined>;
 
 /// Orders go from the controller to members; everything else the other way.
 bool isOrder(const Message& message);

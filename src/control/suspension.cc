@@ -23,28 +23,27 @@ Suspension::Suspension(std::uint64_t trap, const SuspendRequest& request, Nanose
       started_(clock.now()),
       deadline_(started_ + asTime(request.limitSeconds)),
       entryDeadline_(std::min(deadline_, started_ + entryLimit)),
-      missing_(job.allProcesses()) {
-  outbox_.toAll(CloseTrap{trap_, request.limitSeconds, true});
-}
+      closing_({trap_, request.limitSeconds, true}, job, outbox) {}
 
-void Suspension::handle(ProcessId from, const TrapState& state) {
-  if (state_ != State::closing || state.trap != trap_ || !state.held) return;
-  missing_.erase(from);
-  if (missing_.empty()) allAreHeld();
+void Suspension::handle(ProcessId from, const Message& message) {
+  if (state_ != State::closing) return;
+  closing_.handle(from, message);
+  if (closing_.isDone()) allAreHeld();
 }
 
 void Suspension::left(ProcessId process, bool died) {
   if (finished()) return;
-  if (died) return finish(State::rankDied, namesOf({process}) + " died while the job was suspended");
-  missing_.erase(process);
-  if (state_ == State::closing && missing_.empty()) allAreHeld();
+  if (died) return finish(State::rankDied, closing_.namesOf({process}) + " died while the job was suspended");
+  closing_.left(process);
+  if (state_ == State::closing && closing_.isDone()) allAreHeld();
 }
 
 void Suspension::tick() {
   const Nanoseconds now = clock_.now();
   if (state_ == State::closing && now > entryDeadline_)
-    return finish(State::notAllCame, fmt::format("{} did not come into the library within {:.1f} s", namesOf(missing_),
-                                                 falcon::seconds(now - started_)));
+    return finish(State::notAllCame,
+                  fmt::format("{} within {:.1f} s", closing_.whatIsMissing(), falcon::seconds(now - started_)));
+  if (state_ == State::closing) closing_.tick();
   if (state_ == State::held && now > deadline_) finish(State::timedOut, "nobody resumed the job in time");
 }
 
@@ -70,19 +69,6 @@ void Suspension::finish(State state, const std::string& text) {
   answer(state == State::notAllCame ? SuspendOutcome::notAllCame
          : state == State::rankDied ? SuspendOutcome::rankDied
                                     : SuspendOutcome::givenUp);
-}
-
-std::string Suspension::namesOf(const std::set<ProcessId>& processes) const {
-  constexpr int most = 8;
-  std::string names;
-  int count = 0;
-  for (const ProcessId process : processes) {
-    if (count++ == most) return names + " and others";
-    const auto member = job_.members().find(process);
-    names += fmt::format("{}rank {}", names.empty() ? "" : ", ",
-                         member == job_.members().end() ? -1 : member->second.identity.jobRank);
-  }
-  return names;
 }
 
 }  // namespace falcon::control

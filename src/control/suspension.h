@@ -1,10 +1,10 @@
 // A suspension that somebody asked for: everybody held until it is lifted, by request, by its limit or by a death.
 #pragma once
 
-#include <set>
 #include <string>
 
 #include "base/clock.h"
+#include "control/closing.h"
 #include "control/job_view.h"
 #include "control/outbox.h"
 
@@ -27,7 +27,8 @@ class Suspension {
   Suspension(std::uint64_t trap, const SuspendRequest& request, Nanoseconds entryLimit, const JobView& job,
              const Clock& clock, Outbox& outbox);
 
-  void handle(ProcessId from, const TrapState& state);
+  /// Those of the closing; others are ignored.
+  void handle(ProcessId from, const Message& message);
   /// `died`: it did not end in order.
   void left(ProcessId process, bool died);
   void tick();
@@ -45,7 +46,6 @@ class Suspension {
   void allAreHeld();
   void answer(SuspendOutcome outcome);
   void finish(State state, const std::string& text);
-  std::string namesOf(const std::set<ProcessId>& processes) const;
 
   const std::uint64_t trap_;
   const SuspendRequest request_;
@@ -55,7 +55,7 @@ class Suspension {
   const Nanoseconds started_;
   const Nanoseconds deadline_, entryDeadline_;
   State state_ = State::closing;
-  std::set<ProcessId> missing_;
+  Closing closing_;
   double closingSeconds_ = 0;
   double seconds_ = 0;
   std::string text_;

@@ -36,8 +36,19 @@ void Trap::noteCall(Nanoseconds now) noexcept {
   slot.inside.store(false, std::memory_order_relaxed);
 }
 
-void Trap::close(Nanoseconds limit) {
+void Trap::watch(DrainGate::Part part, const CallCounts& counts) {
   const std::lock_guard lock(mutex_);
+  gate_.add(part, counts);
+  newsDue_ = true;
+}
+
+void Trap::forget(DrainGate::Part part) {
+  const std::lock_guard lock(mutex_);
+  gate_.remove(part);
+  newsDue_ = true;
+}
+
+void Trap::raise(Nanoseconds limit) {
   const Nanoseconds now = clock_.now();
   deadline_ = now + limit;
   if (raised_.load(std::memory_order_relaxed)) return;
@@ -45,12 +56,49 @@ void Trap::close(Nanoseconds limit) {
   raised_.store(true, std::memory_order_release);
 }
 
+void Trap::lower() {
+  totalClosed_ += clock_.now() - closedSince_;
+  draining_ = false;
+  gate_.lift();
+  raised_.store(false, std::memory_order_release);
+}
+
+void Trap::close(Nanoseconds limit, bool draining) {
+  {
+    const std::lock_guard lock(mutex_);
+    raise(limit);
+  }
+  if (draining) drain();
+}
+
+void Trap::drain() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!raised_.load(std::memory_order_relaxed)) return;
+    draining_ = newsDue_ = true;
+    saidHeld_ = false;
+    gate_.order(1, {});
+  }
+  opened_.notify_all();
+  // Who has not seen the trap raised has counted its event by now.
+  heavyFence();
+}
+
+void Trap::order(std::uint64_t version, const Counts& targets) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!draining_) return;
+    gate_.order(version, targets);
+    newsDue_ = true;
+  }
+  opened_.notify_all();
+}
+
 void Trap::open() {
   {
     const std::lock_guard lock(mutex_);
     if (!raised_.load(std::memory_order_relaxed)) return;
-    totalClosed_ += clock_.now() - closedSince_;
-    raised_.store(false, std::memory_order_release);
+    lower();
   }
   opened_.notify_all();
 }
@@ -63,8 +111,27 @@ void Trap::expire() {
   open();
 }
 
+bool Trap::draining() const {
+  const std::lock_guard lock(mutex_);
+  return draining_;
+}
+
+std::optional<Trap::DrainState> Trap::takeNews(Nanoseconds recent) {
+  const std::lock_guard lock(mutex_);
+  if (!draining_) return std::nullopt;
+  const bool held = !gate_.isBelow() && !gate_.isInside() && holdsAllNow(recent);
+  if (!newsDue_ && held == saidHeld_) return std::nullopt;
+  newsDue_ = false;
+  saidHeld_ = held;
+  return DrainState{gate_.report(), held, gate_.parts()};
+}
+
 bool Trap::holdsAll(Nanoseconds recent) const {
   const std::lock_guard lock(mutex_);
+  return holdsAllNow(recent);
+}
+
+bool Trap::holdsAllNow(Nanoseconds recent) const {
   const Nanoseconds now = clock_.now();
   const auto oldest = (now - recent).count();
   bool any = false;
@@ -83,20 +150,35 @@ Nanoseconds Trap::totalClosed() const {
   return totalClosed_ + (raised_.load(std::memory_order_relaxed) ? clock_.now() - closedSince_ : Nanoseconds(0));
 }
 
-void Trap::hold() {
+/// Until the trap changes, or opens itself.
+void Trap::sleep(std::unique_lock<std::mutex>& lock) {
+  const Nanoseconds left = deadline_ - clock_.now();
+  if (left > 0ns) {
+    opened_.wait_for(lock, left);
+    return;
+  }
+  lower();
+  opened_.notify_all();
+}
+
+void Trap::freeze() {
   ThreadSlot& slot = mySlot();
   std::unique_lock lock(mutex_);
+  if (draining_) return;  // the event has been let in, and comes to its end
   slot.held.store(true, std::memory_order_release);
-  while (raised_.load(std::memory_order_relaxed)) {
-    const Nanoseconds left = deadline_ - clock_.now();
-    if (left <= 0ns) {
-      totalClosed_ += clock_.now() - closedSince_;
-      raised_.store(false, std::memory_order_release);
-      opened_.notify_all();
-      break;
-    }
-    opened_.wait_for(lock, left);
-  }
+  while (raised_.load(std::memory_order_relaxed) && !draining_) sleep(lock);
+  slot.held.store(false, std::memory_order_release);
+}
+
+void Trap::holdEvent(CallEvent& event) {
+  ThreadSlot& slot = mySlot();
+  std::unique_lock lock(mutex_);
+  event.takeBack();
+  slot.held.store(true, std::memory_order_release);
+  while (raised_.load(std::memory_order_relaxed) && !(draining_ && gate_.mayEnter())) sleep(lock);
+  event.enter();
+  // Also where it was not held: what was counted for a moment may have been reported.
+  newsDue_ = true;
   slot.held.store(false, std::memory_order_release);
 }
 

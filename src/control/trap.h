@@ -1,14 +1,17 @@
-// The trap, frozen kind: holds every thread of this process that is in the library, wherever it is, until it is opened.
+// The trap of this process. Frozen: every thread that is in the library is held wherever it is, until it is opened.
+// Draining: threads are held at the entry of their next event only, and run on while others wait for what they enter.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/hold_point.h"
+#include "control/drain.h"
 
 namespace falcon::control {
 
@@ -23,11 +26,29 @@ class Trap final : public HoldPoint {
   };
 
  public:
-  explicit Trap(const Clock& clock) : clock_(clock) {}
+  explicit Trap(const Clock& clock) : clock_(clock) { reliesOnHeavyFences_ = takePartInHeavyFences(); }
 
-  void close(Nanoseconds limit);
+  /// What this process's ranks have entered is counted in `counts`, valid until forget().
+  void watch(DrainGate::Part part, const CallCounts& counts);
+  void forget(DrainGate::Part part);
+
+  void close(Nanoseconds limit, bool draining = false);
+  /// A closed trap drains from now on: who is frozen goes on to its next event.
+  void drain();
+  /// Targets of the drain.
+  void order(std::uint64_t version, const Counts& targets);
   void open();
   bool closed() const { return raised_.load(std::memory_order_acquire); }
+
+  bool draining() const;
+
+  struct DrainState {
+    DrainGate::Report report;
+    bool held = false;  ///< it is not below a target, and as holdsAll() has it
+    std::vector<DrainGate::Part> parts;
+  };
+  /// While draining: where this process is, if that has changed since the last time.
+  std::optional<DrainState> takeNews(Nanoseconds recent);
 
   /// Opens it if its limit has passed: where no thread is held none does.
   void expire();
@@ -61,9 +82,14 @@ class Trap final : public HoldPoint {
  private:
   struct SlotOwner;
 
-  void holdCall(CommunicatorId, std::uint64_t) override { hold(); }
-  void holdWait() override { hold(); }
-  void hold();
+  void holdEvent(CallEvent& event) override;
+  void holdCall(CommunicatorId, std::uint64_t) override { freeze(); }
+  void holdWait() override { freeze(); }
+  void freeze();
+  void sleep(std::unique_lock<std::mutex>& lock);
+  void raise(Nanoseconds limit);
+  void lower();
+  bool holdsAllNow(Nanoseconds recent) const;
   ThreadSlot& mySlot();
 
   const Clock& clock_;
@@ -72,6 +98,10 @@ class Trap final : public HoldPoint {
   Nanoseconds closedSince_{0};
   Nanoseconds deadline_{0};
   Nanoseconds totalClosed_{0};
+  DrainGate gate_;
+  bool draining_ = false;
+  bool newsDue_ = false;
+  bool saidHeld_ = false;
   std::vector<std::shared_ptr<ThreadSlot>> slots_;
 };
 

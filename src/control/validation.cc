@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "control/closing.h"
 #include "control/tested_groups.h"
 #include "control/validation_tests.h"
 #include "validate/wave_queue.h"
@@ -22,17 +23,17 @@ class LiveValidation final : public Validation {
         outbox_(outbox),
         started_(clock.now()),
         deadline_(started_ + input.limit),
-        queue_(placesOf(job), validate::LinkPlanOptions().endsPerHost, input.id + 1) {
-    waiting_ = job.allProcesses();
-    outbox_.toAll(CloseTrap{input_.id, seconds(input_.limit), false});
-  }
+        closing_({input.id, seconds(input.limit), false}, job, outbox),
+        queue_(placesOf(job), validate::LinkPlanOptions().endsPerHost, input.id + 1) {}
 
   void handle(ProcessId from, const Message& message) override {
     if (finished()) return;
-    if (const auto* state = std::get_if<TrapState>(&message);
-        state && step_ == Step::closing && state->trap == input_.id) {
-      if (state->held) waiting_.erase(from);
-    } else if (const auto* score = std::get_if<ComputeResult>(&message); score && score->trap == input_.id) {
+    if (step_ == Step::closing) {
+      closing_.handle(from, message);
+      if (closing_.isDone()) advance();
+      return;
+    }
+    if (const auto* score = std::get_if<ComputeResult>(&message); score && score->trap == input_.id) {
       tests_.compute[from] = *score;
       if (step_ == Step::computing) waiting_.erase(from);
     } else if (const auto* results = std::get_if<LinkResults>(&message);
@@ -55,8 +56,9 @@ class LiveValidation final : public Validation {
     const Nanoseconds now = clock_.now();
     if (step_ == Step::closing && now > std::min(deadline_, started_ + input_.entryLimit)) {
       outcome_.trapTimedOut = true;
-      return finish("not every rank came into the library in time");
+      return finish("not every rank was held in time: " + closing_.whatIsMissing());
     }
+    if (step_ == Step::closing) closing_.tick();
     if (now > deadline_) return finish("");
     // A rank that does not answer is not slow: what the others measured decides.
     if (step_ != Step::closing && now > stepDeadline_) {
@@ -161,6 +163,7 @@ class LiveValidation final : public Validation {
   Outbox& outbox_;
   const Nanoseconds started_;
   const Nanoseconds deadline_;
+  Closing closing_;
   Nanoseconds stepDeadline_{0};
   Step step_ = Step::closing;
   bool someoneDied_ = false;

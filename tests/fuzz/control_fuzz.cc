@@ -24,6 +24,8 @@ std::vector<std::string> seeds() {
                               Samples{{{.index = 7, .seconds = 0.5, .communicators = {{42, 0.125, 9}}}}},
                               TransferProfile{{{1, 2, true, 3, 0.5, 0.25}}},
                               TrapState{1, true},
+                              DrainState{1, 2, true, false, {{7, 0, 2, 9}}, {{7, 0}}},
+                              DrainTargets{1, 2, {{7, -1, -1, 9}}},
                               ComputeResult{1, 2, 3, 4, "problem"},
                               LinkResults{1, "measurements"},
                               Counter{1, 2},

@@ -1,9 +1,10 @@
 /* Draining to a consistent cut: entered collectives are counted per communicator, messages per ordered pair, a group is
  * one event. Ranks that are below a target run on, others are held before their next event; targets are the maxima over
  * the ranks and rise as they run on, until nothing changes. Then nobody is inside of an event that others never enter.
+ * A rank counts first and then looks whether it has to be held; then it takes that back, but it may have been reported.
  * The job's program: EVENTS events, each over a communicator, a message, or a group of both, in any order.
  * TIME_RUNS_OUT: the controller may lose patience; then everybody goes on to the end of the job.
- * Broken twins: BROKEN_NO_FIXPOINT, BROKEN_SILENT_BELOW. */
+ * Broken twins: BROKEN_NO_FIXPOINT, BROKEN_SILENT_BELOW, BROKEN_COUNT_LATE. */
 #define RANKS 3
 #ifndef EVENTS
 #define EVENTS 2
@@ -27,9 +28,12 @@ bool reportedBelow[RANKS];  /* and that it was below a target */
 bool changed[RANKS];        /* it has entered something since */
 byte position[RANKS];
 bool inside[RANKS];      /* of an event that has not ended */
+byte trying[RANKS];      /* 1 + the event that it has counted, before it looks whether it may enter; 0: none */
 bool ended[RANKS];
 
-#define isBelowIn(k, r) (counts(k, r) && at(k, r) < known[(k) * RANKS + (r)])
+/* As a report finds it. */
+#define seen(k, r) (at(k, r) + (trying[r] > 0 && counts(k, r) && inEvent((trying[r] - 1), k)))
+#define isBelowIn(k, r) (counts(k, r) && seen(k, r) < known[(k) * RANKS + (r)])
 #define isBelow(r) (isBelowIn(0, r) || isBelowIn(1, r) || isBelowIn(2, r) || isBelowIn(3, r))
 #define mayEnter(r) (heard[r] == 0 || isBelow(r))
 /* An event ends for a rank when all that take part have entered as often as this rank has: nothing is buffered. */
@@ -40,6 +44,9 @@ bool ended[RANKS];
 
 proctype Application(byte me) {
   byte e = 0;
+#ifdef BROKEN_COUNT_LATE
+  bool late = false;
+#endif
 nextEvent:
   atomic {
     do
@@ -51,8 +58,28 @@ nextEvent:
     :: else -> e = program[position[me]]
     fi
   }
-  /* The entry: what is asked and what is counted is one step, also for a whole group. */
+#ifdef BROKEN_COUNT_LATE
+  if
+  :: heard[me] == 0 -> late = true
+  :: else
+  fi;
+  if
+  :: late -> atomic { late = false; enter(0); enter(1); enter(2); enter(3); inside[me] = true; goto isInside }
+  :: else
+  fi;
+#else
+  trying[me] = e + 1;
+  atomic {
+    trying[me] = 0;
+    if
+    :: mayEnter(me) -> enter(0); enter(1); enter(2); enter(3); inside[me] = true; goto isInside
+    :: else
+    fi
+  }
+#endif
+  /* What is asked and what is counted is one step, also for a whole group. */
   atomic { mayEnter(me) -> enter(0); enter(1); enter(2); enter(3); inside[me] = true };
+isInside:
   atomic { met(0, me) && met(1, me) && met(2, me) && met(3, me) ->
            inside[me] = false; position[me] = position[me] + 1; e = 0; goto nextEvent };
 done:
@@ -62,7 +89,7 @@ endOfJob:
 }
 
 /* The controller. The bus takes any time: for targets to a rank, and for a report of one. */
-#define raise(k, r) if :: counts(k, r) && at(k, r) > targets[k] -> targets[k] = at(k, r); rose = true :: else fi
+#define raise(k, r) if :: counts(k, r) && seen(k, r) > targets[k] -> targets[k] = seen(k, r); rose = true :: else fi
 #define learn(k, r) known[(k) * RANKS + (r)] = targets[k]
 /* A rank hears of targets, or has entered something, and reports: all its counts of one moment, and for which targets. */
 #ifdef BROKEN_SILENT_BELOW
@@ -94,9 +121,9 @@ proctype Controller() {
   :: goto lift
 #endif
   od;
-  /* The cut is consistent: all agree on every count, so whatever was entered comes to its end. */
-  assert(met(0, 0) && met(0, 1) && met(0, 2) && met(1, 0) && met(1, 1) && met(2, 1) && met(2, 2) && met(3, 0) && met(3, 2));
-  (!inside[0] && !inside[1] && !inside[2]); /* TrapState: held */
+  /* TrapState: held. That comes, since the cut is consistent: all agree on every count. */
+  atomic { !inside[0] && !inside[1] && !inside[2] && !trying[0] && !trying[1] && !trying[2] ->
+  assert(met(0, 0) && met(0, 1) && met(0, 2) && met(1, 0) && met(1, 1) && met(2, 1) && met(2, 2) && met(3, 0) && met(3, 2)) };
 lift:
   atomic {
     version = 0;

@@ -9,125 +9,43 @@
 #include <random>
 #include <vector>
 
+#include "harness/drain_programs.h"
+
 namespace falcon::control {
 namespace {
 
-/// What one rank enters at once: a call, or a group over several communicators.
-using Event = std::vector<CountKey>;
+using test::DrainProgram;
+using test::ProgramCall;
 
-struct Program {
-  std::vector<std::vector<Event>> ranks;            ///< each one's events, in its order
-  std::map<CommunicatorId, std::set<Rank>> groups;  ///< ranks of the job
-};
-
-bool takesPart(const Program& program, Rank rank, const CountKey& key) {
-  return key.from < 0 ? program.groups.at(key.communicator).contains(rank) : key.from == rank || key.to == rank;
+CountKey keyOf(const ProgramCall& call) {
+  return {call.communicator, call.from, call.to};
 }
 
-/// Any order of communicators, messages and groups that some order of the whole job makes possible.
-Program randomProgram(std::mt19937& random, int ranks, int events) {
-  const auto below = [&](int end) { return static_cast<int>(random() % static_cast<unsigned>(end)); };
-  Program program;
-  program.ranks.resize(ranks);
-  const int communicators = 1 + below(5);
-  for (int id = 0; id < communicators; ++id) {
-    std::set<Rank>& members = program.groups[id];
-    while (members.size() < 2)
-      for (Rank rank = 0; rank < ranks; ++rank)
-        if (id == 0 || below(2)) members.insert(rank);
-  }
-  for (int i = 0; i < events; ++i) {
-    std::vector<Event> added(ranks);
-    const int parts = below(3) ? 1 : 1 + below(4);
-    for (int part = 0; part < parts; ++part) {
-      CountKey key{static_cast<CommunicatorId>(below(communicators))};
-      if (below(2)) {
-        key.from = below(ranks);
-        key.to = (key.from + 1 + below(ranks - 1)) % ranks;
-        key.communicator = 0;
-      }
-      for (Rank rank = 0; rank < ranks; ++rank)
-        if (takesPart(program, rank, key)) added[rank].push_back(key);
-    }
-    for (Rank rank = 0; rank < ranks; ++rank)
-      if (!added[rank].empty()) program.ranks[rank].push_back(added[rank]);
-  }
-  return program;
+ProgramCall callOfKey(const CountKey& key) {
+  return {key.communicator, key.from, key.to};
 }
 
-/// Two replicas of stages in a line (`chunks` above 1: in a ring, as interleaved schedules need it): messages forward,
-/// in the steady state grouped with those backward; then data parallelism's AllReduce in each stage, and one over all.
-Program pipeline(int stages, int microBatches, int chunks) {
-  Program program;
-  const int ranks = 2 * stages;
-  program.ranks.resize(ranks);
-  for (Rank rank = 0; rank < ranks; ++rank) program.groups[0].insert(rank);
-  for (int stage = 0; stage < stages; ++stage) program.groups[1 + stage] = {stage, stages + stage};
-  const auto message = [&](Rank from, Rank to) { return CountKey{0, from, to}; };
-  for (int replica = 0; replica < 2; ++replica) {
-    const Rank first = replica * stages;
-    // Boundaries between virtual stages, as the wave of forward and backward passes crosses them.
-    for (int step = 0; step < microBatches * chunks + stages; ++step)
-      for (int stage = 0; stage < (chunks > 1 ? stages : stages - 1); ++stage) {
-        const Rank from = first + stage, to = first + (stage + 1) % stages;
-        if (from == to) continue;
-        Event event{message(from, to)};
-        if (step >= stages) event.push_back(message(to, from));  // forward and backward at once
-        program.ranks[from].push_back(event);
-        program.ranks[to].push_back(event);
-      }
-  }
-  for (int stage = 0; stage < stages; ++stage)
-    for (const Rank rank : program.groups[1 + stage])
-      program.ranks[rank].push_back({CountKey{static_cast<CommunicatorId>(1 + stage)}});
-  for (Rank rank = 0; rank < ranks; ++rank) program.ranks[rank].push_back({CountKey{0}});
-  return program;
-}
-
-/// One forward, one backward, as a stage of a pipeline sees it: forwards until the pipeline is full, then each forward
-/// in one group with a backward, then the backwards that are left; at the end data parallelism's AllReduce.
-Program oneForwardOneBackward(int stages, int microBatches) {
-  Program program;
-  program.ranks.resize(stages);
-  for (Rank rank = 0; rank < stages; ++rank) program.groups[0].insert(rank);
-  for (Rank stage = 0; stage < stages; ++stage) {
-    auto& events = program.ranks[stage];
-    const auto message = [&](Rank from, Rank to) {
-      return from < 0 || to < 0 || from >= stages || to >= stages ? Event{} : Event{CountKey{0, from, to}};
-    };
-    const auto add = [&](Event event, const Event& other = {}) {
-      event.insert(event.end(), other.begin(), other.end());
-      if (!event.empty()) events.push_back(event);
-    };
-    const Event fromBefore = message(stage - 1, stage), toNext = message(stage, stage + 1);
-    const Event fromNext = message(stage + 1, stage), toBefore = message(stage, stage - 1);
-    const int warmUp = std::min(stages - 1 - stage, microBatches);
-    for (int i = 0; i < warmUp; ++i) add(fromBefore), add(toNext);
-    if (warmUp < microBatches) add(fromBefore);
-    for (int i = warmUp; i < microBatches; ++i) {
-      add(toNext, fromNext);
-      if (i + 1 < microBatches)
-        add(toBefore, fromBefore);
-      else
-        add(toBefore);
-    }
-    for (int i = 0; i < warmUp; ++i) add(fromNext), add(toBefore);
-    add({CountKey{0}});
-  }
-  return program;
+Call callOf(const ProgramCall& call, Rank rank) {
+  if (call.from < 0) return {.operation = Operation::allReduce};
+  if (call.from == rank) return {.operation = Operation::send, .peer = call.to};
+  return {.operation = Operation::receive, .peer = call.from};
 }
 
 /// A job whose ranks move in a random order. An event ends for a rank when everyone has entered its part as often:
 /// nothing is buffered, which is the hardest case.
 class Play {
  public:
-  Play(const Program& program, std::mt19937& random) : program_(program), random_(random) {
+  Play(const DrainProgram& program, std::mt19937& random) : program_(program), random_(random) {
     std::set<bootstrap::ProcessId> members;
     for (Rank rank = 0; rank < size(); ++rank) {
-      gates_.emplace_back([this, rank](const CountKey& key) { return takesPart(program_, rank, key); });
+      State& state = states_.emplace_back();
+      for (const auto& [communicator, ranks] : program.groups) {
+        if (!ranks.contains(rank)) continue;
+        const auto made = state.counts.emplace(communicator, std::make_unique<CallCounts>(size()));
+        gates_.emplace(rank, DrainGate()).first->second.add({communicator, rank}, *made.first->second);
+      }
       members.insert(rank);
     }
-    states_.resize(program.ranks.size());
     drain_ = std::make_unique<Drain>(members);
   }
 
@@ -170,7 +88,7 @@ class Play {
     std::map<CountKey, std::set<std::uint64_t>> seen;
     for (const auto& [key, count] : drain_->targets())
       for (Rank rank = 0; rank < size(); ++rank)
-        if (takesPart(program_, rank, key)) {
+        if (takesPart(program_, rank, callOfKey(key))) {
           const auto& entered = states_[rank].entered;
           const auto found = entered.find(key);
           seen[key].insert(found == entered.end() ? 0 : found->second);
@@ -187,11 +105,14 @@ class Play {
       std::vector<Counts> counts(needed.size());
       for (Rank rank = 0; rank < size(); ++rank)
         for (std::size_t i = 0; i < needed[rank]; ++i)
-          for (const CountKey& key : program_.ranks[rank][i]) most[key] = std::max(most[key], ++counts[rank][key]);
+          for (const ProgramCall& call : program_.ranks[rank][i]) {
+            std::uint64_t& count = most[keyOf(call)];
+            count = std::max(count, ++counts[rank][keyOf(call)]);
+          }
       for (Rank rank = 0; rank < size(); ++rank)
         for (const auto& [key, count] : most)
-          while (takesPart(program_, rank, key) && counts[rank][key] < count) {
-            for (const CountKey& next : program_.ranks[rank][needed[rank]++]) ++counts[rank][next];
+          while (takesPart(program_, rank, callOfKey(key)) && counts[rank][key] < count) {
+            for (const ProgramCall& next : program_.ranks[rank][needed[rank]++]) ++counts[rank][keyOf(next)];
             changed = true;
           }
     }
@@ -200,7 +121,7 @@ class Play {
 
   void lift() {
     for (State& state : states_) state.orders.clear();
-    for (DrainGate& gate : gates_) gate.lift();
+    for (auto& [rank, gate] : gates_) gate.lift();
   }
   bool toTheEnd() {
     for (int idle = 0; idle < 200 * size();) idle = step(anyRank()) ? 0 : idle + 1;
@@ -219,6 +140,7 @@ class Play {
     std::size_t next = 0;  ///< events entered
     bool inside = false;
     Counts entered;
+    std::map<CommunicatorId, std::unique_ptr<CallCounts>> counts;
     std::deque<std::pair<std::uint64_t, Counts>> orders;  ///< on their way
     std::deque<DrainGate::Report> reports;                ///< on their way
   };
@@ -231,18 +153,20 @@ class Play {
     State& state = states_[rank];
     const auto& events = program_.ranks[rank];
     if (state.inside) {
-      for (const CountKey& key : events[state.next - 1])
+      for (const ProgramCall& call : events[state.next - 1])
         for (Rank other = 0; other < size(); ++other)
-          if (takesPart(program_, other, key)) {
-            const auto found = states_[other].entered.find(key);
-            if (found == states_[other].entered.end() || found->second < state.entered[key]) return false;
+          if (takesPart(program_, other, call)) {
+            const auto found = states_[other].entered.find(keyOf(call));
+            if (found == states_[other].entered.end() || found->second < state.entered[keyOf(call)]) return false;
           }
       state.inside = false;
       return true;
     }
     if (state.next == events.size() || !gates_[rank].mayEnter()) return false;
-    gates_[rank].enter(events[state.next]);
-    for (const CountKey& key : events[state.next]) ++state.entered[key];
+    for (const ProgramCall& call : events[state.next]) {
+      state.counts.at(call.communicator)->enter(callOf(call, rank));
+      ++state.entered[keyOf(call)];
+    }
     ++state.next;
     state.inside = true;
     if (gates_[rank].report().version > 0) state.reports.push_back(gates_[rank].report());
@@ -266,14 +190,14 @@ class Play {
     return true;
   }
 
-  const Program& program_;
+  const DrainProgram& program_;
   std::mt19937& random_;
-  std::vector<DrainGate> gates_;
-  std::vector<State> states_;
+  std::map<Rank, DrainGate> gates_;
+  std::deque<State> states_;
   std::unique_ptr<Drain> drain_;
 };
 
-void expectDrains(const Program& program, std::mt19937& random, int before) {
+void expectDrains(const DrainProgram& program, std::mt19937& random, int before) {
   Play play(program, random);
   play.run(before);
   ASSERT_TRUE(play.drain()) << "somebody waits for ever";
@@ -291,7 +215,7 @@ TEST(Drain, ReachesAConsistentCutInRandomPrograms) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     const int ranks = 2 + static_cast<int>(random() % 15);
-    const Program program = randomProgram(random, ranks, 40);
+    const DrainProgram program = test::randomProgram(random, ranks, 40);
     expectDrains(program, random, static_cast<int>(random() % (60u * static_cast<unsigned>(ranks))));
     if (HasFatalFailure()) return;
   }
@@ -302,7 +226,7 @@ TEST(Drain, ReachesAConsistentCutInPipelines) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     const int stages = 2 + static_cast<int>(random() % 6);
-    const Program program = pipeline(stages, 8, 1 + static_cast<int>(seed % 2) * 2);
+    const DrainProgram program = test::pipelineProgram(stages, 8, 1 + static_cast<int>(seed % 2) * 2);
     expectDrains(program, random, static_cast<int>(random() % (80u * static_cast<unsigned>(stages))));
     if (HasFatalFailure()) return;
   }
@@ -313,7 +237,7 @@ TEST(Drain, ReachesAConsistentCutInOneForwardOneBackward) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     const int stages = 2 + static_cast<int>(random() % 7);
-    const Program program = oneForwardOneBackward(stages, 1 + static_cast<int>(random() % 12));
+    const DrainProgram program = test::oneForwardOneBackward(stages, 1 + static_cast<int>(random() % 12));
     expectDrains(program, random, static_cast<int>(random() % (80u * static_cast<unsigned>(stages))));
     if (HasFatalFailure()) return;
   }
@@ -323,7 +247,7 @@ TEST(Drain, GoesNoFurtherThanWhatWasEnteredDependsOn) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
-    const Program program = randomProgram(random, 2 + static_cast<int>(random() % 7), 30);
+    const DrainProgram program = test::randomProgram(random, 2 + static_cast<int>(random() % 7), 30);
     Play play(program, random);
     play.run(static_cast<int>(random() % 300));
     // What ranks enter before they hear of the drain belongs to it; so here all of them hear at once.
@@ -338,13 +262,51 @@ TEST(Drain, GivenUpHalfwayNobodyStaysHeld) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
-    const Program program = randomProgram(random, 2 + static_cast<int>(random() % 7), 30);
+    const DrainProgram program = test::randomProgram(random, 2 + static_cast<int>(random() % 7), 30);
     Play play(program, random);
     play.run(static_cast<int>(random() % 300));
     play.drainFor(static_cast<int>(random() % 200));
     play.lift();
     EXPECT_TRUE(play.toTheEnd());
   }
+}
+
+TEST(Drain, AProcessOfSeveralRanksIsBelowWhereOneIs) {
+  DrainGate gate;
+  CallCounts first(3), second(3);
+  gate.add({7, 0}, first);
+  gate.add({7, 1}, second);
+  first.enter({.operation = Operation::allReduce});
+  EXPECT_TRUE(gate.isInside());
+  first.leave();
+  EXPECT_FALSE(gate.isInside());
+  EXPECT_EQ(gate.report().entered, (Counts{{{7}, 1}}));
+  gate.order(1, {{{7}, 1}});
+  EXPECT_TRUE(gate.mayEnter()) << "its second rank has to enter what the first one has";
+  second.enter({.operation = Operation::allReduce});
+  EXPECT_FALSE(gate.mayEnter());
+  // A message between the two: who sends has entered it, who receives has not.
+  first.enter({.operation = Operation::send, .peer = 1});
+  gate.order(2, gate.report().entered);
+  EXPECT_TRUE(gate.mayEnter());
+  second.enter({.operation = Operation::receive, .peer = 0});
+  EXPECT_FALSE(gate.mayEnter());
+  // Nobody here takes part in these.
+  gate.order(3, {{{8}, 5}, {{7, 1, 2}, 0}, {{7, 2, 40}, 3}});
+  EXPECT_FALSE(gate.mayEnter());
+  gate.lift();
+  EXPECT_TRUE(gate.mayEnter());
+}
+
+TEST(Drain, WhatACommunicatorThatIsGoneHadEnteredCounts) {
+  DrainGate gate;
+  CallCounts counts(2);
+  gate.add({7, 0}, counts);
+  counts.enter({.operation = Operation::send, .peer = 1});
+  gate.remove({7, 0});
+  gate.order(1, {{{7, 0, 1}, 2}});
+  EXPECT_FALSE(gate.report().below);
+  EXPECT_EQ(gate.report().entered, (Counts{{{7, 0, 1}, 1}}));
 }
 
 TEST(Drain, StrangersAndOldReportsDoNotCount) {

@@ -44,6 +44,21 @@ TEST(Messages, TellALaterControllerWhatIsInForce) {
   EXPECT_EQ(std::get<Traffic>(*traffic).sendsTo, (std::vector<Rank>{1, 2}));
 }
 
+TEST(Messages, TellWhereAProcessDrains) {
+  const auto back = decode(encode(DrainState{3, 5, true, false, {{7, 0, 2, 9}}, {{7, 0}, {8, 1}}}));
+  ASSERT_TRUE(back.has_value());
+  const auto& state = std::get<DrainState>(*back);
+  EXPECT_EQ(state.version, 5u);
+  EXPECT_TRUE(state.below);
+  EXPECT_FALSE(state.held);
+  EXPECT_EQ(state.entered.at(0).to, 2);
+  EXPECT_EQ(state.entered.at(0).count, 9u);
+  EXPECT_EQ(state.parts.at(1).communicator, 8u);
+  const auto targets = decode(encode(DrainTargets{3, 6, {{7, -1, -1, 4}}}));
+  ASSERT_TRUE(targets.has_value());
+  EXPECT_EQ(std::get<DrainTargets>(*targets).targets.at(0).from, -1);
+}
+
 TEST(Messages, EveryCutIsRefused) {
   CommunicatorFormed formed;
   formed.id = 1;
@@ -68,6 +83,8 @@ TEST(Messages, OrdersAreThoseOfTheController) {
   EXPECT_FALSE(isOrder(RequestOff{}));
   EXPECT_FALSE(isOrder(AskSuspend{}));
   EXPECT_FALSE(isOrder(Leaving{}));
+  EXPECT_FALSE(isOrder(DrainState{}));
+  EXPECT_TRUE(isOrder(DrainTargets{}));
   EXPECT_TRUE(isOrder(SetProfiling{}));
   EXPECT_TRUE(isOrder(SuspendAnswer{}));
   EXPECT_TRUE(isOrder(SwitchOff{}));

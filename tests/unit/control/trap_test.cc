@@ -153,5 +153,92 @@ TEST(Trap, ThatHoldsNobodyExpiresToo) {
   EXPECT_FALSE(trap.closed());
 }
 
+/// An AllReduce.
+class Event final : public CallEvent {
+ public:
+  explicit Event(CallCounts& counts) : counts_(counts) {}
+  void enter() noexcept override { counts_.enter(call_); }
+  void takeBack() noexcept override { counts_.takeBack(call_); }
+
+ private:
+  CallCounts& counts_;
+  const Call call_{.operation = Operation::allReduce};
+};
+
+void makeEvent(Trap& trap, const Clock& clock, CallCounts& counts) {
+  Event event(counts);
+  event.enter();
+  trap.passEvent(event);
+  trap.passWait();
+  counts.leave();
+  trap.noteCall(clock.now());
+}
+
+TEST(Trap, DrainingHoldsAtTheNextEventUnlessOthersWaitForIt) {
+  SystemClock clock;
+  Trap trap(clock);
+  CallCounts counts(2);
+  trap.watch({7, 0}, counts);
+  EXPECT_FALSE(trap.takeNews(1ms).has_value());
+  trap.close(600s, true);
+  EXPECT_TRUE(trap.draining());
+  const auto first = trap.takeNews(1h);
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(first->report.version, 1u);
+  EXPECT_FALSE(first->held);
+  EXPECT_FALSE(trap.takeNews(1h).has_value()) << "nothing has changed";
+
+  std::thread caller([&] {
+    for (int i = 0; i < 5; ++i) makeEvent(trap, clock, counts);
+  });
+  waitUntil([&] { return trap.holdsAll(1h); });
+  EXPECT_EQ(counts.collectives(), 0u);
+  trap.order(2, {{{7}, 3}});
+  waitUntil([&] { return counts.collectives() == 3 && trap.holdsAll(1h); });
+  const auto news = trap.takeNews(1h);
+  ASSERT_TRUE(news.has_value());
+  EXPECT_TRUE(news->held);
+  EXPECT_EQ(news->report.version, 2u);
+  EXPECT_FALSE(news->report.below);
+  EXPECT_EQ(news->report.entered, (Counts{{{7}, 3}}));
+  trap.open();
+  caller.join();
+  EXPECT_EQ(counts.collectives(), 5u);
+  EXPECT_FALSE(trap.draining());
+}
+
+TEST(Trap, WhoWasFrozenGoesOnToItsNextEvent) {
+  SystemClock clock;
+  Trap trap(clock);
+  CallCounts counts(2);
+  trap.watch({7, 0}, counts);
+  trap.close(600s);
+  std::atomic<bool> wentOn{false};
+  std::thread caller([&] {
+    trap.passWait();  // in the midst of a call
+    wentOn = true;
+    makeEvent(trap, clock, counts);
+  });
+  waitUntil([&] { return trap.holdsAll(1h); });
+  EXPECT_FALSE(wentOn);
+  trap.drain();
+  waitUntil([&] { return wentOn.load() && trap.holdsAll(1h); });
+  EXPECT_EQ(counts.collectives(), 0u);
+  trap.open();
+  caller.join();
+  EXPECT_EQ(counts.collectives(), 1u);
+}
+
+TEST(Trap, DrainingAtItsLimitItOpensItself) {
+  SystemClock clock;
+  Trap trap(clock);
+  CallCounts counts(2);
+  trap.watch({7, 0}, counts);
+  trap.close(50ms, true);
+  makeEvent(trap, clock, counts);
+  EXPECT_FALSE(trap.closed());
+  EXPECT_EQ(counts.collectives(), 1u);
+}
+
 }  // namespace
 }  // namespace falcon::control

@@ -1,0 +1,113 @@
+// A member's part in holding the job.
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "base/parameters.h"
+#include "control/drain_wire.h"
+#include "control/member.h"
+#include "control/trap_callbacks.h"
+#include "transport/local_ports.h"
+
+namespace falcon::control {
+namespace {
+
+Nanoseconds asTime(double seconds) {
+  return Nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
+}
+
+}  // namespace
+
+void Member::letGo() {
+  parts_.trap.open();
+  if (std::exchange(trapId_, 0) != 0) disturbed();
+  if (std::exchange(heldSaid_, false)) TrapCallbacks::ofProcess().call(TrapCallbacks::Held::no, 0ns);
+}
+
+// The controller tells of others; of its own death only the bus does. One that goes in order opens the trap first.
+void Member::left(ProcessId process) {
+  if (heldBy_ == 0 || process != heldBy_) return;
+  letGo();
+  heldBy_ = 0;
+  abortAll("the controller died");
+}
+
+void Member::abortAll(const char* why) {
+  if (parameters::trapDeath.value() == 0) return;
+  log::warn("{} while the job was held: all communicators are aborted, as NCCL_FALCON_TRAP_DEATH=abort asks for", why);
+  parts_.communicators.withAll([](std::vector<KnownCommunicator>& known) {
+    for (KnownCommunicator& each : known) each.engine->abort();
+  });
+}
+
+void Member::tickTrap() {
+  parts_.trap.expire();
+  if (!parts_.trap.closed()) {  // it opened itself: nobody came back
+    heldBy_ = 0;
+    return letGo();
+  }
+  // A communicator of the vendor's may have been made since the order.
+  if (!trapReported_ && !parts_.trap.draining() && hasVendorsCommunicators()) drain();
+  const Nanoseconds recent = asTime(std::max(1.0, 3 * iterationSeconds_));
+  if (parts_.trap.draining()) return sayWhereItDrains(recent);
+  if (trapReported_ || !parts_.trap.holdsAll(recent)) return;
+  trapReported_ = true;
+  say(TrapState{trapId_, true});
+}
+
+void Member::drain() {
+  parts_.trap.drain();
+  trapReported_ = false;
+  transport::ringOwnDoorbell();  // who was frozen goes on to its next call
+}
+
+void Member::sayWhereItDrains(Nanoseconds recent) {
+  const auto news = parts_.trap.takeNews(recent);
+  if (!news) return;
+  trapReported_ = news->held;
+  DrainState state{trapId_, news->report.version, news->report.below, news->held, toWire(news->report.entered), {}};
+  for (const DrainGate::Part& part : news->parts) state.parts.push_back({part.communicator, part.rank});
+  say(state);
+}
+
+bool Member::hasVendorsCommunicators() {
+  bool any = false;
+  parts_.communicators.withAll([&](std::vector<KnownCommunicator>& known) {
+    any = std::any_of(known.begin(), known.end(),
+                      [](const KnownCommunicator& each) { return each.engine->kind() == EngineKind::vendor; });
+  });
+  return any;
+}
+
+void Member::order(const CloseTrap& order) {
+  // Said again, since a communicator is the vendor's, of which the controller had not heard.
+  if (order.trap == trapId_ && parts_.trap.closed()) {
+    if (order.drain && !parts_.trap.draining()) drain();
+    return;
+  }
+  trapId_ = lastTrap_ = order.trap;
+  trapReported_ = false;
+  disturbedFrom_ = parts_.clock.now();
+  disturbedUntil_ = Nanoseconds::max();
+  heldBy_ = parts_.bus.controller();
+  const double seconds = std::min(order.limitSeconds, falcon::seconds(longestTrap));  // also of a hostile message
+  const Nanoseconds limit = asTime(std::max(seconds, 0.0));
+  // Told before anybody is held, so that a watchdog can be stopped in time.
+  heldSaid_ = true;
+  TrapCallbacks::ofProcess().call(order.asked ? TrapCallbacks::Held::suspended : TrapCallbacks::Held::tested, limit);
+  parts_.trap.close(limit, order.drain || hasVendorsCommunicators());
+  transport::ringOwnDoorbell();  // who sleeps in a wait loop looks at the trap now
+}
+
+void Member::order(const DrainTargets& order) {
+  if (order.trap == trapId_) parts_.trap.order(order.version, fromWire(order.targets));
+}
+
+void Member::order(const OpenTrap& order) {
+  if (order.trap != lastTrap_) return;
+  heldBy_ = 0;
+  letGo();
+  if (order.someoneDied) abortAll("a rank died");
+}
+
+}  // namespace falcon::control
