@@ -16,6 +16,7 @@
 #include "control/job_view.h"
 #include "control/mitigation.h"
 #include "control/outbox.h"
+#include "control/request_id.h"
 #include "control/stored_baseline.h"
 #include "control/suspension.h"
 #include "control/trap_budget.h"
@@ -41,13 +42,6 @@ struct ControllerSettings {
   std::function<void(const StoredBaseline&)> keep;
   int baselineIterations = 12;
   int profilingIterations = 4;
-};
-
-/// Who asked for all tests; requests of a process count up, so that one that comes twice is known.
-struct ExaminationRequest {
-  ProcessId from = 0;
-  std::uint64_t number = 0;
-  bool operator==(const ExaminationRequest&) const = default;
 };
 
 /// Used by one thread, the monitor of the controlling process. Side effects go through the outbox and the sink only.
@@ -122,10 +116,10 @@ class Controller {
   void giveUpSuspension(const std::string& why);
   void learnAnew();
 
-  void onExamine(const ExaminationRequest& asked);
+  void onExamine(const RequestId& asked);
   void startExamination();
   void endExamination();
-  void refuseExamination(const ExaminationRequest& asked, const std::string& why);
+  void refuseExamination(const RequestId& asked, const std::string& why);
   void giveUpExamination(const std::string& why);
 
   void watchRelief();
@@ -185,10 +179,10 @@ class Controller {
   std::unique_ptr<Suspension> suspension_;
   std::optional<SuspendRequest> suspendNext_;  ///< asked for while a validation holds the job
   bool suspendedSaid_ = false;
-  std::optional<ExaminationRequest> examineNext_;  ///< asked for while something else is measured
-  std::optional<ExaminationRequest> examining_;    ///< whom the validation in progress is for; else the job's
-  Phase examinedIn_ = Phase::tracking;             ///< the phase that it interrupted
-  std::set<ProcessId> leaving_;                    ///< who end in order
+  std::optional<RequestId> examineNext_;  ///< asked for while something else is measured
+  std::optional<RequestId> examining_;    ///< whom the validation in progress is for; else the job's
+  Phase examinedIn_ = Phase::tracking;    ///< the phase that it interrupted
+  std::set<ProcessId> leaving_;           ///< who end in order
 
   std::vector<FailSlow> failSlows_;
   int named_ = 0;

@@ -8,7 +8,7 @@
 
 namespace falcon::control {
 
-void Controller::onExamine(const ExaminationRequest& asked) {
+void Controller::onExamine(const RequestId& asked) {
   if (examining_ == asked || examineNext_ == asked) return;
   if (examining_ || examineNext_) return refuseExamination(asked, "the job is being examined already");
   if (suspension_ || suspendNext_) return refuseExamination(asked, "the job is suspended");
@@ -45,12 +45,12 @@ void Controller::endExamination() {
         .durationSeconds = outcome.trapSeconds,
         .text = fmt::format("the job was held for {:.2f} s to be examined{}{}", outcome.trapSeconds,
                             failed ? ", in vain: " : "", failed ? outcome.verdict.evidence : "")});
-  const ExaminationRequest asked = *std::exchange(examining_, std::nullopt);
+  const RequestId asked = *std::exchange(examining_, std::nullopt);
   outbox_.to(asked.from, Examined{asked.number, failed ? outcome.verdict.evidence : "", outcome.examination});
   learnAnew();
 }
 
-void Controller::refuseExamination(const ExaminationRequest& asked, const std::string& why) {
+void Controller::refuseExamination(const RequestId& asked, const std::string& why) {
   outbox_.to(asked.from, Examined{asked.number, why, ""});
 }
 

@@ -12,14 +12,10 @@ void Controller::onSuspend(const SuspendRequest& asked) {
   SuspendRequest request = asked;
   const double most = seconds(longestTrap);
   request.limitSeconds = std::isfinite(asked.limitSeconds) ? std::clamp(asked.limitSeconds, 0.001, most) : most;
-  const auto isSame = [&](const SuspendRequest& other) {
-    return other.from == request.from && other.number == request.number;
-  };
   noticeItsEnd();
-  // Said again, since the controller has changed in between.
-  if ((suspension_ && isSame(suspension_->request())) || (suspendNext_ && isSame(*suspendNext_))) return;
+  if ((suspension_ && suspension_->request().id == asked.id) || (suspendNext_ && suspendNext_->id == asked.id)) return;
   if (suspension_ || suspendNext_) {
-    outbox_.to(asked.from, SuspendAnswer{asked.number, SuspendOutcome::already, "the job is suspended already"});
+    outbox_.to(asked.id.from, SuspendAnswer{asked.id.number, SuspendOutcome::already, "the job is suspended already"});
     return;
   }
   suspendNext_ = request;
@@ -33,8 +29,8 @@ void Controller::onResume(ProcessId from, std::uint64_t request) {
     suspension_->resume();
     endSuspension();
   } else if (const auto next = std::exchange(suspendNext_, std::nullopt)) {
-    outbox_.to(next->from,
-               SuspendAnswer{next->number, SuspendOutcome::givenUp, "the job was resumed before it was held"});
+    outbox_.to(next->id.from,
+               SuspendAnswer{next->id.number, SuspendOutcome::givenUp, "the job was resumed before it was held"});
   } else {
     answer = {request, SuspendOutcome::notSuspended,
               "the job is not suspended; a suspension ends by itself at its limit"};
@@ -107,7 +103,7 @@ void Controller::learnAnew() {
 
 void Controller::giveUpSuspension(const std::string& why) {
   if (const auto next = std::exchange(suspendNext_, std::nullopt))
-    outbox_.to(next->from, SuspendAnswer{next->number, SuspendOutcome::givenUp, why});
+    outbox_.to(next->id.from, SuspendAnswer{next->id.number, SuspendOutcome::givenUp, why});
   if (!suspension_) return;
   suspension_->giveUp(why);
   endSuspension();

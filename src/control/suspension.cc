@@ -54,7 +54,7 @@ void Suspension::allAreHeld() {
 }
 
 void Suspension::answer(SuspendOutcome outcome) {
-  outbox_.to(request_.from, SuspendAnswer{request_.number, outcome, text_});
+  outbox_.to(request_.id.from, SuspendAnswer{request_.id.number, outcome, text_});
 }
 
 void Suspension::finish(State state, const std::string& text) {

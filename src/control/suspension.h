@@ -7,13 +7,12 @@
 #include "control/closing.h"
 #include "control/job_view.h"
 #include "control/outbox.h"
+#include "control/request_id.h"
 
 namespace falcon::control {
 
-/// Who asked. Requests of a process count up, so that one that comes twice is known.
 struct SuspendRequest {
-  ProcessId from = 0;
-  std::uint64_t number = 0;
+  RequestId id;
   double limitSeconds = 10;
 };
 

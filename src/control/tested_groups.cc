@@ -11,8 +11,6 @@
 namespace falcon::control {
 namespace {
 
-constexpr std::size_t mostPairsOfARank = 4;
-
 using TreeOf = topology::TreeNode (*)(Rank rank, int size);
 constexpr TreeOf trees[] = {&topology::firstTree, &topology::secondTree};
 
@@ -44,8 +42,9 @@ Carried carriedIn(const JobView& job, const CommunicatorFormed& communicator) {
   return carried;
 }
 
-/// How many of the two trees the group's collectives use: those whose every pair was seen to carry something. A tree
-/// that an exchange among all happens to cover counts too; it is tested in vain.
+/// How many of the two trees the group's collectives use: those whose every pair was seen to carry something. Where all
+/// pairs did, an exchange of everybody with everybody hides them, and to test that as a whole would take too long: the
+/// slowest pairs tell.
 int treesOf(const JobView& job, const CommunicatorFormed& communicator, const Carried& carried) {
   const auto size = static_cast<int>(communicator.jobRanks.size());
   if (size < 2) return 0;
@@ -56,28 +55,31 @@ int treesOf(const JobView& job, const CommunicatorFormed& communicator, const Ca
     });
     return collectives ? static_cast<int>(std::size(trees)) : 0;
   }
+  std::set<Link> pairs;
+  for (const auto& [link, seconds] : carried.seconds)
+    pairs.insert({std::min(link.from, link.to), std::max(link.from, link.to)});
+  if (pairs.size() == static_cast<std::size_t>(size) * static_cast<std::size_t>(size - 1) / 2) return 0;
   int used = 0;
   for (const TreeOf tree : trees) {
     for (Rank rank = 0; rank < size; ++rank) {
       const Rank parent = tree(rank, size).up;
-      if (parent >= 0 && !carried.seconds.contains({rank, parent}) && !carried.seconds.contains({parent, rank}))
-        return used;
+      if (parent >= 0 && !pairs.contains({std::min(rank, parent), std::max(rank, parent)})) return used;
     }
     ++used;
   }
   return used;
 }
 
-/// Of every sender the peers that took longest.
+/// Of every sender the pair that took longest.
 std::vector<Link> slowestPairs(const Carried& carried, const std::set<Link>& covered) {
-  std::map<Rank, std::vector<std::pair<double, Link>>> bySender;
-  for (const auto& [link, seconds] : carried.seconds)
-    if (!covered.contains(link)) bySender[link.from].push_back({seconds, link});
-  std::vector<Link> pairs;
-  for (auto& [sender, links] : bySender) {
-    std::sort(links.begin(), links.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-    for (std::size_t i = 0; i < std::min(links.size(), mostPairsOfARank); ++i) pairs.push_back(links[i].second);
+  std::map<Rank, std::pair<double, Link>> slowest;
+  for (const auto& [link, seconds] : carried.seconds) {
+    if (covered.contains(link)) continue;
+    const auto [at, first] = slowest.try_emplace(link.from, seconds, link);
+    if (!first && seconds > at->second.first) at->second = {seconds, link};
   }
+  std::vector<Link> pairs;
+  for (const auto& [sender, pair] : slowest) pairs.push_back(pair.second);
   return pairs;
 }
 

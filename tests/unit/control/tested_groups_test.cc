@@ -70,12 +70,21 @@ TEST_F(TestedGroups, WithoutAWholeProfileCollectivesMayHaveUsedBoth) {
   EXPECT_EQ(tested().trees, 0);
 }
 
-TEST_F(TestedGroups, TheSlowestOfOtherPairsAreTestedToo) {
+TEST_F(TestedGroups, TheSlowestOtherPairOfEverySenderIsTestedToo) {
   for (Rank peer = 0; peer < ranks; ++peer)
     if (peer != 2) carry(2, peer, peer);
   carry(6, 3);
   EXPECT_EQ(tested().trees, 0);
-  EXPECT_EQ(tested().pairs, (std::vector<Link>{{2, 7}, {2, 6}, {2, 5}, {2, 4}, {6, 3}}));
+  EXPECT_EQ(tested().pairs, (std::vector<Link>{{2, 7}, {6, 3}}));
+}
+
+TEST_F(TestedGroups, AnExchangeOfAllWithAllIsNotTestedAsAWhole) {
+  for (Rank from = 0; from < ranks; ++from)
+    for (Rank to = 0; to < ranks; ++to)
+      if (from != to) carry(from, to, from == 5 && to == 1 ? 9 : 1);
+  EXPECT_EQ(tested().trees, 0);
+  EXPECT_EQ(tested().pairs.size(), static_cast<std::size_t>(ranks));
+  EXPECT_EQ(tested().pairs.at(5), (Link{5, 1}));
 }
 
 }  // namespace
