@@ -48,6 +48,6 @@ const Algorithm& chooseAlgorithm(Operation operation, std::size_t bytes, int ran
 const DirectAlgorithm* chooseDirect(Operation operation, std::size_t bytes, int ranks, const Tuning* tuning = nullptr);
 
 /// Channels that `bytes` are worth, within [fewest, most].
-int chooseChannels(std::size_t bytes, int fewest, int most);
+int chooseChannels(std::size_t bytes, int fewest, int most, Place place = Place::node);
 
 }  // namespace falcon::collectives

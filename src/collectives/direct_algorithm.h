@@ -56,7 +56,15 @@ struct DirectAlgorithm {
   Output output;
   int (*steps)(const DirectShape& shape);
   DirectStep (*step)(const DirectShape& shape, int index);
+  /// Who reads copies something from every rank, one after the other, in the order of turnOf(): each of them may go on
+  /// as soon as it had its turn.
+  bool inTurn = false;
 };
+
+/// Beginning with the reader itself and its neighbours, so that not all ranks read from rank 0 first.
+inline int turnOf(Rank peer, Rank reader, int size) {
+  return (peer - reader + size) % size;
+}
 
 /// Everyone reduces everything.
 extern const DirectAlgorithm directAllReduceFlat;

@@ -41,7 +41,7 @@ int eachRankAtRoot(const DirectShape& shape) {
   return isRoot(shape) ? shape.size : 0;
 }
 
-/// Beginning with itself and its neighbours, so that not all ranks read from rank 0 first.
+/// The inverse of turnOf().
 Rank peerOf(const DirectShape& shape, int index) {
   return (shape.rank + index) % shape.size;
 }
@@ -57,10 +57,10 @@ const DirectAlgorithm directBroadcast{
       return DirectStep{.peer = shape.root, .count = shape.count};
     }};
 
-const DirectAlgorithm directAllGather{"direct", whole, whole, everyone, Output::own, eachRank, gatherStep};
+const DirectAlgorithm directAllGather{"direct", whole, whole, everyone, Output::own, eachRank, gatherStep, true};
 
-const DirectAlgorithm directGather{"direct",    wholeOfOthers,  whole,     rootOfOthers,
-                                   Output::own, eachRankAtRoot, gatherStep};
+const DirectAlgorithm directGather{"direct",    wholeOfOthers,  whole,      rootOfOthers,
+                                   Output::own, eachRankAtRoot, gatherStep, true};
 
 const DirectAlgorithm directScatter{
     "direct", allBlocksOfRoot, allBlocks, everyoneOfRoot, Output::own, one, [](const DirectShape& shape, int) {
@@ -68,10 +68,17 @@ const DirectAlgorithm directScatter{
     }};
 
 const DirectAlgorithm directAllToAll{
-    "direct", allBlocks, allBlocks, everyone, Output::own, eachRank, [](const DirectShape& shape, int index) {
+    "direct",
+    allBlocks,
+    allBlocks,
+    everyone,
+    Output::own,
+    eachRank,
+    [](const DirectShape& shape, int index) {
       const Rank peer = peerOf(shape, index);
       return DirectStep{
           .peer = peer, .source = shape.rank * shape.count, .destination = peer * shape.count, .count = shape.count};
-    }};
+    },
+    true};
 
 }  // namespace falcon::collectives

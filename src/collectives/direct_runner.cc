@@ -95,9 +95,9 @@ Result<DirectRunner::State> DirectRunner::progress() {
 /// True once `holds()`; an error if `peer`, which would have to bring that about, has left. What it published before it
 /// left counts: so that is looked at once more.
 template <class Condition>
-Result<bool> DirectRunner::await(Rank peer, Condition holds) {
+Result<bool> DirectRunner::await(Rank peer, Condition holds, bool untilTaken) {
   if (holds()) return true;
-  awaited_ = peer;
+  awaited_ = untilTaken ? NodeBoard::takenBy(peer) : peer;
   if (!member_->board().hasLeft(peer)) [[likely]]
     return false;
   if (holds()) return true;
@@ -178,6 +178,8 @@ Result<DirectRunner::Moved> DirectRunner::runStep() {
     if (done_ < step.count) return moved;
   }
   if (step.publish) member_->board().advance(operation_, Stage::output);
+  if (algorithm_->inTurn && step.peer != shape_.rank && readsAddressOf(step.peer))
+    member_->board().take(step.peer, operation_, turnOf(step.peer, shape_.rank, shape_.size));
   done_ = 0;
   asked_ = 0;
   ++step_;
@@ -259,7 +261,11 @@ Result<bool> DirectRunner::readersHaveLeft() {
   for (; asked_ < shape_.size; ++asked_) {
     if (readers == Readers::root && asked_ != shape_.root) continue;
     if (asked_ == shape_.rank) continue;
-    const auto left = await(asked_, [&] { return board.hasCompleted(asked_, operation_); });
+    const auto has = [&] {
+      return algorithm_->inTurn ? board.hasTaken(asked_, operation_, turnOf(shape_.rank, asked_, shape_.size))
+                                : board.hasCompleted(asked_, operation_);
+    };
+    const auto left = await(asked_, has, algorithm_->inTurn);
     if (!left || !*left) return left;
   }
   return true;

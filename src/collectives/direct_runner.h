@@ -28,7 +28,7 @@ class DirectRunner {
   /// Does what can be done now, but only so much that others get their turn. `finished` once the result is there and
   /// nobody reads this rank's buffers any more. Errors: remote, invalidUsage where the ranks' calls differ.
   Result<State> progress();
-  /// After `stuck`: the rank that must move first.
+  /// After `stuck`: the rank that must move first, as NodeBoard::announceSleep() takes it.
   Rank awaited() const { return awaited_; }
 
   /// Null where nothing was measured.
@@ -44,7 +44,7 @@ class DirectRunner {
   };
 
   template <class Condition>
-  Result<bool> await(Rank peer, Condition holds);
+  Result<bool> await(Rank peer, Condition holds, bool untilTaken = false);
   Result<bool> enter();
   Result<Moved> runStep();
   Status runPiece(const DirectStep& step, Range piece);
@@ -53,6 +53,10 @@ class DirectRunner {
   Result<bool> peersReady(const DirectStep& step);
   Result<bool> reached(Rank peer, Stage stage);
   Result<bool> readersHaveLeft();
+  /// Its message is not on the board.
+  bool readsAddressOf(Rank peer) const {
+    return !transport::NodeBoard::isOnBoard(member_->board().notice(peer, operation_).input);
+  }
   /// Where `peer`'s elements [piece] are; read into scratch piece `room` where that must be.
   Result<const std::byte*> operandOf(Rank peer, Range piece, int room, bool last) const;
   std::size_t bytes(std::size_t count) const { return count * operands_.elementBytes; }

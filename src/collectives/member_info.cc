@@ -1,6 +1,8 @@
 #include "collectives/member_info.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "base/log.h"
 #include "base/wire.h"
@@ -13,6 +15,7 @@ std::string MemberOffer::encode() const {
   writer.put(info.peer.process).put(info.peer.doorbell).put(info.peer.jobRank);
   writer.put(info.host).put(info.pid).put(info.device).put(info.extra);
   writer.put(chunkBytes).put(fewestChannels).put(mostChannels);
+  writer.put(static_cast<std::uint8_t>(choseChannels)).put(cores.count).put(cores.first);
   for (const std::uint8_t mask : preferred.of) writer.put(mask);
   writer.put(tuning).put(static_cast<std::uint8_t>(checksCalls));
   writer.put(board).put(memory.process).put(memory.nonceAt).put(memory.nonce);
@@ -34,6 +37,9 @@ Result<MemberOffer> MemberOffer::decode(std::string_view bytes) {
   offer.chunkBytes = reader.get<std::uint64_t>();
   offer.fewestChannels = reader.get<int>();
   offer.mostChannels = reader.get<int>();
+  offer.choseChannels = reader.get<std::uint8_t>() != 0;
+  offer.cores.count = reader.get<std::uint32_t>();
+  offer.cores.first = reader.get<std::uint32_t>();
   for (std::uint8_t& mask : offer.preferred.of) mask = reader.get<std::uint8_t>();
   offer.tuning = reader.getString();
   offer.checksCalls = reader.get<std::uint8_t>() != 0;
@@ -66,6 +72,14 @@ bool shareNode(const std::vector<MemberOffer>& offers) {
   for (const MemberOffer& offer : offers)
     if (offer.info.peer.node != offers[0].info.peer.node || offer.info.peer.doorbell.empty()) return false;
   return true;
+}
+
+bool crowdCores(const std::vector<MemberOffer>& offers) {
+  std::map<std::tuple<std::string_view, std::uint32_t, std::uint32_t>, std::uint32_t> sharing;
+  for (const MemberOffer& offer : offers) ++sharing[{offer.info.peer.node, offer.cores.count, offer.cores.first}];
+  return std::any_of(offers.begin(), offers.end(), [&](const MemberOffer& offer) {
+    return sharing[{offer.info.peer.node, offer.cores.count, offer.cores.first}] > 2 * offer.cores.count;
+  });
 }
 
 }  // namespace falcon::collectives

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/cores.h"
 #include "collectives/algorithm_preference.h"
 #include "collectives/host_communicator.h"
 #include "transport/peer_memory.h"
@@ -17,6 +18,8 @@ struct MemberOffer {
   std::uint64_t chunkBytes = 0;
   int fewestChannels = 1;
   int mostChannels = 1;
+  bool choseChannels = false;  ///< the application or a variable did
+  CoreSet cores;
   PreferenceMasks preferred;
   std::string tuning;  ///< rank 0: the text of its tuning file, "" without
   bool checksCalls = false;
@@ -33,5 +36,8 @@ std::vector<int> nodesOf(const std::vector<MemberInfo>& members);
 
 /// All on one node, and none has switched shared memory off.
 bool shareNode(const std::vector<MemberOffer>& offers);
+
+/// On some node ranks have to share their cores, and with more than one other.
+bool crowdCores(const std::vector<MemberOffer>& offers);
 
 }  // namespace falcon::collectives

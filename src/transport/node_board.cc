@@ -105,14 +105,14 @@ void NodeBoard::withdrawSleep() {
 }
 
 void NodeBoard::wake() {
-  for (Rank rank = 0; rank < ranks_; ++rank) wake(rank);
+  for (Rank rank = 0; rank < ranks_; ++rank) wake(rank, self_);
 }
 
-void NodeBoard::wake(Rank rank) {
+void NodeBoard::wake(Rank rank, Rank what) {
   const std::int32_t awaited = cell(rank).asleep.load(std::memory_order_seq_cst);
   if (rank == self_ || awaited == 0) return;
   const bool leaving = cell(self_).left.load(std::memory_order_relaxed);
-  if (leaving || awaited == anyone + 2 || awaited == self_ + 2) doorbells_[rank]->ring();
+  if (leaving || awaited == anyone + 2 || awaited == what + 2) doorbells_[rank]->ring();
 }
 
 }  // namespace falcon::transport

@@ -15,6 +15,8 @@ MemberOffer sample() {
   offer.chunkBytes = 1 << 17;
   offer.fewestChannels = 2;
   offer.mostChannels = 4;
+  offer.choseChannels = true;
+  offer.cores = {8, 16};
   offer.preferred.of[2] = 5;
   offer.tuning = "AllReduce node 2 0 - flat";
   offer.checksCalls = true;
@@ -30,6 +32,8 @@ TEST(MemberOffer, ComesBackAsItWas) {
   EXPECT_EQ(back->info.peer.jobRank, 3);
   EXPECT_EQ(back->info.extra.size(), 3u);
   EXPECT_EQ(back->mostChannels, 4);
+  EXPECT_TRUE(back->choseChannels);
+  EXPECT_EQ(back->cores, (CoreSet{8, 16}));
   EXPECT_EQ(back->preferred, sample().preferred);
   EXPECT_EQ(back->tuning, sample().tuning);
   EXPECT_TRUE(back->checksCalls);
@@ -50,6 +54,22 @@ TEST(NodesOf, NumbersNodesInOrderOfAppearance) {
   const char* names[] = {"b", "a", "b", "c", "a"};
   for (size_t i = 0; i < members.size(); ++i) members[i].peer.node = names[i];
   EXPECT_EQ(nodesOf(members), (std::vector<int>{0, 1, 0, 2, 1}));
+}
+
+// 8 ranks on one node, with the cores that each may use.
+bool crowds(std::uint32_t count, std::uint32_t apart, const char* lastNode = "node0") {
+  std::vector<MemberOffer> offers(8, sample());
+  for (std::uint32_t rank = 0; rank < 8; ++rank) offers[rank].cores = {count, rank * apart};
+  for (std::size_t rank = 4; rank < 8; ++rank) offers[rank].info.peer.node = lastNode;
+  return crowdCores(offers);
+}
+
+TEST(CrowdCores, IsMoreThanTwoRanksACore) {
+  EXPECT_TRUE(crowds(2, 0));
+  EXPECT_TRUE(crowds(3, 0));
+  EXPECT_FALSE(crowds(4, 0));
+  EXPECT_FALSE(crowds(1, 1)) << "each has a core of its own";
+  EXPECT_FALSE(crowds(2, 0, "node1")) << "four on each node";
 }
 
 }  // namespace
