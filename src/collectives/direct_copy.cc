@@ -57,8 +57,10 @@ const DirectAlgorithm directBroadcast{
       return DirectStep{.peer = shape.root, .count = shape.count};
     }};
 
-const DirectAlgorithm directAllGather{"direct", whole, whole, everyone, Output::own, eachRank, gatherStep, true};
+const DirectAlgorithm directAllGather{"direct", whole, whole, everyone, Output::own, eachRank, gatherStep};
 
+// Where all read from all, each waits for all the others anyhow, and one look at the end costs less than one at each
+// turn (AlltoAll of 64 KiB among 8: 60 us instead of 75).
 const DirectAlgorithm directGather{"direct",    wholeOfOthers,  whole,      rootOfOthers,
                                    Output::own, eachRankAtRoot, gatherStep, true};
 
@@ -68,17 +70,10 @@ const DirectAlgorithm directScatter{
     }};
 
 const DirectAlgorithm directAllToAll{
-    "direct",
-    allBlocks,
-    allBlocks,
-    everyone,
-    Output::own,
-    eachRank,
-    [](const DirectShape& shape, int index) {
+    "direct", allBlocks, allBlocks, everyone, Output::own, eachRank, [](const DirectShape& shape, int index) {
       const Rank peer = peerOf(shape, index);
       return DirectStep{
           .peer = peer, .source = shape.rank * shape.count, .destination = peer * shape.count, .count = shape.count};
-    },
-    true};
+    }};
 
 }  // namespace falcon::collectives
