@@ -43,9 +43,9 @@ std::vector<DrainGate::Part> DrainGate::parts() const {
 
 bool DrainGate::isBelow() const {
   return std::any_of(targets_.begin(), targets_.end(), [this](const auto& target) {
-    const auto& [key, count] = target;
     return std::any_of(members_.begin(), members_.end(), [&](const Member& member) {
-      return member.part.communicator == key.communicator && isShortOf(count, key, member.part.rank, *member.counts);
+      return member.part.communicator == target.first.communicator &&
+             isShortOf(target.second, target.first, member.part.rank, *member.counts);
     });
   });
 }

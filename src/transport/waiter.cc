@@ -84,8 +84,7 @@ void SystemWaiter::wait(std::span<const WaitSource> sources, Nanoseconds limit, 
   if (!turn->stuckSince) turn->stuckSince = start;
 
   thread_local std::vector<pollfd> sockets;
-  sockets.clear();
-  sockets.reserve(sources.size());
+  sockets.clear();  // nothing is reserved: who waits for no socket allocates nothing, not even the first time
   bool doorbell = false;
   bool timed = false;  // a source that only time helps
   for (const WaitSource& source : sources) {
