@@ -243,8 +243,8 @@ void Member::order(const RunWave& order) {
       if (each.host) local.push_back({each.engine->id(), each.engine->rank(), &each.host->ports()});
     const auto waiter = transport::makeWaiter();
     const Nanoseconds limit = order.probe ? probeLimit : waveLimit;
-    results.measurements = validate::encode(
-        validate::runWave(*wave, local, validate::settingsOf(wave->lane), *waiter, parts_.clock, limit));
+    results.measurements =
+        validate::encode(validate::runWave(*wave, local, validate::settingsOf(*wave), *waiter, parts_.clock, limit));
   });
   say(results);
 }

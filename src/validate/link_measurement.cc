@@ -36,7 +36,11 @@ const char* nameOf(LinkStatus status) {
 
 std::string encode(const Wave& wave) {
   WireWriter out;
-  out.put(waveMagic).put(wave.run).put(wave.lane).put(static_cast<std::uint32_t>(wave.links.size()));
+  out.put(waveMagic)
+      .put(wave.run)
+      .put(wave.lane)
+      .put(static_cast<std::uint8_t>(wave.brief))
+      .put(static_cast<std::uint32_t>(wave.links.size()));
   for (const auto& link : wave.links)
     out.put(link.communicator).put(link.link.from).put(link.link.to).put(link.from).put(link.to);
   return out.take();
@@ -48,8 +52,10 @@ Result<Wave> decodeWave(std::string_view bytes) {
   const bool ours = in.get<std::uint32_t>() == waveMagic;
   wave.run = in.get<std::uint64_t>();
   wave.lane = in.get<transport::Lane>();
+  const auto brief = in.get<std::uint8_t>();
+  wave.brief = brief != 0;
   const auto count = in.getCount(linkBytes);
-  bool sane = ours && (wave.lane == transport::Lane::test || wave.lane == transport::Lane::probe);
+  bool sane = ours && brief <= 1 && (wave.lane == transport::Lane::test || wave.lane == transport::Lane::probe);
   for (std::uint32_t i = 0; i < count; ++i) {
     WaveLink link;
     link.communicator = in.get<CommunicatorId>();

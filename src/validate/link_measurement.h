@@ -28,6 +28,7 @@ struct Wave {
   /// test: the job is held, as fast as it goes. probe: beside the running job, small.
   transport::Lane lane = transport::Lane::test;
   std::vector<WaveLink> links;
+  bool brief = false;  ///< one of many: with shorter rounds, so that all of them fit into the trap
   auto operator<=>(const Wave&) const = default;
 };
 

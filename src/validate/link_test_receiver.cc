@@ -221,11 +221,18 @@ LinkTestSettings testSettings() {
   return {};
 }
 
+LinkTestSettings briefSettings() {
+  LinkTestSettings settings;
+  settings.fewestBytes = 320 << 10;
+  settings.steady = 50ms;
+  return settings;
+}
+
 LinkTestSettings probeSettings() {
   LinkTestSettings settings;
   settings.lane = transport::Lane::probe;
   settings.warmUpBytes = 64 << 10;
-  settings.mostBytes = settings.fewestBytes = settings.firstBytes;
+  settings.mostBytes = settings.firstBytes;
   settings.repeats = 1;
   settings.repeatFor = 0ns;
   return settings;

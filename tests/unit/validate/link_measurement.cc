@@ -8,7 +8,10 @@
 namespace falcon::validate {
 namespace {
 
-const Wave wave{.run = 12345678901, .lane = transport::Lane::probe, .links = {{9, {4, 7}, 0, 1}, {10, {3, 2}, 5, 0}}};
+const Wave wave{.run = 12345678901,
+                .lane = transport::Lane::probe,
+                .links = {{9, {4, 7}, 0, 1}, {10, {3, 2}, 5, 0}},
+                .brief = true};
 const std::vector<LinkMeasurement> measurements = {
     {9, {4, 7}, transport::Medium::socket, LinkStatus::measured, 1 << 20, 0.25, 1e-4, 0.125},
     {9, {7, 4}, transport::Medium::sharedMemory, LinkStatus::timeout, 0, 0, -1, 0}};

@@ -30,7 +30,7 @@ Status runWaves(RankWorld& world, validate::WaveQueue& queue, std::vector<valida
   if (auto done = world.network().barrier(stepLimit); !done) return done;
   while (const auto wave = queue.next()) {
     const auto mine =
-        validate::runWave(*wave, {&local, 1}, validate::testSettings(), *waiter, SystemClock::instance(), waveLimit);
+        validate::runWave(*wave, {&local, 1}, validate::settingsOf(*wave), *waiter, SystemClock::instance(), waveLimit);
     const auto all = world.network().allGather(validate::encode(mine), stepLimit);
     if (!all) return all.error();
     std::vector<validate::LinkMeasurement> ofWave;
