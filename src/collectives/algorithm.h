@@ -19,6 +19,11 @@ struct Algorithm {
   void (*appendRound)(const Geometry& geometry, Range round, std::vector<Step>& steps);
 };
 
+/// Algorithm::elementsPerRound of those whose steps carry all of the round.
+inline std::size_t oneChunk(const Geometry& geometry) {
+  return geometry.chunk;
+}
+
 /// Reduce-scatter, then all-gather, around the ring: 2 (n - 1) / n of the bytes pass each link.
 extern const Algorithm ringAllReduce;
 /// Shares are parts of one rank's block.

@@ -21,7 +21,7 @@ class BlockPieces {
   /// In all blocks of the buffer.
   Range next() {
     const int run = std::min({blocks_, static_cast<int>(together_), geometry_.size - first_});
-    const std::size_t begin = static_cast<std::size_t>(first_) * geometry_.count + round_.begin;
+    const std::size_t begin = geometry_.placeOf(first_, round_);
     blocks_ -= run;
     first_ = (first_ + run) % geometry_.size;
     return {begin, begin + static_cast<std::size_t>(run) * round_.size()};

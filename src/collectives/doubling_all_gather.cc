@@ -4,10 +4,6 @@
 namespace falcon::collectives {
 namespace {
 
-std::size_t elementsPerRound(const Geometry& geometry) {
-  return geometry.chunk;
-}
-
 /// What a rank has doubles with each hop: its own block and those of the ranks before it. Any number of ranks: the last
 /// hop passes on only what is missing.
 void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
@@ -16,7 +12,7 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
   steps.push_back({.source = Where::input,
                    .destination = Where::output,
                    .sourceOffset = round.begin,
-                   .destinationOffset = static_cast<std::size_t>(self) * geometry.count + round.begin,
+                   .destinationOffset = geometry.placeOf(self, round),
                    .count = round.size()});
   for (int have = 1; have < size; have *= 2) {
     const Rank to = (self + have) % size;
@@ -44,6 +40,6 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
 
 }  // namespace
 
-const Algorithm doublingAllGather{"doubling", transport::Lane::direct, elementsPerRound, appendRound};
+const Algorithm doublingAllGather{"doubling", transport::Lane::direct, oneChunk, appendRound};
 
 }  // namespace falcon::collectives

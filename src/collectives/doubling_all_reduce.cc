@@ -5,10 +5,6 @@
 namespace falcon::collectives {
 namespace {
 
-std::size_t elementsPerRound(const Geometry& geometry) {
-  return geometry.chunk;
-}
-
 /// The ranks in the game, a power of two. Where there are more, the first ones come in pairs of which one plays for
 /// both.
 struct Players {
@@ -21,16 +17,6 @@ struct Players {
   Rank rankOf(int player) const { return player < pairs ? 2 * player + 1 : player + pairs; }
 };
 
-void appendSpectator(Rank player, Step step, std::vector<Step>& steps) {
-  Step back = step;
-  step.source = Where::input;
-  step.sendTo = player;
-  back.receiveFrom = player;
-  back.destination = Where::output;
-  steps.push_back(step);
-  steps.push_back(back);
-}
-
 /// Partners swap what they have and both reduce it: log n hops. Each reduces ranks in their order, so all get the same
 /// bits.
 void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
@@ -39,7 +25,7 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
   Step step;
   step.count = round.size();
   step.sourceOffset = step.destinationOffset = round.begin;
-  if (players.isSpectator(geometry.rank)) return appendSpectator(geometry.rank + 1, step, steps);
+  if (players.isSpectator(geometry.rank)) return appendThereAndBack(geometry.rank + 1, step, steps);
 
   const bool playsForTwo = geometry.rank < 2 * players.pairs;
   step.source = Where::input;
@@ -72,6 +58,6 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
 
 }  // namespace
 
-const Algorithm doublingAllReduce{"doubling", transport::Lane::direct, elementsPerRound, appendRound};
+const Algorithm doublingAllReduce{"doubling", transport::Lane::direct, oneChunk, appendRound};
 
 }  // namespace falcon::collectives

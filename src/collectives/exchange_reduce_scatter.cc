@@ -3,26 +3,21 @@
 namespace falcon::collectives {
 namespace {
 
-std::size_t elementsPerRound(const Geometry& geometry) {
-  return geometry.chunk;
-}
-
 /// Everyone sends each other its part of that one's block: one hop.
 void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
   const int size = geometry.size;
   const Rank self = geometry.rank;
-  const auto placeOf = [&](Rank owner) { return static_cast<std::size_t>(owner) * geometry.count + round.begin; };
   Step step;
   step.count = round.size();
   step.source = Where::input;
   // Starting with its neighbours, so that not all ranks turn to rank 0 first.
   for (int distance = 1; distance < size; ++distance) {
     step.sendTo = (self + distance) % size;
-    step.sourceOffset = placeOf(step.sendTo);
+    step.sourceOffset = geometry.placeOf(step.sendTo, round);
     steps.push_back(step);
   }
   step.sendTo = -1;
-  step.sourceOffset = placeOf(self);
+  step.sourceOffset = geometry.placeOf(self, round);
   step.destination = Where::output;
   step.destinationOffset = round.begin;
   step.last = size == 1;
@@ -38,6 +33,6 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
 
 }  // namespace
 
-const Algorithm exchangeReduceScatter{"exchange", transport::Lane::direct, elementsPerRound, appendRound};
+const Algorithm exchangeReduceScatter{"exchange", transport::Lane::direct, oneChunk, appendRound};
 
 }  // namespace falcon::collectives

@@ -51,6 +51,11 @@ struct Geometry {
   std::size_t chunk = 1;       ///< most elements of one step
   std::size_t grain = 1;       ///< see partOf()
   int channel = 0;
+
+  /// Where `round`'s elements of a rank's block are in a buffer of all blocks.
+  constexpr std::size_t placeOf(Rank owner, Range round) const {
+    return static_cast<std::size_t>(owner) * count + round.begin;
+  }
 };
 
 /// Where this rank stands in the ring.

@@ -3,10 +3,6 @@
 namespace falcon::collectives {
 namespace {
 
-std::size_t elementsPerRound(const Geometry& geometry) {
-  return geometry.chunk;
-}
-
 /// Everyone starts with the chunk of its own block; then the blocks of those behind it come by, one a hop.
 void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
   const int size = geometry.size;
@@ -17,7 +13,7 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
     step.count = round.size();
     step.sourceOffset = round.begin;
     step.destination = Where::output;
-    step.destinationOffset = static_cast<std::size_t>(owner) * geometry.count + round.begin;
+    step.destinationOffset = geometry.placeOf(owner, round);
     if (hop == 0) step.source = Where::input;
     if (hop > 0) step.receiveFrom = place.previous;
     if (hop < size - 1) step.sendTo = place.next;
@@ -27,6 +23,6 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
 
 }  // namespace
 
-const Algorithm ringAllGather{"ring", transport::Lane::ring, elementsPerRound, appendRound};
+const Algorithm ringAllGather{"ring", transport::Lane::ring, oneChunk, appendRound};
 
 }  // namespace falcon::collectives

@@ -3,10 +3,6 @@
 namespace falcon::collectives {
 namespace {
 
-std::size_t elementsPerRound(const Geometry& geometry) {
-  return geometry.chunk;
-}
-
 /// The block of the rank behind starts here; each hop adds this rank's part to a block further behind; the last is its
 /// own.
 void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
@@ -18,7 +14,7 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
     Step step;
     step.count = round.size();
     step.source = Where::input;
-    step.sourceOffset = static_cast<std::size_t>(owner) * geometry.count + round.begin;
+    step.sourceOffset = geometry.placeOf(owner, round);
     step.destinationOffset = round.begin;
     if (hop > 0) step.receiveFrom = place.previous;
     if (last) step.destination = Where::output;
@@ -30,6 +26,6 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
 
 }  // namespace
 
-const Algorithm ringReduceScatter{"ring", transport::Lane::ring, elementsPerRound, appendRound};
+const Algorithm ringReduceScatter{"ring", transport::Lane::ring, oneChunk, appendRound};
 
 }  // namespace falcon::collectives

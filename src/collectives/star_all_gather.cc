@@ -6,20 +6,15 @@ namespace {
 
 constexpr Rank hub = 0;
 
-std::size_t elementsPerRound(const Geometry& geometry) {
-  return geometry.chunk;
-}
-
 /// All send to one, which sends everything to all: two hops, and as few messages as can be.
 void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
   const int size = geometry.size;
   const Rank self = geometry.rank;
-  const auto placeOf = [&](Rank owner) { return static_cast<std::size_t>(owner) * geometry.count + round.begin; };
   Step own;
   own.source = Where::input;
   own.sourceOffset = round.begin;
   own.destination = Where::output;
-  own.destinationOffset = placeOf(self);
+  own.destinationOffset = geometry.placeOf(self, round);
   own.count = round.size();
   if (self != hub) own.sendTo = hub;
   steps.push_back(own);
@@ -32,8 +27,10 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
     return;
   }
   for (Rank peer = 1; peer < size; ++peer)
-    steps.push_back(
-        {.receiveFrom = peer, .destination = Where::output, .destinationOffset = placeOf(peer), .count = round.size()});
+    steps.push_back({.receiveFrom = peer,
+                     .destination = Where::output,
+                     .destinationOffset = geometry.placeOf(peer, round),
+                     .count = round.size()});
   for (Rank peer = 1; peer < size; ++peer)
     for (BlockPieces pieces(geometry, round, 0, size); !pieces.empty();) {
       const Range piece = pieces.next();
@@ -43,6 +40,6 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
 
 }  // namespace
 
-const Algorithm starAllGather{"star", transport::Lane::direct, elementsPerRound, appendRound};
+const Algorithm starAllGather{"star", transport::Lane::direct, oneChunk, appendRound};
 
 }  // namespace falcon::collectives

@@ -3,10 +3,6 @@
 namespace falcon::collectives {
 namespace {
 
-std::size_t elementsPerRound(const Geometry& geometry) {
-  return geometry.chunk;
-}
-
 constexpr Rank hub = 0;
 
 void appendHub(int size, Step step, std::vector<Step>& steps) {
@@ -31,17 +27,11 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
   step.count = round.size();
   step.sourceOffset = step.destinationOffset = round.begin;
   if (geometry.rank == hub) return appendHub(geometry.size, step, steps);
-  Step back = step;
-  step.source = Where::input;
-  step.sendTo = hub;
-  back.receiveFrom = hub;
-  back.destination = Where::output;
-  steps.push_back(step);
-  steps.push_back(back);
+  appendThereAndBack(hub, step, steps);
 }
 
 }  // namespace
 
-const Algorithm starAllReduce{"star", transport::Lane::direct, elementsPerRound, appendRound};
+const Algorithm starAllReduce{"star", transport::Lane::direct, oneChunk, appendRound};
 
 }  // namespace falcon::collectives

@@ -32,6 +32,17 @@ struct Step {
   std::size_t count = 0;
 };
 
+/// `other` gets this rank's input of `step`'s range, and sends back what it makes of it.
+inline void appendThereAndBack(Rank other, Step step, std::vector<Step>& steps) {
+  Step back = step;
+  step.source = Where::input;
+  step.sendTo = other;
+  back.receiveFrom = other;
+  back.destination = Where::output;
+  steps.push_back(step);
+  steps.push_back(back);
+}
+
 /// The steps of one rank on one channel, in order.
 struct Program {
   int channel = 0;
