@@ -162,20 +162,14 @@ std::vector<RankSnapshot> snapshotsOf(const JobFiles& job, std::size_t wanted) {
 }
 
 int showHang(const std::string& name, std::optional<double> patience, bool asJson) {
-  std::vector<JobFiles> jobs = findJobs();
-  if (!name.empty()) {
-    keepNamed(jobs, name);
-    if (jobs.empty()) {
-      fmt::print(stderr, "falcon status: no job named {}; `falcon status` lists those of this user on this host\n",
-                 name);
-      return 1;
-    }
-  } else {
-    std::erase_if(jobs, [](const JobFiles& job) { return !job.running(); });
-    if (jobs.empty()) fmt::print(stderr, "falcon status: no job of this user runs on this host with NCCL_FALCON=1\n");
+  auto jobs = findJobs(name);
+  if (!jobs) return 1;
+  if (name.empty()) {
+    std::erase_if(*jobs, [](const JobFiles& job) { return !job.running(); });
+    if (jobs->empty()) fmt::print(stderr, "falcon status: no job of this user runs on this host with NCCL_FALCON=1\n");
   }
   std::vector<std::pair<std::string, HangReport>> reports;
-  for (const JobFiles& job : jobs) reports.emplace_back(job.name, look(job, patience));
+  for (const JobFiles& job : *jobs) reports.emplace_back(job.name, look(job, patience));
   return show(reports, asJson);
 }
 

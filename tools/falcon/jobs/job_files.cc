@@ -38,6 +38,15 @@ void keepNamed(std::vector<JobFiles>& jobs, const std::string& name) {
                 [&](const JobFiles& job) { return job.name != name && job.ranks.front().view.identity.job != name; });
 }
 
+std::optional<std::vector<JobFiles>> findJobs(const std::string& name) {
+  std::vector<JobFiles> jobs = findJobs();
+  if (name.empty()) return jobs;
+  keepNamed(jobs, name);
+  if (!jobs.empty()) return jobs;
+  fmt::print(stderr, "falcon status: no job named {}; `falcon status` lists those of this user on this host\n", name);
+  return std::nullopt;
+}
+
 std::optional<JobFiles> chooseJob(const std::string& command, const std::string& name) {
   std::vector<JobFiles> jobs = findJobs();
   if (!name.empty()) keepNamed(jobs, name);

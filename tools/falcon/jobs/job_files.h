@@ -35,5 +35,7 @@ std::optional<JobFiles> chooseJob(const std::string& command, const std::string&
 
 /// All jobs, newest first. Files that are not call logs are left out.
 std::vector<JobFiles> findJobs();
+/// The same, or only those of a name that is not "". Says on stderr, as `falcon status`, where there are none of it.
+std::optional<std::vector<JobFiles>> findJobs(const std::string& name);
 
 }  // namespace falcon::jobs

@@ -86,18 +86,11 @@ bool waitFor(const std::string& name, instrument::JobState state, bool in, std::
 }  // namespace
 
 int showStatus(const std::string& name, bool asJson) {
-  std::vector<JobFiles> jobs = findJobs();
-  if (!name.empty()) {
-    keepNamed(jobs, name);
-    if (jobs.empty()) {
-      fmt::print(stderr, "falcon status: no job named {}; `falcon status` lists those of this user on this host\n",
-                 name);
-      return 1;
-    }
-  }
+  const auto jobs = findJobs(name);
+  if (!jobs) return 1;
   int code = 0;
   json list = json::array();
-  for (const JobFiles& job : jobs) {
+  for (const JobFiles& job : *jobs) {
     if (hasFailslow(job)) code = 3;
     if (asJson)
       list.push_back(toJson(job));
@@ -106,7 +99,7 @@ int showStatus(const std::string& name, bool asJson) {
   }
   if (asJson)
     fmt::print("{}\n", list.dump(2));
-  else if (jobs.empty())
+  else if (jobs->empty())
     fmt::print(stderr, "falcon status: no job of this user ran on this host with NCCL_FALCON=1\n");
   return code;
 }
