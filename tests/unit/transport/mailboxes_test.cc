@@ -8,33 +8,10 @@
 #include <string>
 #include <thread>
 
-#include "transport/node_board.h"
+#include "unit/transport/boards.h"
 
 namespace falcon::transport {
 namespace {
-
-std::vector<std::unique_ptr<NodeBoard>> boards(int ranks) {
-  const std::shared_ptr<Doorbell> doorbell(&processDoorbell(), [](Doorbell*) {});
-  std::vector<std::unique_ptr<NodeBoard>> made;
-  for (Rank rank = 0; rank < ranks; ++rank) {
-    auto board = rank == 0 ? NodeBoard::create(ranks) : NodeBoard::open(made[0]->name(), ranks);
-    EXPECT_TRUE(board) << board.error().message();
-    (*board)->enter(rank, std::vector(ranks, doorbell));
-    made.push_back(std::move(*board));
-  }
-  return made;
-}
-
-/// As the engine sleeps. The limit is far beyond what the test may take: a wake-up that is lost shows.
-template <class Condition>
-void sleepUntil(NodeBoard& board, Rank awaited, Condition holds) {
-  while (!holds()) {
-    const auto ticket = processDoorbell().ticket();
-    board.announceSleep(awaited);
-    if (!holds()) processDoorbell().wait(ticket, std::chrono::minutes(10));
-    board.withdrawSleep();
-  }
-}
 
 std::vector<std::byte> messageOf(std::uint64_t number, Rank from, std::size_t bytes) {
   std::vector<std::byte> message(bytes);
