@@ -40,7 +40,7 @@ void Lane::wait(HoldPoint* hold) {
     }
     changed_.wait_for(lock, holdInterval);
     lock.unlock();
-    hold->passWait();
+    hold->pass();
     lock.lock();
   }
 }

@@ -80,7 +80,7 @@ Status queueCalls(std::vector<PendingCall> calls, std::vector<CommunicatorUse> i
   HoldPoint* hold = batch->hold();
   if (hold) {
     hold->noteCall(SystemClock::instance().now());
-    hold->passWait();
+    hold->pass();
   }
   for (const PendingCall& pending : batch->calls)
     if (pending.hostStream && pending.communicator->job) pending.hostStream->joinJob(pending.communicator->job);

@@ -43,4 +43,9 @@ inline double seconds(Nanoseconds duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
+/// The way back; fractions of a nanosecond are cut off. `seconds` must fit: less than 292 years.
+inline Nanoseconds fromSeconds(double seconds) {
+  return Nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
+}
+
 }  // namespace falcon

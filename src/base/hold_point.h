@@ -12,7 +12,7 @@
 namespace falcon {
 
 /// The engines' view of the trap. One relaxed load where nothing is held.
-/// A held thread blocks inside hold...() and does not spin. Never asked by CommAbort, CommRevoke, CommGetAsyncError.
+/// A held thread blocks inside hold() or holdEvent() and does not spin. Never asked by CommAbort, CommRevoke, CommGetAsyncError.
 class HoldPoint {
  public:
   virtual ~HoldPoint() = default;
@@ -24,15 +24,10 @@ class HoldPoint {
     if (raised_.load(std::memory_order_relaxed)) [[unlikely]]
       holdEvent(event);
   }
-  /// Before a call enters its engine. `collective`: the number the communicator's next collective will get.
-  void passCall(CommunicatorId communicator, std::uint64_t collective) {
+  /// Before a call enters its engine, and in a wait loop at a chunk boundary. Data in flight stay untouched.
+  void pass() {
     if (raised_.load(std::memory_order_relaxed)) [[unlikely]]
-      holdCall(communicator, collective);
-  }
-  /// In a wait loop, at a chunk boundary. Data in flight stay untouched.
-  void passWait() {
-    if (raised_.load(std::memory_order_relaxed)) [[unlikely]]
-      holdWait();
+      hold();
   }
   /// This thread uses the library at `now`: who holds the job waits for it too, for a while. `resting`: it has nothing
   /// to do there until it says so again.
@@ -46,8 +41,7 @@ class HoldPoint {
 
  protected:
   virtual void holdEvent(CallEvent& event) = 0;
-  virtual void holdCall(CommunicatorId communicator, std::uint64_t collective) = 0;
-  virtual void holdWait() = 0;
+  virtual void hold() = 0;
   virtual void left() {}
   std::atomic<bool> raised_{false};
   bool reliesOnHeavyFences_ = false;
@@ -56,8 +50,7 @@ class HoldPoint {
 /// For NCCL_FALCON=0 and for tests: never holds anything.
 class OpenHoldPoint final : public HoldPoint {
   void holdEvent(CallEvent&) override {}
-  void holdCall(CommunicatorId, std::uint64_t) override {}
-  void holdWait() override {}
+  void hold() override {}
 };
 
 }  // namespace falcon

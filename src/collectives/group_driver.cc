@@ -9,7 +9,7 @@ Status drive(GroupRun& run, transport::Waiter& waiter, std::span<HoldPoint* cons
   Patience patience(false);
   while (!run.finished()) {
     waiter.prepare();
-    for (HoldPoint* hold : holds) hold->passWait();
+    for (HoldPoint* hold : holds) hold->pass();
     if (run.progress() || run.finished()) {
       patience.reset();
       continue;

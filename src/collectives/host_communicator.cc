@@ -241,7 +241,7 @@ std::optional<Status> runShortWay(std::span<const Submission> submissions) {
   const EngineHooks& hooks = member.hooks;
   const bool messages = areMessages(member, submissions);
   if (hooks.calls || (submissions.size() > 1 && !messages)) return {};
-  if (hooks.hold) hooks.hold->passCall(communicator.id(), communicator.nextCollective());
+  if (hooks.hold) hooks.hold->pass();
   std::optional<Status> done;
   if (messages)
     done = runMessages(member, submissions, communicator.waiter());
@@ -318,7 +318,7 @@ Status runGroup(std::span<const Submission> submissions) {
   const Nanoseconds enter = recorded ? clock.now() : Nanoseconds(0);
   for (const Submission& submission : submissions)
     if (HoldPoint* hold = localOf(submission).member().hooks.hold)
-      hold->passCall(submission.engine->id(), submission.engine->nextCollective());
+      hold->pass();
 
   GroupRun run(clock);
   Status status;

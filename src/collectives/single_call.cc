@@ -33,7 +33,7 @@ Status drive(Runner& runner, LocalMember& member, transport::Waiter& waiter) {
   Patience patience(member.direct->coresSuffice());
   auto state = runner.progress();
   while (state && *state != State::finished) {
-    if (member.hooks.hold) member.hooks.hold->passWait();
+    if (member.hooks.hold) member.hooks.hold->pass();
     if (const Status healthy = member.health(); !healthy) return failed(healthy.error());
     if (*state == State::advanced) patience.reset();
     if (*state == State::advanced || patience.again()) {
@@ -62,7 +62,7 @@ Status driveConnections(Run& run, LocalMember& member, transport::Waiter& waiter
   for (;;) {
     // The ticket comes before the last look at what could end the wait.
     waiter.prepare();
-    if (member.hooks.hold) member.hooks.hold->passWait();
+    if (member.hooks.hold) member.hooks.hold->pass();
     if (const Status healthy = member.health(); !healthy) return failed(healthy.error());
     const auto moved = run.progress();
     if (!moved) return failed(member.fail(moved.error()));

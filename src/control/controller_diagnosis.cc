@@ -111,7 +111,7 @@ void Controller::conclude() {
   phaseStarted_ = clock_.now();
   const Verdict& verdict = outcome.verdict;
   const bool conclusive = verdict.certain && !verdict.culprits.empty();
-  budget_.spent(Nanoseconds(static_cast<std::int64_t>(outcome.trapSeconds * 1e9)), conclusive, clock_.now());
+  budget_.spent(fromSeconds(outcome.trapSeconds), conclusive, clock_.now());
   emit({.kind = outcome.trapTimedOut ? EventKind::trapTimedOut : EventKind::trapOpened,
         .durationSeconds = outcome.trapSeconds,
         .text = outcome.trapTimedOut

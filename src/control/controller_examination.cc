@@ -39,7 +39,7 @@ void Controller::endExamination() {
   const Validation::Outcome outcome = validation_->outcome();
   validation_.reset();
   phase_ = examinedIn_;
-  phaseStarted_ += Nanoseconds(static_cast<std::int64_t>(outcome.trapSeconds * 1e9));
+  phaseStarted_ += fromSeconds(outcome.trapSeconds);
   const bool failed = outcome.examination.empty();
   emit({.kind = outcome.trapTimedOut ? EventKind::trapTimedOut : EventKind::trapOpened,
         .durationSeconds = outcome.trapSeconds,

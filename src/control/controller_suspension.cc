@@ -88,7 +88,7 @@ void Controller::endSuspension() {
   emit({.kind = timedOut ? EventKind::trapTimedOut : EventKind::resumed,
         .durationSeconds = suspension_->seconds(),
         .text = text});
-  phaseStarted_ += Nanoseconds(static_cast<std::int64_t>(suspension_->seconds() * 1e9));
+  phaseStarted_ += fromSeconds(suspension_->seconds());
   suspension_.reset();
   learnAnew();
 }

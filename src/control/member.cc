@@ -191,7 +191,7 @@ void Member::order(const RunCompute& order) {
   ComputeResult result;
   result.trap = order.trap;
   const auto powerBefore = validate::readPackagePower();
-  const auto score = parts_.benchmark.run(Nanoseconds(static_cast<std::int64_t>(order.spanSeconds * 1e9)));
+  const auto score = parts_.benchmark.run(fromSeconds(order.spanSeconds));
   if (score) {
     result.gigaflopsPerSecond = score->gigaflopsPerSecond;
     if (score->stat.throttled) result.throttledSeconds = falcon::seconds(*score->stat.throttled);

@@ -10,14 +10,6 @@
 #include "transport/local_ports.h"
 
 namespace falcon::control {
-namespace {
-
-Nanoseconds asTime(double seconds) {
-  return Nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
-}
-
-}  // namespace
-
 void Member::letGo() {
   parts_.trap.open();
   if (std::exchange(trapId_, 0) != 0) disturbed();
@@ -48,7 +40,7 @@ void Member::tickTrap() {
   }
   // A communicator of the vendor's may have been made since the order.
   if (!trapReported_ && !parts_.trap.draining() && hasVendorsCommunicators()) drain();
-  const Nanoseconds recent = asTime(std::max(1.0, 3 * iterationSeconds_));
+  const Nanoseconds recent = fromSeconds(std::max(1.0, 3 * iterationSeconds_));
   if (parts_.trap.draining()) return sayWhereItDrains(recent);
   if (trapReported_ || !parts_.trap.holdsAll(recent)) return;
   trapReported_ = true;
@@ -91,7 +83,7 @@ void Member::order(const CloseTrap& order) {
   disturbedUntil_ = Nanoseconds::max();
   heldBy_ = parts_.bus.controller();
   const double seconds = std::min(order.limitSeconds, falcon::seconds(longestTrap));  // also of a hostile message
-  const Nanoseconds limit = asTime(std::max(seconds, 0.0));
+  const Nanoseconds limit = fromSeconds(std::max(seconds, 0.0));
   // Told before anybody is held, so that a watchdog can be stopped in time.
   heldSaid_ = true;
   TrapCallbacks::ofProcess().call(order.asked ? TrapCallbacks::Held::suspended : TrapCallbacks::Held::tested, limit);

@@ -86,7 +86,7 @@ Culprit Mitigation::concerned(const Step& step, std::span<const FailSlow> failSl
 }
 
 void Mitigation::start(Step step, double currentSeconds) {
-  const Nanoseconds limit = std::max(leastAgreementLimit, Nanoseconds(static_cast<std::int64_t>(3e9 * currentSeconds)));
+  const Nanoseconds limit = std::max(leastAgreementLimit, fromSeconds(3 * currentSeconds));
   const auto agree = [&](Agreement::Subject subject, std::set<ProcessId> members, std::uint64_t margin) {
     agreements_.push_back(
         std::make_unique<Agreement>(nextId_(), std::move(subject), std::move(members), margin, clock_, limit, outbox_));

@@ -5,14 +5,6 @@
 #include "base/format.h"
 
 namespace falcon::control {
-namespace {
-
-Nanoseconds asTime(double seconds) {
-  return Nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
-}
-
-}  // namespace
-
 Suspension::Suspension(std::uint64_t trap, const SuspendRequest& request, Nanoseconds entryLimit, const JobView& job,
                        const Clock& clock, Outbox& outbox)
     : trap_(trap),
@@ -21,7 +13,7 @@ Suspension::Suspension(std::uint64_t trap, const SuspendRequest& request, Nanose
       clock_(clock),
       outbox_(outbox),
       started_(clock.now()),
-      deadline_(started_ + asTime(request.limitSeconds)),
+      deadline_(started_ + fromSeconds(request.limitSeconds)),
       entryDeadline_(std::min(deadline_, started_ + entryLimit)),
       closing_({trap_, request.limitSeconds, true}, job, outbox) {}
 

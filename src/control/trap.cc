@@ -161,7 +161,7 @@ void Trap::sleep(std::unique_lock<std::mutex>& lock) {
   opened_.notify_all();
 }
 
-void Trap::freeze() {
+void Trap::hold() {
   ThreadSlot& slot = mySlot();
   std::unique_lock lock(mutex_);
   if (draining_) return;  // the event has been let in, and comes to its end

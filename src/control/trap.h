@@ -83,9 +83,7 @@ class Trap final : public HoldPoint {
   struct SlotOwner;
 
   void holdEvent(CallEvent& event) override;
-  void holdCall(CommunicatorId, std::uint64_t) override { freeze(); }
-  void holdWait() override { freeze(); }
-  void freeze();
+  void hold() override;
   void sleep(std::unique_lock<std::mutex>& lock);
   void raise(Nanoseconds limit);
   void lower();

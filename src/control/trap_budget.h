@@ -38,7 +38,7 @@ class TrapBudget {
 
   Nanoseconds left(Nanoseconds now) const {
     const double seconds = percent_ / 100 * falcon::seconds(now - started_) - falcon::seconds(spent_);
-    return Nanoseconds(static_cast<std::int64_t>(std::max(0.0, seconds) * 1e9));
+    return fromSeconds(std::max(0.0, seconds));
   }
 
   double percent_;

@@ -53,8 +53,7 @@ class BorrowedCalls {
     if (timeline_.ranks.empty() || iterationSeconds <= 0 || timeline_.end <= timeline_.start) return nullptr;
     timeline_.iterations = static_cast<int>(std::floor(seconds(timeline_.end - timeline_.start) / iterationSeconds));
     if (timeline_.iterations < fewestIterations) return nullptr;
-    timeline_.start =
-        timeline_.end - Nanoseconds(static_cast<std::int64_t>(timeline_.iterations * iterationSeconds * 1e9));
+    timeline_.start = timeline_.end - fromSeconds(timeline_.iterations * iterationSeconds);
     return &timeline_;
   }
 

@@ -59,7 +59,7 @@ nextCall:
     fi
   }
   do
-  /* passCall before anything is sent, passWait later. */
+  /* At the call's entry before anything is sent, in the wait later. */
   :: atomic { raised[me] && mayHold -> held[me] = true };
      atomic { !raised[me] || dead[me] -> held[me] = false }
   :: atomic { mayMove && !sent && link(c, me) == 0 ->

@@ -15,10 +15,10 @@ class Caller {
   Caller(Trap& trap, const Clock& clock)
       : thread_([this, &trap, &clock] {
           while (!stop_) {
-            trap.passCall(1, 0);
+            trap.pass();
             ++calls_;
             trap.noteCall(clock.now());
-            trap.passWait();
+            trap.pass();
           }
         }) {}
   ~Caller() {
@@ -80,7 +80,7 @@ TEST(Trap, ThreadsThatRestDoNotCount) {
   Trap trap(clock);
   trap.noteCall(clock.now());
   trap.close(60s);
-  std::thread held([&] { trap.passWait(); });
+  std::thread held([&] { trap.pass(); });
   EXPECT_FALSE(trap.holdsAll(1h));
   trap.noteCall(HoldPoint::resting);
   waitUntil([&] { return trap.holdsAll(1h); });
@@ -96,7 +96,7 @@ TEST(Trap, ThreadsThatEndedDoNotCount) {
   std::thread([&] { trap.noteCall(clock.now()); }).join();
   trap.close(60s);
   EXPECT_FALSE(trap.holdsAll(1h));  // nobody at all is held
-  std::thread held([&] { trap.passWait(); });
+  std::thread held([&] { trap.pass(); });
   waitUntil([&] { return trap.holdsAll(1h); });
   trap.open();
   held.join();
@@ -169,7 +169,7 @@ void makeEvent(Trap& trap, const Clock& clock, CallCounts& counts) {
   Event event(counts);
   event.enter();
   trap.passEvent(event);
-  trap.passWait();
+  trap.pass();
   counts.leave();
   trap.noteCall(clock.now());
 }
@@ -215,7 +215,7 @@ TEST(Trap, WhoWasFrozenGoesOnToItsNextEvent) {
   trap.close(600s);
   std::atomic<bool> wentOn{false};
   std::thread caller([&] {
-    trap.passWait();  // in the midst of a call
+    trap.pass();  // in the midst of a call
     wentOn = true;
     makeEvent(trap, clock, counts);
   });

@@ -46,7 +46,7 @@ void holdOn(Injection& injection, const JobDescription& job, double duration, co
   for (;;) {
     Nanoseconds wait = betweenObservations;
     if (duration > 0) {
-      const Nanoseconds left = start + Nanoseconds(static_cast<std::int64_t>(duration * 1e9)) - clock.now();
+      const Nanoseconds left = start + fromSeconds(duration) - clock.now();
       if (left <= 0ns) return;
       wait = std::min(wait, left);
     }
