@@ -317,8 +317,7 @@ Status runGroup(std::span<const Submission> submissions) {
   }
   const Nanoseconds enter = recorded ? clock.now() : Nanoseconds(0);
   for (const Submission& submission : submissions)
-    if (HoldPoint* hold = localOf(submission).member().hooks.hold)
-      hold->pass();
+    if (HoldPoint* hold = localOf(submission).member().hooks.hold) hold->pass();
 
   GroupRun run(clock);
   Status status;
