@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 TEST(Doctor, MeasuresItsOwnRanksAndSaysSo) {
   TemporaryFolder folder;
   fs::create_directory(folder.file("temporary"));
-  std::ofstream(folder.file("neighbours")) << "left: 0 1\nright: 2 3\n";
+  std::ofstream(folder.file("neighbours")) << "left: 0 1\nright\xe9: 2 3\n";  // no UTF-8, as JSON must be
   Started doctor(
       falconCommand({"doctor", "-n", "4", "--repeat", "2", "--neighbours", folder.file("neighbours"), "--json"}),
       {{"TMPDIR", folder.file("temporary")}});
@@ -53,6 +53,9 @@ TEST(Doctor, RefusesWrongOptions) {
   std::ofstream(folder.file("neighbours")) << "0 7\n";
   for (const auto& words : std::vector<std::vector<std::string>>{{"doctor", "--repeat", "0"},
                                                                  {"doctor", "--nodes", "2"},
+                                                                 {"doctor", "-n", "2", "--nodes", "3"},
+                                                                 {"doctor", "--attach", ""},
+                                                                 {"inject", "hang", "--job", "", "--rank", "0"},
                                                                  {"doctor", "--neighbours", "/nowhere"},
                                                                  {"probe"},
                                                                  {"probe", "--history", "x", "--count", "-1"}}) {
@@ -88,6 +91,26 @@ TEST(Probe, KeepsAHistoryAndComparesWithIt) {
   lines = linesOf(contentOf(file));
   ASSERT_EQ(lines.size(), 8u);
   EXPECT_TRUE(nlohmann::json::parse(lines[7]).at("slow"));
+}
+
+TEST(Probe, EndsAtASignalBetweenRunsToo) {
+  TemporaryFolder folder;
+  Started probe(falconCommand(
+      {"probe", "--history", folder.file("history"), "--count", "2", "--every", "3600", "--iterations", "5"}));
+  ASSERT_TRUE(eventually([&] { return !probe.output().empty(); })) << probe.errors();
+  probe.signal(SIGTERM);
+  EXPECT_TRUE(eventually([&] { return !probe.running(); }));
+}
+
+TEST(Probe, EndsAtASignalInARun) {
+  TemporaryFolder folder;
+  Started probe(falconCommand({"probe", "--history", folder.file("history"), "--iterations", "1000000"}));
+  const auto ranksRun = [&] { return tools::descendantsOf(probe.process()).size() >= 3; };  // and the supervisor
+  ASSERT_TRUE(eventually(ranksRun)) << probe.errors();
+  probe.signal(SIGTERM);
+  EXPECT_EQ(probe.wait(), 128 + SIGTERM);
+  EXPECT_THAT(probe.errors(), HasSubstr("ended by signal 15"));
+  EXPECT_FALSE(fs::exists(folder.file("history")));
 }
 
 /// A program that spins, of nobody's job.

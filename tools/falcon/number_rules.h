@@ -50,6 +50,13 @@ inline CLI::Validator numberAbove(double low, double high) {
               "above " + textOf(low) + ", up to " + textOf(high));
 }
 
+/// Not the empty text that a variable without a value makes in a script.
+inline CLI::Validator notEmpty() {
+  return CLI::Validator(
+      [](std::string& text) { return text.empty() ? std::string("an empty name says nothing") : std::string(); }, "",
+      "");
+}
+
 /// Digits only: neither a sign nor a fraction. That it fits its type is checked by CLI11.
 inline CLI::Validator wholeNumber() {
   return CLI::Validator(

@@ -93,6 +93,7 @@ void addDoctorCommand(CLI::App& app, int& exitCode) {
   command
       ->add_option("--attach", options->attach,
                    "Instead, hold this running job for a moment and test its ranks and the links of its rings")
+      ->check(notEmpty())
       ->excludes("--ranks")
       ->excludes("--nodes")
       ->excludes("--neighbours")
@@ -101,7 +102,7 @@ void addDoctorCommand(CLI::App& app, int& exitCode) {
   command->add_option("--hand-back", options->handBack)->group("");
   command->callback([options, &exitCode] {
     if (options->nodes > 0 && options->ranks == 0)
-      throw CLI::ValidationError("falcon doctor", "--nodes is for ranks started here: give -n too");
+      throw CLI::ValidationError("--nodes is for ranks started here: give -n too");
     if (!options->attach.empty())
       exitCode = examineRunningJob(*options);
     else

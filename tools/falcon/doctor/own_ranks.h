@@ -9,9 +9,10 @@ namespace falcon::doctor {
 struct RanksOutcome {
   int code = 0;      ///< what the subcommand shall return; `falcon run`'s where the job failed
   std::string text;  ///< from rank 0; empty where the job failed
+  int signal = 0;    ///< that asked this process to end meanwhile; 0: none
 };
 
-/// Runs `falcon words... --hand-back FOLDER` on `ranks` ranks.
+/// Runs `falcon words... --hand-back FOLDER` on `ranks` ranks. Throws CLI::ValidationError where that cannot be.
 RanksOutcome runOwnRanks(int ranks, int nodes, std::vector<std::string> words);
 
 /// Rank 0's part of it: leaves code and text in the folder.

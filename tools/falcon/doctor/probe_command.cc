@@ -57,9 +57,15 @@ void append(const std::string& path, const ProbeRecord& record) {
     throw std::runtime_error(fmt::format("--history {}: cannot be written", path));
 }
 
+/// This process was asked to end while a run was under way.
+struct Interrupted {
+  int signal;
+};
+
 ProbeRecord runOnce(const ProbeOptions& options) {
   const auto outcome =
       doctor::runOwnRanks(options.ranks, options.nodes, {"probe", "--iterations", std::to_string(options.iterations)});
+  if (outcome.signal != 0) throw Interrupted{outcome.signal};
   std::istringstream numbers(outcome.text);
   doctor::ProbeTimes times;
   if (outcome.code != 0 || !(numbers >> times.iteration >> times.compute >> times.allReduce))
@@ -77,7 +83,7 @@ ProbeRecord runOnce(const ProbeOptions& options) {
           false};
 }
 
-int probe(const ProbeOptions& options) {
+int probe(const ProbeOptions& options) try {
   auto history = readHistory(options.history);
   bool slow = false;
   for (int i = 0; i < options.count; ++i) {
@@ -97,6 +103,9 @@ int probe(const ProbeOptions& options) {
     std::fflush(stdout);
   }
   return slow ? failSlowFound : healthy;
+} catch (const Interrupted& interrupted) {
+  fmt::print(stderr, "falcon probe: ended by signal {}\n", interrupted.signal);
+  return 128 + interrupted.signal;
 }
 
 int beRank(const ProbeOptions& options) {

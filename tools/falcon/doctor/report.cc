@@ -194,7 +194,8 @@ std::string json(const Measurements& measured, const Findings& findings) {
     root["slow"].push_back(std::move(one));
   }
   root["notes"] = findings.notes;
-  return root.dump(2) + "\n";
+  // Names come from files that people write: their encoding is theirs.
+  return root.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace falcon::doctor

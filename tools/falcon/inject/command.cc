@@ -94,8 +94,9 @@ CLI::App* addKind(CLI::App& app, const char* name, const char* description,
                   const std::shared_ptr<CommonOptions>& common, bool byProcess = true) {
   auto* command = app.add_subcommand(name, description);
   auto* victim = command->add_option_group("victim", "Whose process or link");
-  victim->add_option("--describe", common->describe, "What `falcon run --describe` wrote");
-  victim->add_option("--job", common->job, "A running job of yours on this host, as `falcon status` names it");
+  victim->add_option("--describe", common->describe, "What `falcon run --describe` wrote")->check(notEmpty());
+  victim->add_option("--job", common->job, "A running job of yours on this host, as `falcon status` names it")
+      ->check(notEmpty());
   if (byProcess)
     victim->add_option("--pid", common->process, "A process of yours, of any program")
         ->check(wholeNumber())
@@ -116,7 +117,7 @@ std::shared_ptr<Rank> addRank(CLI::App* command) {
 /// A process is the only rank of what describeProcess() makes of it.
 Rank rankFor(const CommonOptions& options, Rank rank) {
   if (options.process > 0 && rank >= 0)
-    throw CLI::ValidationError("falcon inject", "--rank says whom of a job: leave it out with --pid");
+    throw CLI::ValidationError("--rank says whom of a job: leave it out with --pid");
   if (options.process <= 0 && rank < 0) throw CLI::RequiredError("--rank");
   return std::max(rank, 0);
 }
@@ -154,8 +155,10 @@ void addSlowLink(CLI::App& app, int& exitCode) {
       ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"k", 1e3}, {"m", 1e6}, {"g", 1e9}}))
       ->check(numberFrom(leastBitsPerSecond, mostBitsPerSecond));
   how->require_option(1);
-  command->add_option("--throttle-file", slowdown->throttleFile,
-                      "For a job without --nodes: its NCCL_FALCON_INJECT_LINK_FILE");
+  command
+      ->add_option("--throttle-file", slowdown->throttleFile,
+                   "For a job without --nodes: its NCCL_FALCON_INJECT_LINK_FILE")
+      ->check(notEmpty());
   command->callback([=, &exitCode] {
     exitCode = inject(*common, link->from,
                       [=](const JobDescription& job) { return slowLink(job, *link, *bothWays, *slowdown); });

@@ -79,9 +79,8 @@ void addRunCommand(CLI::App& app, int& exitCode) {
     options->bind = bindWords.at(words->bind);
     options->cgroups = cgroupWords.at(words->cgroups);
     if (nodes->count() > 0 && options->nodes == 0)
-      throw CLI::ValidationError("falcon run",
-                                 "--nodes 0: every job has a node; use 1 to the value of -n, or leave it out");
-    if (const auto reason = whyNot(*options)) throw CLI::ValidationError("falcon run", *reason);
+      throw CLI::ValidationError("--nodes 0: every job has a node; use 1 to the value of -n, or leave it out");
+    if (const auto reason = whyNot(*options)) throw CLI::ValidationError(*reason);
     exitCode = launch(*options);
   });
 }

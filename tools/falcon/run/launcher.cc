@@ -37,10 +37,44 @@ Result<RunPlan> planFor(const RunOptions& options) {
   return plan;
 }
 
-int waitFor(pid_t supervisor, const sigset_t& signals) {
+bool wouldEndUs(int signal) {
+  if (signal != SIGINT && signal != SIGTERM && signal != SIGHUP && signal != SIGQUIT) return false;
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_DFL;
+}
+
+/// Signals that wait for us until the job has ended.
+class BlockedSignals {
+ public:
+  /// @param before  what was blocked already, as the ranks inherit it
+  explicit BlockedSignals(sigset_t& before) {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGCHLD);
+    for (const int signal : passedOn) sigaddset(&signals_, signal);
+    ::sigprocmask(SIG_BLOCK, &signals_, &before);
+    before_ = before;
+  }
+  /// What came too late for the job is dropped with it.
+  ~BlockedSignals() {
+    const timespec now{};
+    while (::sigtimedwait(&signals_, nullptr, &now) > 0) {
+    }
+    ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+  }
+  BlockedSignals(const BlockedSignals&) = delete;
+
+  int next() const { return ::sigwaitinfo(&signals_, nullptr); }
+
+ private:
+  sigset_t signals_;
+  sigset_t before_;
+};
+
+int waitFor(pid_t supervisor, const BlockedSignals& signals, int* asked) {
   for (;;) {
-    const int signal = ::sigwaitinfo(&signals, nullptr);
+    const int signal = signals.next();
     if (signal > 0 && signal != SIGCHLD) ::kill(supervisor, signal);
+    if (asked && wouldEndUs(signal)) *asked = signal;
     int status = 0;
     if (::waitpid(supervisor, &status, WNOHANG) == supervisor) return status;
   }
@@ -48,7 +82,7 @@ int waitFor(pid_t supervisor, const sigset_t& signals) {
 
 }  // namespace
 
-int launch(const RunOptions& options) {
+int launch(const RunOptions& options, int* asked) {
   auto plan = planFor(options);
   int ends[2];
   if (!plan || ::pipe2(ends, O_CLOEXEC) != 0) {
@@ -59,11 +93,7 @@ int launch(const RunOptions& options) {
   FileDescriptor lifeline(ends[1]);
 
   ::signal(SIGCHLD, SIG_DFL);  // whoever started us may have had it ignored: then there is nothing to wait for
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGCHLD);
-  for (const int signal : passedOn) sigaddset(&signals, signal);
-  ::sigprocmask(SIG_BLOCK, &signals, &plan->signalMask);
+  const BlockedSignals signals(plan->signalMask);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // gets the ranks' children should the supervisor be killed
   const std::set<pid_t> notOurs = descendantsOf(::getpid());
 
@@ -77,7 +107,7 @@ int launch(const RunOptions& options) {
     ::_exit(Supervisor(*plan, std::move(watched)).run());
   }
   watched.reset();
-  const int status = waitFor(supervisor, signals);
+  const int status = waitFor(supervisor, signals, asked);
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   killDescendants(notOurs, 5s);
   cleanUp(*plan);
