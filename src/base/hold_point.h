@@ -12,7 +12,8 @@
 namespace falcon {
 
 /// The engines' view of the trap. One relaxed load where nothing is held.
-/// A held thread blocks inside hold() or holdEvent() and does not spin. Never asked by CommAbort, CommRevoke, CommGetAsyncError.
+/// A held thread blocks inside hold() or holdEvent() and does not spin. Never asked by CommAbort, CommRevoke,
+/// CommGetAsyncError.
 class HoldPoint {
  public:
   virtual ~HoldPoint() = default;
