@@ -147,6 +147,17 @@ TEST_P(InjectHang, EndsWithTheCommandHoweverThatEnds) {
 }
 INSTANTIATE_TEST_SUITE_P(Signals, InjectHang, testing::Values(SIGTERM, SIGKILL));
 
+// Else the victim would stay stopped as long as the injection was to last.
+TEST(InjectAnybody, EndsWhereItsGuardianWasKilled) {
+  Started victim(spinning());
+  Started injection(falconCommand({"inject", "hang", "--pid", std::to_string(victim.process())}));
+  ASSERT_TRUE(eventually([&] { return tools::isStopped(victim.process()); })) << injection.errors();
+  for (const pid_t guardian : tools::descendantsOf(injection.process())) ::kill(guardian, SIGKILL);
+  EXPECT_TRUE(eventually([&] { return !injection.running(); }));
+  EXPECT_TRUE(eventually([&] { return !tools::isStopped(victim.process()); }));
+  EXPECT_THAT(injection.errors(), HasSubstr("was killed: undone now"));
+}
+
 TEST(InjectAnybody, RefusesWhatIsNotOnesOwn) {
   const auto refused = [](const std::vector<std::string>& words) {
     Started injection(falconCommand(words));

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <thread>
 
+#include "transport/link_throttle.h"
 #include "unit/transport/ports_world.h"
 #include "validate/wave.h"
 
@@ -64,6 +65,7 @@ TEST(RealPorts, AThrottledSocketIsMeasuredAtItsRate) {
   const auto measurements = runWave(wave, locals, testSettings(), *waiter, SystemClock::instance(), 20s);
   unsetenv("NCCL_FALCON_INJECT_LINK_FILE");
   std::filesystem::remove(file);
+  for (const Link& link : {Link{0, 1}, Link{1, 0}}) std::filesystem::remove(transport::linkCountsFile(file, link));
   ASSERT_EQ(measurements.size(), 1u);
   EXPECT_EQ(measurements[0].status, LinkStatus::measured);
   // Above its rate a throttle cannot be; below, on a loaded machine, it may.

@@ -53,6 +53,10 @@ void holdOn(Injection& injection, const JobDescription& job, double duration, co
     const timespec time{wait / 1s, (wait % 1s).count()};
     if (::sigtimedwait(&signals, nullptr, &time) > 0) return;
     if (::kill(job.supervisor, 0) != 0 && errno == ESRCH) return;
+    if (injection.isUnguarded()) {
+      fmt::print(stderr, "falcon inject: the process that was to undo it was killed: undone now\n");
+      return;
+    }
     if (!injection.observe() || said) continue;
     fmt::print(stderr, "falcon inject: the victim is slowed\n");
     said = true;

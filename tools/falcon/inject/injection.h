@@ -31,6 +31,8 @@ class Injection {
   /// Reads the counters, which are gone when the job has ended: call it now and then.
   /// @return whether it is effective so far
   bool observe();
+  /// Whether its guardian was killed: it may be stuck half-way, and nobody undoes it should this process be killed too.
+  bool isUnguarded() const { return guardian_.isGone(); }
   /// Undoes it. @return what it did; the same again when called again.
   Outcome relieve();
 

@@ -68,6 +68,11 @@ Result<Guardian> Guardian::start(Work work) {
   return Guardian(process, std::move(lifeline), std::move(work.undo));
 }
 
+bool Guardian::isGone() const {
+  siginfo_t ended{};
+  return ::waitid(P_PID, static_cast<id_t>(process_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid != 0;
+}
+
 void Guardian::release() {
   if (!lifeline_) return;
   lifeline_.reset();

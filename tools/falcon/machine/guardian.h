@@ -31,6 +31,8 @@ class Guardian {
   ~Guardian() { release(); }
 
   pid_t process() const { return process_; }
+  /// Somebody has killed it: the owner must undo, and does so in release().
+  bool isGone() const;
   /// Has the work undone and waits until it is. Does nothing the second time.
   void release();
 
