@@ -60,6 +60,8 @@ class Controller {
   /// Another process is the controller now: nothing here stays undecided or held. What is in force stays; the members
   /// tell the new one.
   void handOver();
+  /// The controller before died while it held the job, for so long: its last word is said here.
+  void inherit(bool asked, Nanoseconds held);
   /// This process leaves the job in order.
   void end();
 

@@ -78,6 +78,13 @@ void Controller::saySuspended() {
                             suspension_->request().limitSeconds, suspension_->closingSeconds())});
 }
 
+void Controller::inherit(bool asked, Nanoseconds held) {
+  emit({.kind = asked ? EventKind::resumed : EventKind::trapOpened,
+        .durationSeconds = seconds(held),
+        .text = fmt::format("the controller died while the job was held, for {:.2f} s: every rank has let itself go",
+                            seconds(held))});
+}
+
 void Controller::endSuspension() {
   using State = Suspension::State;
   if (suspension_->closingSeconds() > 0) saySuspended();

@@ -9,6 +9,7 @@
 #include <ctime>
 #include <fstream>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -272,11 +273,13 @@ class LiveJob final : public Job, private CallRecorder {
       takeOffice();
       member_->newController();
       // The old one's word may never come.
+      if (const auto letGo = std::exchange(letGo_, std::nullopt); letGo && controller_)
+        controller_->inherit(letGo->asked, letGo->held);
       for (const std::uint64_t number : requests_.pending()) send(number);
       return;
     }
     if (bus.kind == Kind::left) {
-      member_->left(bus.from);
+      if (const auto letGo = member_->left(bus.from)) letGo_ = letGo;
       if (controller_) controller_->left(bus.from);
       return;
     }
@@ -362,7 +365,8 @@ class LiveJob final : public Job, private CallRecorder {
   instrument::JobState shownState_ = instrument::JobState::starting;
   Nanoseconds inOfficeSince_{0};
   bool asked_ = false;
-  bool served_ = false;  ///< this process has been the controller before
+  std::optional<Member::LetGo> letGo_;  ///< since the controller died, and its successor is not known yet
+  bool served_ = false;                 ///< this process has been the controller before
 
   SuspendRequests requests_;
 

@@ -57,8 +57,13 @@ class Member {
   void formed(const CommunicatorFormed& communicator);
   void gone(CommunicatorId id);
   void layoutKnown(const LayoutKnown& layout);
+  /// This process was held by a controller that died, and has let itself go.
+  struct LetGo {
+    bool asked = false;  ///< somebody had asked for it; else it was held for tests
+    Nanoseconds held{0};
+  };
   /// News of the bus: that process is no longer there.
-  void left(ProcessId process);
+  std::optional<LetGo> left(ProcessId process);
   /// This process's part in the job ends in order.
   void end();
   /// It has been told to close the trap, and not said yet that everybody is held.
@@ -86,7 +91,7 @@ class Member {
   void sayWhereItDrains(Nanoseconds recent);
   bool hasVendorsCommunicators();
   void letGo();
-  void abortAll(const char* why);
+  void goOnWithout(const char* whoDied);
   void withdraw(const Propose& proposal);
   void keep(const Propose& decided);
   void giveUpUndecided();
@@ -118,6 +123,7 @@ class Member {
   bool heldSaid_ = false;       ///< to the callbacks
   ProcessId heldBy_ = 0;        ///< the controller that closed the trap; 0: it was opened in order
   double iterationSeconds_ = 1;
+  bool heldAsked_ = false;      ///< the newest order's
   std::map<std::uint64_t, Propose> proposals_;  ///< accepted here and not decided yet, by agreement
   std::set<std::uint64_t> orphans_;             ///< of them, those whose controller is gone
   Nanoseconds undecidedUntil_{0};               ///< when these are given up

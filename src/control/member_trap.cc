@@ -17,16 +17,20 @@ void Member::letGo() {
 }
 
 // The controller tells of others; of its own death only the bus does. One that goes in order opens the trap first.
-void Member::left(ProcessId process) {
-  if (heldBy_ == 0 || process != heldBy_) return;
+std::optional<Member::LetGo> Member::left(ProcessId process) {
+  if (heldBy_ == 0 || process != heldBy_) return std::nullopt;
+  const LetGo done{heldAsked_, parts_.clock.now() - disturbedFrom_};
   letGo();
   heldBy_ = 0;
-  abortAll("the controller died");
+  goOnWithout("the controller");
+  return done;
 }
 
-void Member::abortAll(const char* why) {
-  if (parameters::trapDeath.value() == 0) return;
-  log::warn("{} while the job was held: all communicators are aborted, as NCCL_FALCON_TRAP_DEATH=abort asks for", why);
+void Member::goOnWithout(const char* whoDied) {
+  if (parameters::trapDeath.value() == 0)
+    return log::notice("{} died while the job was held: this process goes on until it misses it", whoDied);
+  log::warn("{} died while the job was held: all communicators are aborted, as NCCL_FALCON_TRAP_DEATH=abort asks for",
+            whoDied);
   parts_.communicators.withAll([](std::vector<KnownCommunicator>& known) {
     for (KnownCommunicator& each : known) each.engine->abort();
   });
@@ -87,6 +91,7 @@ void Member::order(const CloseTrap& order) {
   // Told before anybody is held, so that a watchdog can be stopped in time.
   heldSaid_ = true;
   TrapCallbacks::ofProcess().call(order.asked ? TrapCallbacks::Held::suspended : TrapCallbacks::Held::tested, limit);
+  heldAsked_ = order.asked;
   parts_.trap.close(limit, order.drain || hasVendorsCommunicators());
   transport::ringOwnDoorbell();  // who sleeps in a wait loop looks at the trap now
 }
@@ -99,7 +104,7 @@ void Member::order(const OpenTrap& order) {
   if (order.trap != lastTrap_) return;
   heldBy_ = 0;
   letGo();
-  if (order.someoneDied) abortAll("a rank died");
+  if (order.someoneDied) goOnWithout("a rank");
 }
 
 }  // namespace falcon::control

@@ -1,5 +1,5 @@
 // Suspend and resume in the controller: one at a time, lifted by whatever happens, nothing detected meanwhile.
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "controller_fixture.h"
 
@@ -40,6 +40,16 @@ TEST_F(SuspensionTest, ASecondOneIsRefusedAndSoIsResumingNothing) {
   EXPECT_EQ(job.lastAnswer(2), SuspendOutcome::done);
   EXPECT_EQ(job.lastAnswer(3), SuspendOutcome::already);
   EXPECT_TRUE(job.anyHeld());
+}
+
+TEST_F(SuspensionTest, OfAControllerThatDiedIsEndedByItsSuccessorsWord) {
+  FakeJob& job = start();
+  job.controller().inherit(true, 3s);
+  job.controller().inherit(false, 2s);
+  ASSERT_EQ(job.count(resumed), 1) << job.text();
+  EXPECT_DOUBLE_EQ(job.last(resumed)->durationSeconds, 3);
+  ASSERT_EQ(job.count(trapOpened), 1) << job.text();
+  EXPECT_THAT(job.last(trapOpened)->text, testing::HasSubstr("the controller died while the job was held"));
 }
 
 TEST_F(SuspensionTest, EndsAtItsLimit) {
