@@ -178,6 +178,7 @@ class Controller {
   TrapBudget budget_;
   std::unique_ptr<Validation> validation_;
   std::map<Link, double> linkRates_;
+  std::set<Link> linksWaiting_;  ///< that the last validation had no time for
   std::unique_ptr<Suspension> suspension_;
   std::optional<SuspendRequest> suspendNext_;  ///< asked for while a validation holds the job
   bool suspendedSaid_ = false;

@@ -98,6 +98,7 @@ void Controller::validate(const instrument::Suspicion& suspects) {
   input.known = culprits();
   input.window = window();
   input.knownLinkRates = linkRates_;
+  input.waiting = linksWaiting_;
   emit({.kind = EventKind::trapClosed, .text = "the job is held to test this: " + suspects.reason});
   validation_ = startValidation(input, job_, clock_, outbox_);
   phase_ = Phase::validating;
@@ -110,6 +111,7 @@ void Controller::conclude() {
   phase_ = Phase::tracking;
   phaseStarted_ = clock_.now();
   const Verdict& verdict = outcome.verdict;
+  linksWaiting_ = {outcome.leftOut.begin(), outcome.leftOut.end()};
   const bool conclusive = verdict.certain && !verdict.culprits.empty();
   budget_.spent(fromSeconds(outcome.trapSeconds), conclusive, clock_.now());
   emit({.kind = outcome.trapTimedOut ? EventKind::trapTimedOut : EventKind::trapOpened,

@@ -78,8 +78,12 @@ std::vector<Link> slowestPairs(const Carried& carried, const std::set<Link>& cov
     const auto [at, first] = slowest.try_emplace(link.from, seconds, link);
     if (!first && seconds > at->second.first) at->second = {seconds, link};
   }
+  std::vector<std::pair<double, Link>> bySlowness;
+  for (const auto& [sender, pair] : slowest) bySlowness.push_back(pair);
+  std::stable_sort(bySlowness.begin(), bySlowness.end(),
+                   [](const auto& one, const auto& other) { return one.first > other.first; });
   std::vector<Link> pairs;
-  for (const auto& [sender, pair] : slowest) pairs.push_back(pair.second);
+  for (const auto& [seconds, link] : bySlowness) pairs.push_back(link);
   return pairs;
 }
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "base/format.h"
 #include "base/log.h"
 #include "control/closing.h"
 #include "control/tested_groups.h"
 #include "control/validation_tests.h"
+#include "validate/test_time.h"
 #include "validate/wave_queue.h"
 
 namespace falcon::control {
@@ -80,7 +82,8 @@ class LiveValidation final : public Validation {
   void advance() {
     switch (step_) {
       case Step::closing:
-        outcome_.closingSeconds = seconds(clock_.now() - started_);
+        held_ = clock_.now();
+        outcome_.closingSeconds = seconds(held_ - started_);
         return startCompute();
       case Step::computing:
         outcome_.verdict = validate::judge(verdictInput(job_, input_, tests_));
@@ -88,9 +91,10 @@ class LiveValidation final : public Validation {
         // one is suspected beside it, there may be a slow link too.
         if (outcome_.verdict.certain && namesSomebodyNew(outcome_.verdict) && input_.suspects.groups.empty())
           return finish("");
-        queue_.add(validate::linksOf(testedGroups(job_, input_.suspects)));
+        queueLinks();
         return nextWave();
       case Step::links:
+        time_.took(clock_.now() - waveStarted_);
         queue_.learn(ofWave_);
         keepMeasurements();
         return nextWave();
@@ -121,16 +125,41 @@ class LiveValidation final : public Validation {
     ofWave_.clear();
   }
 
+  /// What the groups' collectives use, and other pairs as far as there is time: first those that had to wait before.
+  void queueLinks() {
+    std::vector<validate::TestedGroup> groups = testedGroups(job_, input_.suspects);
+    std::vector<validate::WaveLink> others = validate::linksOf(groups);
+    for (validate::TestedGroup& group : groups) group.pairs.clear();
+    const std::vector<validate::WaveLink> used = validate::linksOf(groups);
+    std::set<Link> known;
+    for (const validate::WaveLink& link : used) known.insert(link.link);
+    std::erase_if(others, [&](const validate::WaveLink& link) { return !known.insert(link.link).second; });
+    std::stable_partition(others.begin(), others.end(),
+                          [&](const validate::WaveLink& link) { return input_.waiting.contains(link.link); });
+    queue_.add(used);
+    queue_.addInRounds(others);
+  }
+
+  std::vector<validate::WaveLink> doubtful() const {
+    return validate::linksToConfirm(verdictInput(job_, input_, tests_), queue_.waves());
+  }
+
+  bool hasTimeForMore() const {
+    return time_.allowsMore(clock_.now() - held_, validate::passesOf(doubtful(), placesOf(job_)).size());
+  }
+
   void nextWave() {
+    if (queue_.nextIsIfTime() && !hasTimeForMore()) outcome_.leftOut = queue_.leaveOut();
     auto wave = queue_.next();
     if (!wave) {
       // What looks slow is measured again before it is named.
-      queue_.add(validate::linksToConfirm(verdictInput(job_, input_, tests_), queue_.waves()));
+      queue_.add(doubtful());
       wave = queue_.next();
     }
     if (!wave) return finish("");
     step_ = Step::links;
-    stepDeadline_ = clock_.now() + wavePatience;
+    waveStarted_ = clock_.now();
+    stepDeadline_ = waveStarted_ + wavePatience;
     wave_ = wave->run;
     waiting_.clear();
     for (const validate::WaveLink& link : wave->links)
@@ -151,6 +180,9 @@ class LiveValidation final : public Validation {
       return;
     }
     outcome_.verdict = validate::judge(verdictInput(job_, input_, tests_));
+    if (!outcome_.leftOut.empty() && !outcome_.verdict.certain)
+      outcome_.verdict.evidence +=
+          fmt::format("; {} links that carry less wait for another look", outcome_.leftOut.size());
     if (input_.wantsExamination)
       outcome_.examination = validate::encode(examinationOf(job_, input_, tests_, outcome_.trapSeconds));
     for (const validate::LinkMeasurement& link : tests_.links)
@@ -164,12 +196,14 @@ class LiveValidation final : public Validation {
   const Nanoseconds started_;
   const Nanoseconds deadline_;
   Closing closing_;
+  Nanoseconds held_{0}, waveStarted_{0};
   Nanoseconds stepDeadline_{0};
   Step step_ = Step::closing;
   bool someoneDied_ = false;
   std::set<ProcessId> waiting_;  ///< who has not answered in this step
   ValidationTests tests_;
   validate::WaveQueue queue_;
+  validate::TestTime time_;
   std::vector<validate::LinkMeasurement> ofWave_;  ///< that have come of the wave that runs
   std::uint64_t wave_ = 0;
   Outcome outcome_;

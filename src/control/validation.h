@@ -24,6 +24,7 @@ class Validation {
     double trapSeconds = 0;            ///< from the order to close to the order to open
     double closingSeconds = 0;         ///< until all were held
     std::map<Link, double> linkRates;  ///< measured, bytes per second, by job ranks
+    std::vector<Link> leftOut;         ///< job ranks: there was no time to test them
     std::string examination;           ///< all that was measured, in validate's encoding; "": it came to no end
   };
 
@@ -47,6 +48,8 @@ struct ValidationInput {
   std::size_t window = 4;       ///< iterations since the onset that profiles are taken from
   /// Rates of links seen healthy in earlier validations, bytes per second, by job ranks.
   std::map<Link, double> knownLinkRates;
+  /// Links that the validation before had no time for, by job ranks.
+  std::set<Link> waiting;
   bool wantsExamination = false;
 };
 std::unique_ptr<Validation> startValidation(const ValidationInput& input, const JobView& job, const Clock& clock,

@@ -25,6 +25,12 @@ class WaveQueue {
 
   /// Queues links behind those that wait already.
   void add(std::span<const WaveLink> links);
+  /// The same for links in the order in which they are wanted: in rounds, of each rank one pair, both ways. All rounds
+  /// but the first are run only if there is time.
+  void addInRounds(std::span<const WaveLink> links);
+  bool nextIsIfTime() const { return !queue_.empty() && queue_.front().ifTime; }
+  /// Forgets those of them that have not been handed out. Which.
+  std::vector<Link> leaveOut();
   /// The next wave to run; nothing where none is left.
   std::optional<Wave> next();
   /// What the last wave's links measured; an empty one is a wave without answers.
@@ -45,6 +51,7 @@ class WaveQueue {
   std::size_t passes_ = 0;
   std::vector<Wave> waves_;
   bool overSockets_ = false;        ///< the last wave
+  bool ifTime_ = false;             ///< the last wave
   bool crowded_ = false;            ///< the last wave had more ends on a host than fast links may have
   std::map<bool, double> fastest_;  ///< bytes per second, by whether over sockets
 };

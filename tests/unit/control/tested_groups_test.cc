@@ -84,7 +84,7 @@ TEST_F(TestedGroups, AnExchangeOfAllWithAllIsNotTestedAsAWhole) {
       if (from != to) carry(from, to, from == 5 && to == 1 ? 9 : 1);
   EXPECT_EQ(tested().trees, 0);
   EXPECT_EQ(tested().pairs.size(), static_cast<std::size_t>(ranks));
-  EXPECT_EQ(tested().pairs.at(5), (Link{5, 1}));
+  EXPECT_EQ(tested().pairs.front(), (Link{5, 1})) << "the slowest is wanted most";
 }
 
 }  // namespace
