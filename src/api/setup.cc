@@ -117,7 +117,8 @@ Status establish(ncclComm& communicator, const JoinRequest& request) {
     return {};
   }
   auto engine = vendor::VendorCommunicator::create(Process::instance().vendorLibrary(), Process::instance().driver(),
-                                                   std::move(*host), communicator.settings.vendor, limit);
+                                                   std::move(*host), communicator.settings.vendor, limit,
+                                                   job ? &job->launchedWork() : nullptr);
   if (!engine) return engine.error();
   startWith(communicator, std::move(*engine), std::move(job));
   return {};

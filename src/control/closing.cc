@@ -52,6 +52,10 @@ void Closing::takeState(ProcessId from, const DrainState& state) {
     runningOn_.insert(from);
   else
     runningOn_.erase(from);
+  if (state.working)
+    working_.insert(from);
+  else
+    working_.erase(from);
   // What it said of an older version may have changed since.
   if (state.held && drain_->hasSettled(from))
     missing_.erase(from);
@@ -79,6 +83,7 @@ void Closing::learnParts(ProcessId from, const DrainState& state) {
 void Closing::left(ProcessId process) {
   missing_.erase(process);
   runningOn_.erase(process);
+  working_.erase(process);
   parts_.erase(process);
   if (drain_) drain_->leave(process);
 }
@@ -105,7 +110,11 @@ void Closing::tell(ProcessId process, bool all) {
 std::string Closing::whatIsMissing() const {
   if (!runningOn_.empty())
     return fmt::format("{} had to make calls that others are waiting in, and did not", namesOf(runningOn_));
-  return namesOf(missing_) + " did not come into the library";
+  std::set<ProcessId> outside = missing_;
+  for (const ProcessId process : working_) outside.erase(process);
+  if (outside.empty() && !working_.empty())
+    return fmt::format("what {} had launched on the device did not come to its end", namesOf(working_));
+  return namesOf(outside) + " did not come into the library";
 }
 
 std::string Closing::namesOf(const std::set<ProcessId>& processes) const {

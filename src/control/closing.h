@@ -46,6 +46,7 @@ class Closing {
   Counts toldTargets_;             ///< of it
   std::set<ProcessId> untold_;     ///< who has not been told the targets of all of its parts
   std::set<ProcessId> runningOn_;  ///< who is below a target
+  std::set<ProcessId> working_;    ///< whose devices alone are not done
   std::map<ProcessId, std::set<DrainGate::Part>> parts_;
 };
 

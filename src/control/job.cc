@@ -105,6 +105,8 @@ class LiveJob final : public Job, private CallRecorder {
   EngineHooks hooks() override { return {&trap_, this, &transfers_}; }
   std::string contact() const override { return bus_->contact().encode(); }
 
+  vendor::LaunchedWork& launchedWork() override { return launched_; }
+
   instrument::Making making(const instrument::MakingEntry& entry) override { return files_->log().making(entry); }
 
   int add(KnownCommunicator communicator) override {
@@ -222,7 +224,7 @@ class LiveJob final : public Job, private CallRecorder {
     identity.address = reactor_->address().host();
     identity.clockDomain = clockDomain();
     member_ = std::make_unique<Member>(MemberParts{*bus_, clock_, files_->log(), trap_, transfers_, communicators_,
-                                                   plans_, *benchmark_, files_->ranges(), gpu_.get()},
+                                                   plans_, *benchmark_, files_->ranges(), gpu_.get(), &launched_},
                                        identity);
     outbox_ = std::make_unique<BusOutbox>(*bus_);
     takeOffice();
@@ -271,10 +273,10 @@ class LiveJob final : public Job, private CallRecorder {
     using Kind = bootstrap::BusMessage::Kind;
     if (bus.kind == Kind::controllerChanged) {
       takeOffice();
-      member_->newController();
-      // The old one's word may never come.
       if (const auto letGo = std::exchange(letGo_, std::nullopt); letGo && controller_)
         controller_->inherit(letGo->asked, letGo->held);
+      member_->newController();
+      // The old one's word may never come.
       for (const std::uint64_t number : requests_.pending()) send(number);
       return;
     }
@@ -346,6 +348,7 @@ class LiveJob final : public Job, private CallRecorder {
   std::shared_ptr<transport::Reactor> reactor_;
   std::unique_ptr<JobFiles> files_;
   Trap trap_;
+  vendor::MarkedWork launched_{vendor::cudaDriverIfLoaded};
   TransferSums transfers_;
   CommunicatorTable communicators_;
   PlanBook plans_;

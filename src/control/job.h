@@ -10,6 +10,7 @@
 #include "collectives/host_communicator.h"
 #include "instrument/making.h"
 #include "transport/reactor.h"
+#include "vendor/launched_work.h"
 
 namespace falcon::control {
 
@@ -56,6 +57,9 @@ class Job {
   virtual EngineHooks hooks() = 0;
   /// What the other members must know, for MemberInfo::extra.
   virtual std::string contact() const = 0;
+
+  /// Told what the vendor's communicators launch. Valid as long as the job is held.
+  virtual vendor::LaunchedWork& launchedWork() = 0;
 
   /// Shows outside that this process makes a communicator, while the result lives; the job must be held longer.
   virtual instrument::Making making(const instrument::MakingEntry& entry) = 0;

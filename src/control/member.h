@@ -25,6 +25,7 @@
 #include "instrument/period_finder.h"
 #include "validate/compute_test.h"
 #include "validate/gpu_sample.h"
+#include "vendor/launched_work.h"
 
 namespace falcon::control {
 
@@ -40,6 +41,7 @@ struct MemberParts {
   validate::ComputeBenchmark& benchmark;
   instrument::RangeLog* ranges = nullptr;
   validate::GpuTester* gpu = nullptr;
+  vendor::LaunchedWork* launched = nullptr;
 };
 
 /// Used by the monitor thread alone. member_trap.cc: its part in holding the job.
@@ -121,9 +123,9 @@ class Member {
   std::uint64_t lastTrap_ = 0;  ///< the newest order's
   bool trapReported_ = false;   ///< as held
   bool heldSaid_ = false;       ///< to the callbacks
+  bool heldAsked_ = false;      ///< the newest order's
   ProcessId heldBy_ = 0;        ///< the controller that closed the trap; 0: it was opened in order
   double iterationSeconds_ = 1;
-  bool heldAsked_ = false;      ///< the newest order's
   std::map<std::uint64_t, Propose> proposals_;  ///< accepted here and not decided yet, by agreement
   std::set<std::uint64_t> orphans_;             ///< of them, those whose controller is gone
   Nanoseconds undecidedUntil_{0};               ///< when these are given up

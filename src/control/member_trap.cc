@@ -58,10 +58,11 @@ void Member::drain() {
 }
 
 void Member::sayWhereItDrains(Nanoseconds recent) {
-  const auto news = parts_.trap.takeNews(recent);
+  const auto news = parts_.trap.takeNews(recent, [this] { return !parts_.launched || parts_.launched->isDone(); });
   if (!news) return;
   trapReported_ = news->held;
-  DrainState state{trapId_, news->report.version, news->report.below, news->held, toWire(news->report.entered), {}};
+  DrainState state{trapId_, news->report.version, news->report.below, news->held, toWire(news->report.entered),
+                   {},      news->working};
   for (const DrainGate::Part& part : news->parts) state.parts.push_back({part.communicator, part.rank});
   say(state);
 }
@@ -90,8 +91,8 @@ void Member::order(const CloseTrap& order) {
   const Nanoseconds limit = fromSeconds(std::max(seconds, 0.0));
   // Told before anybody is held, so that a watchdog can be stopped in time.
   heldSaid_ = true;
-  TrapCallbacks::ofProcess().call(order.asked ? TrapCallbacks::Held::suspended : TrapCallbacks::Held::tested, limit);
   heldAsked_ = order.asked;
+  TrapCallbacks::ofProcess().call(order.asked ? TrapCallbacks::Held::suspended : TrapCallbacks::Held::tested, limit);
   parts_.trap.close(limit, order.drain || hasVendorsCommunicators());
   transport::ringOwnDoorbell();  // who sleeps in a wait loop looks at the trap now
 }

@@ -168,7 +168,7 @@ void visit(A& a, DrainPart& m) {
 }
 template <class A>
 void visit(A& a, DrainState& m) {
-  all(a, m.trap, m.version, m.below, m.held, m.entered, m.parts);
+  all(a, m.trap, m.version, m.below, m.held, m.entered, m.parts, m.working);
 }
 template <class A>
 void visit(A& a, DrainTargets& m) {

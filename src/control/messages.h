@@ -189,6 +189,7 @@ struct DrainState {
   bool held = false;
   std::vector<DrainCount> entered;
   std::vector<DrainPart> parts;
+  bool working = false;  ///< all would be held, but the device is not done with what was launched
 };
 /// The last word of a process that ends in order: who goes without it has died.
 struct Leaving {};

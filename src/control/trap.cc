@@ -76,7 +76,7 @@ void Trap::drain() {
     const std::lock_guard lock(mutex_);
     if (!raised_.load(std::memory_order_relaxed)) return;
     draining_ = newsDue_ = true;
-    saidHeld_ = false;
+    saidHeld_ = saidWorking_ = false;
     gate_.order(1, {});
   }
   opened_.notify_all();
@@ -116,14 +116,16 @@ bool Trap::draining() const {
   return draining_;
 }
 
-std::optional<Trap::DrainState> Trap::takeNews(Nanoseconds recent) {
+std::optional<Trap::DrainState> Trap::takeNews(Nanoseconds recent, const std::function<bool()>& launchedIsDone) {
   const std::lock_guard lock(mutex_);
   if (!draining_) return std::nullopt;
-  const bool held = !gate_.isBelow() && !gate_.isInside() && holdsAllNow(recent);
-  if (!newsDue_ && held == saidHeld_) return std::nullopt;
+  const bool here = !gate_.isBelow() && !gate_.isInside() && holdsAllNow(recent);
+  const bool held = here && launchedIsDone(), working = here && !held;
+  if (!newsDue_ && held == saidHeld_ && working == saidWorking_) return std::nullopt;
   newsDue_ = false;
   saidHeld_ = held;
-  return DrainState{gate_.report(), held, gate_.parts()};
+  saidWorking_ = working;
+  return DrainState{gate_.report(), held, gate_.parts(), working};
 }
 
 bool Trap::holdsAll(Nanoseconds recent) const {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -44,11 +45,14 @@ class Trap final : public HoldPoint {
 
   struct DrainState {
     DrainGate::Report report;
-    bool held = false;  ///< it is not below a target, and as holdsAll() has it
+    bool held = false;  ///< it is not below a target, as holdsAll() has it, and all that it has launched is done
     std::vector<DrainGate::Part> parts;
+    bool working = false;  ///< only that last thing is missing
   };
-  /// While draining: where this process is, if that has changed since the last time.
-  std::optional<DrainState> takeNews(Nanoseconds recent);
+  /// While draining: where this process is, if that has changed since the last time. `launchedIsDone` is asked where
+  /// all else is as it should be; it must not block, nor call this.
+  std::optional<DrainState> takeNews(
+      Nanoseconds recent, const std::function<bool()>& launchedIsDone = [] { return true; });
 
   /// Opens it if its limit has passed: where no thread is held none does.
   void expire();
@@ -100,6 +104,7 @@ class Trap final : public HoldPoint {
   bool draining_ = false;
   bool newsDue_ = false;
   bool saidHeld_ = false;
+  bool saidWorking_ = false;
   std::vector<std::shared_ptr<ThreadSlot>> slots_;
 };
 

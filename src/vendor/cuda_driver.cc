@@ -30,9 +30,86 @@ struct DriverFunctions {
   Result (*primaryContextRetain)(void** context, Device device) = nullptr;
 };
 
+struct EventFunctions {
+  Result (*create)(void** event, unsigned flags) = nullptr;
+  Result (*record)(void* event, void* stream) = nullptr;
+  Result (*query)(void* event) = nullptr;
+  Result (*destroy)(void* event) = nullptr;
+  Result (*isCapturing)(void* stream, int* status) = nullptr;
+  Result (*contextOf)(void* stream, void** context) = nullptr;
+  Result (*pushContext)(void* context) = nullptr;
+  Result (*popContext)(void** context) = nullptr;
+  Result (*exchangeCaptureMode)(int* mode) = nullptr;
+
+  bool find(void* library) {
+    return findFunction(library, "cuEventCreate", create) && findFunction(library, "cuEventRecord", record) &&
+           findFunction(library, "cuEventQuery", query) && findFunction(library, "cuEventDestroy_v2", destroy) &&
+           findFunction(library, "cuStreamIsCapturing", isCapturing) &&
+           findFunction(library, "cuStreamGetCtx", contextOf) &&
+           findFunction(library, "cuCtxPushCurrent_v2", pushContext) &&
+           findFunction(library, "cuCtxPopCurrent_v2", popContext) &&
+           findFunction(library, "cuThreadExchangeStreamCaptureMode", exchangeCaptureMode);
+  }
+};
+
+class LoadedEvents final : public StreamEvents {
+ public:
+  explicit LoadedEvents(const EventFunctions& functions) : functions_(functions) {}
+
+  void* record(void* stream, void* event) const override {
+    const Uncaptured uncaptured(functions_);
+    int capturing = 0;
+    if (functions_.isCapturing(stream, &capturing) != success || capturing != 0) {
+      if (event) free(event);
+      return nullptr;
+    }
+    if (event && functions_.record(event, stream) == success) return event;
+    // It was for a stream of another context that had the same handle.
+    if (event) free(event);
+    void *context = nullptr, *made = nullptr;
+    if (functions_.contextOf(stream, &context) != success || functions_.pushContext(context) != success) return nullptr;
+    const bool recorded =
+        functions_.create(&made, withoutTiming) == success && functions_.record(made, stream) == success;
+    functions_.popContext(&context);
+    if (recorded) return made;
+    if (made) free(made);
+    return nullptr;
+  }
+
+  bool isDone(void* event) const override {
+    const Uncaptured uncaptured(functions_);
+    return functions_.query(event) != notReady;
+  }
+  void free(void* event) const override {
+    const Uncaptured uncaptured(functions_);
+    functions_.destroy(event);
+  }
+
+ private:
+  static constexpr Result notReady = 600;
+  static constexpr unsigned withoutTiming = 2;
+
+  /// While it lives, this thread's calls do not end the capture that another thread has begun.
+  class Uncaptured {
+   public:
+    explicit Uncaptured(const EventFunctions& functions) : functions_(functions) {
+      functions_.exchangeCaptureMode(&mode_);
+    }
+    ~Uncaptured() { functions_.exchangeCaptureMode(&mode_); }
+    Uncaptured(const Uncaptured&) = delete;
+
+   private:
+    const EventFunctions& functions_;
+    int mode_ = 2;  // relaxed; then the mode before
+  };
+
+  EventFunctions functions_;
+};
+
 class LoadedDriver final : public CudaDriver {
  public:
-  explicit LoadedDriver(const DriverFunctions& functions) : functions_(functions) {}
+  LoadedDriver(const DriverFunctions& functions, std::unique_ptr<const StreamEvents> events)
+      : functions_(functions), events_(std::move(events)) {}
 
   int deviceCount() const override {
     int count = 0;
@@ -64,8 +141,11 @@ class LoadedDriver final : public CudaDriver {
            functions_.contextSetCurrent(context) == success;
   }
 
+  const StreamEvents* streamEvents() const override { return events_.get(); }
+
  private:
   DriverFunctions functions_;
+  std::unique_ptr<const StreamEvents> events_;
 };
 
 std::shared_ptr<const CudaDriver> open(int mode) {
@@ -81,7 +161,8 @@ std::shared_ptr<const CudaDriver> open(int mode) {
       !findFunction(library, "cuDevicePrimaryCtxRetain", table.primaryContextRetain))
     return nullptr;
   if (table.init(0) != success) return nullptr;
-  return std::make_shared<LoadedDriver>(table);
+  EventFunctions events;
+  return std::make_shared<LoadedDriver>(table, events.find(library) ? std::make_unique<LoadedEvents>(events) : nullptr);
 }
 
 /// Whether a library of this name, whatever its version, is mapped. Not by dlopen(RTLD_NOLOAD): for a library that is

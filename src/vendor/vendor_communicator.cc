@@ -1,5 +1,6 @@
 #include "vendor/vendor_communicator.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/log.h"
@@ -16,7 +17,8 @@ ncclConfig_t VendorConfig::forVendor() const {
 
 Result<std::unique_ptr<VendorCommunicator>> VendorCommunicator::create(
     std::shared_ptr<const VendorLibrary> library, std::shared_ptr<const CudaDriver> driver,
-    std::unique_ptr<collectives::HostCommunicator> host, const VendorConfig& config, Nanoseconds limit) {
+    std::unique_ptr<collectives::HostCommunicator> host, const VendorConfig& config, Nanoseconds limit,
+    LaunchedWork* work) {
   // The vendor's rendezvous has an id of its own; it travels over ours.
   ncclUniqueId id{};
   std::string mine;
@@ -42,17 +44,18 @@ Result<std::unique_ptr<VendorCommunicator>> VendorCommunicator::create(
                       "ncclCommInitRankConfig", nullptr);
   if (!joined) return log::decided(joined.error());
   return std::unique_ptr<VendorCommunicator>(
-      new VendorCommunicator(std::move(library), std::move(driver), std::move(host), config, communicator));
+      new VendorCommunicator(std::move(library), std::move(driver), std::move(host), config, communicator, work));
 }
 
 VendorCommunicator::VendorCommunicator(std::shared_ptr<const VendorLibrary> library,
                                        std::shared_ptr<const CudaDriver> driver,
                                        std::unique_ptr<collectives::HostCommunicator> host, VendorConfig config,
-                                       ncclComm_t communicator)
+                                       ncclComm_t communicator, LaunchedWork* work)
     : library_(std::move(library)),
       driver_(std::move(driver)),
       host_(std::move(host)),
       config_(std::move(config)),
+      work_(work),
       communicator_(communicator) {
   if (library_->functions.commCuDevice(communicator, &device_) != ncclSuccess) device_ = 0;
 }
@@ -73,7 +76,7 @@ Result<std::unique_ptr<Engine>> VendorCommunicator::split(int color, int key) {
   if (!done) return log::decided(done.error());
   if (!*beside) return std::unique_ptr<Engine>();
   std::unique_ptr<collectives::HostCommunicator> host(static_cast<collectives::HostCommunicator*>(beside->release()));
-  return std::unique_ptr<Engine>(new VendorCommunicator(library_, driver_, std::move(host), config_, child));
+  return std::unique_ptr<Engine>(new VendorCommunicator(library_, driver_, std::move(host), config_, child, work_));
 }
 
 Result<std::unique_ptr<Engine>> VendorCommunicator::shrink(std::span<const Rank> excluded, bool despiteFailure) {
@@ -91,7 +94,7 @@ Result<std::unique_ptr<Engine>> VendorCommunicator::shrink(std::span<const Rank>
            function, *parent);
   if (!done) return done.error();
   std::unique_ptr<collectives::HostCommunicator> host(static_cast<collectives::HostCommunicator*>(beside->release()));
-  return std::unique_ptr<Engine>(new VendorCommunicator(library_, driver_, std::move(host), config_, child));
+  return std::unique_ptr<Engine>(new VendorCommunicator(library_, driver_, std::move(host), config_, child, work_));
 }
 
 Status VendorCommunicator::revoke() {
@@ -211,8 +214,15 @@ Status runVendorGroup(std::span<const Submission> submissions) {
   const auto submit = [](const Submission& one) {
     return static_cast<VendorCommunicator*>(one.engine)->submit(one.call, static_cast<cudaStream_t>(one.stream));
   };
+  const auto note = [](const Submission& one) {
+    if (LaunchedWork* const work = static_cast<VendorCommunicator*>(one.engine)->work_) work->note(one.stream);
+  };
   if (submissions.empty()) return {};
-  if (submissions.size() == 1) return submit(submissions[0]);
+  if (submissions.size() == 1) {
+    Status done = submit(submissions[0]);
+    note(submissions[0]);
+    return done;
+  }
 
   const VendorLibrary& library = *static_cast<VendorCommunicator*>(submissions[0].engine)->library_;
   Status first = library.status(library.functions.groupStart(), "ncclGroupStart", nullptr);
@@ -222,6 +232,11 @@ Status runVendorGroup(std::span<const Submission> submissions) {
     if (!first) break;
   }
   const Status ended = library.status(library.functions.groupEnd(), "ncclGroupEnd", nullptr);
+  for (std::size_t i = 0; i < submissions.size(); ++i) {
+    const auto sameStream = [&](const Submission& other) { return other.stream == submissions[i].stream; };
+    if (std::none_of(submissions.begin(), submissions.begin() + static_cast<std::ptrdiff_t>(i), sameStream))
+      note(submissions[i]);
+  }
   if (!first) return first;
   if (!ended) return log::decided(ended.error());
   return {};

@@ -7,6 +7,7 @@
 #include "base/engine.h"
 #include "collectives/host_communicator.h"
 #include "vendor/cuda_driver.h"
+#include "vendor/launched_work.h"
 #include "vendor/vendor_library.h"
 
 namespace falcon::vendor {
@@ -24,11 +25,12 @@ struct VendorConfig {
 class VendorCommunicator final : public Engine {
  public:
   /// Blocking; collective over the host communicator's members. `driver` may be null: then all pointers are the
-  /// vendor's.
+  /// vendor's. `work` is told what is launched, by this and by what is split from it; null: nobody wants to know.
   static Result<std::unique_ptr<VendorCommunicator>> create(std::shared_ptr<const VendorLibrary> library,
                                                             std::shared_ptr<const CudaDriver> driver,
                                                             std::unique_ptr<collectives::HostCommunicator> host,
-                                                            const VendorConfig& config, Nanoseconds limit);
+                                                            const VendorConfig& config, Nanoseconds limit,
+                                                            LaunchedWork* work = nullptr);
   ~VendorCommunicator() override;
 
   EngineKind kind() const override { return EngineKind::vendor; }
@@ -64,7 +66,8 @@ class VendorCommunicator final : public Engine {
   friend Result<float> simulateVendorGroup(std::span<const Submission> submissions);
 
   VendorCommunicator(std::shared_ptr<const VendorLibrary> library, std::shared_ptr<const CudaDriver> driver,
-                     std::unique_ptr<collectives::HostCommunicator> host, VendorConfig config, ncclComm_t communicator);
+                     std::unique_ptr<collectives::HostCommunicator> host, VendorConfig config, ncclComm_t communicator,
+                     LaunchedWork* work);
   Status submit(const Call& call, cudaStream_t stream);
   /// The vendor's communicator. Errors (invalidUsage): it was aborted, or the library lacks the function.
   Result<ncclComm_t> forCall(const char* function, bool exists) const;
@@ -74,6 +77,7 @@ class VendorCommunicator final : public Engine {
   std::shared_ptr<const CudaDriver> driver_;
   std::unique_ptr<collectives::HostCommunicator> host_;
   VendorConfig config_;
+  LaunchedWork* const work_;
   std::atomic<ncclComm_t> communicator_;  // null after abort(): the vendor has freed it
   int device_ = 0;
   std::uint64_t collectives_ = 0;

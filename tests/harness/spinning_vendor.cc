@@ -4,6 +4,7 @@
 #include "harness/spinning_vendor.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
@@ -126,7 +127,23 @@ class Stream {
     arena().launched[jobRank()].fetch_add(static_cast<long>(batch.size()));
     const std::lock_guard lock(mutex_);
     batches_.push_back(std::move(batch));
+    ++enqueued_;
     changed_.notify_all();
+  }
+  /// What is behind it waits for as long.
+  void block(bool blocked) {
+    const std::lock_guard lock(mutex_);
+    blocked_ = blocked;
+    changed_.notify_all();
+  }
+  /// Behind all that is enqueued now; outlives the stream.
+  struct Mark {
+    std::shared_ptr<std::atomic<std::uint64_t>> done;
+    std::uint64_t batches = 0;
+  };
+  Mark mark() {
+    const std::lock_guard lock(mutex_);
+    return {done_, enqueued_};
   }
   void synchronize() {
     std::unique_lock lock(mutex_);
@@ -137,8 +154,8 @@ class Stream {
   void work() {
     std::unique_lock lock(mutex_);
     while (true) {
-      changed_.wait(lock, [this] { return stop_ || !batches_.empty(); });
-      if (batches_.empty()) return;
+      changed_.wait(lock, [this] { return stop_ || (!batches_.empty() && !blocked_); });
+      if (batches_.empty() || blocked_) return;
       std::vector<Kernel>& batch = batches_.front();
       lock.unlock();
       const auto isDone = [](const Kernel& kernel) { return kernel.done; };
@@ -149,6 +166,7 @@ class Stream {
       }
       lock.lock();
       batches_.pop_front();
+      done_->fetch_add(1);
       changed_.notify_all();
     }
   }
@@ -156,7 +174,9 @@ class Stream {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::vector<Kernel>> batches_;
-  bool stop_ = false;
+  std::uint64_t enqueued_ = 0;
+  const std::shared_ptr<std::atomic<std::uint64_t>> done_ = std::make_shared<std::atomic<std::uint64_t>>(0);
+  bool stop_ = false, blocked_ = false;
   std::thread thread_;
 };
 
@@ -203,6 +223,19 @@ FAKE void spinningStreamSynchronize(void* stream) {
 /// What was enqueued is finished first.
 FAKE void spinningStreamDestroy(void* stream) {
   delete static_cast<Stream*>(stream);
+}
+FAKE void spinningStreamBlock(void* stream, bool blocked) {
+  static_cast<Stream*>(stream)->block(blocked);
+}
+FAKE void* spinningMark(void* stream) {
+  return new Stream::Mark(static_cast<Stream*>(stream)->mark());
+}
+FAKE bool spinningMarkReached(void* mark) {
+  const auto& at = *static_cast<Stream::Mark*>(mark);
+  return at.done->load() >= at.batches;
+}
+FAKE void spinningMarkFree(void* mark) {
+  delete static_cast<Stream::Mark*>(mark);
 }
 
 FAKE ncclResult_t pncclGetVersion(int* version) {

@@ -62,6 +62,10 @@ class Streams {
   }
   Streams(const Streams&) = delete;
   void* create() { return made_.emplace_back(functionOf<void*()>(library_, "spinningStreamCreate")()); }
+  /// What is enqueued on it from now on does not begin until it is let go.
+  void block(void* stream, bool blocked) {
+    functionOf<void(void*, bool)>(library_, "spinningStreamBlock")(stream, blocked);
+  }
   void synchronize(void* stream) { functionOf<void(void*)>(library_, "spinningStreamSynchronize")(stream); }
 
  private:
@@ -204,13 +208,10 @@ class Player {
   Streams streams_;
 };
 
-/// Whether, while all ranks are held, what they have launched comes to its end, and nothing new is launched.
+/// Whether, since all ranks are held, what they have launched is done, and nothing new is launched.
 std::string standsStill(const SharedArena& arena, std::mt19937& random) {
-  const auto patience = SteadyClock::now() + 20s;
-  while (SpinningArena::sum(arena->completed) != SpinningArena::sum(arena->launched)) {
-    if (SteadyClock::now() > patience) return "the job is held, but kernels wait for some that nobody has launched";
-    std::this_thread::sleep_for(100us);
-  }
+  if (SpinningArena::sum(arena->completed) != SpinningArena::sum(arena->launched))
+    return "the job is held, but kernels still run";
   const long before = SpinningArena::sum(arena->launched);
   std::this_thread::sleep_for(std::chrono::microseconds(random() % 4000));
   return SpinningArena::sum(arena->launched) == before ? "" : "ranks launched while all were held";
@@ -262,6 +263,8 @@ std::string trapInTurn(const SharedBoard& board, const SharedArena& arena, ncclC
 void useSpinningVendor() {
   setenv("NCCL_FALCON_ENGINE", "vendor", 1);
   setenv("NCCL_FALCON_VENDOR_LIBRARY", FALCON_SPINNING_VENDOR, 1);
+  // The library finds it as it finds the driver: loaded, by its soname.
+  if (!dlopen(FALCON_SPINNING_CUDA, RTLD_NOW | RTLD_LOCAL)) std::abort();
 }
 
 /// A rank's life: rounds, `rounds` or with traps as many as they last. "" or what went wrong.
@@ -413,6 +416,54 @@ TEST(Drain, WhereARankDoesNotGoOnTheTrapIsLiftedEverywhere) {
   EXPECT_TRUE(forked.allRight());
   EXPECT_NE(job.events().find("rank 1 had to make calls that others are waiting in, and did not"), std::string::npos)
       << job.events();
+}
+
+// All have entered the same, but on rank 0's device it does not come to an end.
+TEST(Drain, WhereADeviceDoesNotComeToAnEndTheTrapIsLiftedEverywhere) {
+  enum { entered = 0, found = 2, lifted, heldAgain };  // the first by rank
+  const TrapJob job;
+  const SharedArena arena;
+  const SharedBoard board;
+  ForkedRanks forked(2, [&](int rank) -> std::string {
+    job.join(rank, 2);
+    useSpinningVendor();
+    setenv("NCCL_FALCON_TRAP_ENTRY", "10", 1);  // who does not call counts as held after 3 s
+    Streams streams;
+    void* const stream = streams.create();
+    ncclComm_t comm = nullptr;
+    if (auto wrong = makeCommunicator(board, 0, rank, 2, comm); !wrong.empty()) return wrong;
+    const std::int64_t mine = rank + 1;
+    std::int64_t sums[2] = {};
+    const auto sum = [&](int i) {
+      return ncclAllReduce(&mine, &sums[i], 1, ncclInt64, ncclSum, comm, static_cast<cudaStream_t>(stream));
+    };
+    OR_SAY(sum(0));
+    streams.synchronize(stream);
+    if (rank == 1) OR_SAY(suspendPatiently(comm, 60'000));  // until the processes have found each other
+    if (rank == 1) OR_SAY(ncclFalconResume(comm));
+    if (rank == 1) board.reach(found, 1);
+    if (!board.waitFor(found, 1, Seconds(60))) return "the job was never held";
+    if (rank == 0) streams.block(stream, true);
+    OR_SAY(sum(1));
+    board.reach(entered + rank, 1);
+    if (!board.waitFor(entered + 1 - rank, 1)) return "the other rank did not come";
+    if (rank == 1) {
+      if (const auto held = ncclFalconSuspend(comm, 60'000); held != ncclSystemError) return saying("suspend", held);
+      board.reach(lifted, 1);
+    }
+    if (!board.waitFor(lifted, 1, Seconds(60))) return "the trap was not lifted";
+    if (rank == 0) streams.block(stream, false);
+    streams.synchronize(stream);
+    // With the work done the job can be held.
+    if (rank == 1) OR_SAY(ncclFalconSuspend(comm, 60'000));
+    if (rank == 1) OR_SAY(ncclFalconResume(comm));
+    if (rank == 1) board.reach(heldAgain, 1);
+    if (!board.waitFor(heldAgain, 1, Seconds(60))) return "the job was not held again";
+    OR_SAY(ncclCommDestroy(comm));
+    return sums[0] == 3 && sums[1] == 3 ? "" : "a sum is wrong";
+  });
+  EXPECT_TRUE(forked.allRight());
+  EXPECT_NE(job.events().find("had launched on the device did not come to its end"), std::string::npos) << job.events();
 }
 
 }  // namespace

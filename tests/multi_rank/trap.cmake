@@ -8,6 +8,7 @@ set_tests_properties(multi_rank_trap PROPERTIES ENVIRONMENT "TSAN_OPTIONS=atexit
 falcon_test(NAME multi_rank_drain SOURCES ${CMAKE_CURRENT_LIST_DIR}/drain_stress_test.cc
             LINK nccl forked_ranks drain_programs Threads::Threads ${CMAKE_DL_LIBS} LABELS multi_rank TIMEOUT 900)
 target_compile_definitions(multi_rank_drain PRIVATE NCCL_FALCON_NO_CUDA
-                                                    FALCON_SPINNING_VENDOR="$<TARGET_FILE:spinning_vendor>")
-add_dependencies(multi_rank_drain spinning_vendor)
+                                                    FALCON_SPINNING_VENDOR="$<TARGET_FILE:spinning_vendor>"
+                                                    FALCON_SPINNING_CUDA="$<TARGET_FILE:spinning_cuda>")
+add_dependencies(multi_rank_drain spinning_vendor spinning_cuda)
 set_tests_properties(multi_rank_drain PROPERTIES ENVIRONMENT "TSAN_OPTIONS=atexit_sleep_ms=0")

@@ -76,6 +76,26 @@ TEST_F(ClosingTest, DrainsUntilAllHaveEnteredAsMuchAndAreHeld) {
   EXPECT_TRUE(closing.isDone());
 }
 
+TEST_F(ClosingTest, WaitsForDevicesThatWorkAndNamesThem) {
+  form(false);
+  Closing closing = close();
+  for (const ProcessId process : {1, 2, 3}) closing.handle(process, state(process, 4, false, false));
+  closing.tick();
+  for (const ProcessId process : {1, 2}) {
+    DrainState working = state(process, 4, false, false);
+    working.working = true;
+    closing.handle(process, working);
+  }
+  EXPECT_EQ(closing.whatIsMissing(), "rank 2 did not come into the library");
+  closing.handle(3, state(3, 4, false, true));
+  EXPECT_FALSE(closing.isDone());
+  EXPECT_EQ(closing.whatIsMissing(), "what rank 0, rank 1 had launched on the device did not come to its end");
+  closing.handle(1, state(1, 4, false, true));
+  EXPECT_EQ(closing.whatIsMissing(), "what rank 1 had launched on the device did not come to its end");
+  closing.handle(2, state(2, 4, false, true));
+  EXPECT_TRUE(closing.isDone());
+}
+
 TEST_F(ClosingTest, WhatWasSaidOfOlderTargetsDoesNotCount) {
   form(false);
   Closing closing = close();

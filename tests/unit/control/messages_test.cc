@@ -45,12 +45,13 @@ TEST(Messages, TellALaterControllerWhatIsInForce) {
 }
 
 TEST(Messages, TellWhereAProcessDrains) {
-  const auto back = decode(encode(DrainState{3, 5, true, false, {{7, 0, 2, 9}}, {{7, 0}, {8, 1}}}));
+  const auto back = decode(encode(DrainState{3, 5, true, false, {{7, 0, 2, 9}}, {{7, 0}, {8, 1}}, true}));
   ASSERT_TRUE(back.has_value());
   const auto& state = std::get<DrainState>(*back);
   EXPECT_EQ(state.version, 5u);
   EXPECT_TRUE(state.below);
   EXPECT_FALSE(state.held);
+  EXPECT_TRUE(state.working);
   EXPECT_EQ(state.entered.at(0).to, 2);
   EXPECT_EQ(state.entered.at(0).count, 9u);
   EXPECT_EQ(state.parts.at(1).communicator, 8u);

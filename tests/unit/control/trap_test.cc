@@ -174,6 +174,29 @@ void makeEvent(Trap& trap, const Clock& clock, CallCounts& counts) {
   trap.noteCall(clock.now());
 }
 
+TEST(Trap, ADrainingProcessIsHeldWhenWhatItHasLaunchedIsDone) {
+  SystemClock clock;
+  Trap trap(clock);
+  CallCounts counts(2);
+  trap.watch({7, 0}, counts);
+  trap.close(600s, true);
+  int asked = 0;
+  bool done = false;
+  const auto isDone = [&] { return ++asked, done; };
+  EXPECT_FALSE(trap.takeNews(1h, isDone)->working) << "it does not call, and has time to come";
+  EXPECT_EQ(asked, 0) << "nobody is to ask before";
+  const auto working = trap.takeNews(0ns, isDone);
+  ASSERT_TRUE(working.has_value());
+  EXPECT_TRUE(working->working);
+  EXPECT_FALSE(working->held);
+  EXPECT_FALSE(trap.takeNews(0ns, isDone).has_value()) << "nothing has changed";
+  done = true;
+  const auto held = trap.takeNews(0ns, isDone);
+  ASSERT_TRUE(held.has_value());
+  EXPECT_TRUE(held->held);
+  EXPECT_FALSE(held->working);
+}
+
 TEST(Trap, DrainingHoldsAtTheNextEventUnlessOthersWaitForIt) {
   SystemClock clock;
   Trap trap(clock);
