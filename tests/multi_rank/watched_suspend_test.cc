@@ -80,6 +80,26 @@ TEST_F(Suspend, HoldsTheJobUntilItIsResumed) {
   expectItEndsWell();
 }
 
+TEST_F(Suspend, OfTwoAtOnceIsGrantedToOne) {
+  Started first(falconCommand({"suspend", job.name, "--for", "600"}));
+  Started second(falconCommand({"suspend", job.name, "--for", "600"}));
+  const int codes[] = {first.wait(), second.wait()};
+  EXPECT_EQ(codes[0] + codes[1], 1) << first.errors() << second.errors();
+  EXPECT_THAT(first.errors() + second.errors(), HasSubstr("is suspended already"));
+  EXPECT_EQ(Said({"resume", job.name}).code, 0);
+  expectItGoesOn();
+  expectItEndsWell();
+}
+
+TEST_F(Suspend, IsWhatTheHangViewCallsIt) {
+  ASSERT_EQ(Said({"suspend", job.name, "--for", "600"}).code, 0);
+  const Said said({"status", job.name, "--hang"});
+  EXPECT_THAT(said.output, HasSubstr("suspended, by"));
+  EXPECT_THAT(said.output, testing::Not(HasSubstr("validation")));
+  EXPECT_EQ(Said({"resume", job.name}).code, 0);
+  expectItEndsWell();
+}
+
 TEST_F(Suspend, EndsByItselfAtItsLimit) {
   const Said suspended({"suspend", job.name, "--for", "1"});
   ASSERT_EQ(suspended.code, 0) << suspended.errors;
@@ -103,6 +123,8 @@ TEST_F(Suspend, OfAJobWhoseRankDiesLetsTheOthersGo) {
   // `falcon run` ends the others when one has died; what they would do by themselves others test.
   EXPECT_NE(job.job.wait(), 0);
   for (const json& rank : ranks()) EXPECT_EQ(rank.at("alive"), false);
+  const Said status({"status", job.name});
+  EXPECT_THAT(linesOf(status.output).at(0), testing::EndsWith("ended  4 of 4 ranks here"));
 }
 
 TEST(SuspendNobody, IsRefused) {

@@ -12,6 +12,12 @@ using instrument::RankSnapshot;
 
 namespace {
 
+// While a trap closes, the state does not say yet what for.
+const char* whyHeld(instrument::JobState state) {
+  if (state == instrument::JobState::suspended) return "suspended, by `falcon suspend` or ncclFalconSuspend";
+  return state == instrument::JobState::validating ? "held by Falcon for a validation" : "held by Falcon";
+}
+
 std::string outsideText(const RankSnapshot& rank) {
   if (!rank.log.makings.empty()) {
     const auto& making = rank.log.makings.front();
@@ -113,7 +119,7 @@ std::string HangWords::whereIs(const RankSnapshot& rank, const std::vector<CallR
     text += fmt::format("in {} for {}", describe(inFlight.front()), textOf(rank.now - inFlight.front().enter));
     if (inFlight.size() > 1) text += fmt::format(", and {} more", inFlight.size() - 1);
   }
-  if (rank.log.held) text += " (held by Falcon for a validation)";
+  if (rank.log.held) text += fmt::format(" ({})", whyHeld(rank.log.state));
   return text;
 }
 

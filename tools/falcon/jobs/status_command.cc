@@ -1,12 +1,16 @@
 #include "jobs/status_command.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/owned.h"
 #include "base/parameters.h"
 #include "jobs/job_files.h"
 #include "jobs/running_job.h"
@@ -50,9 +54,10 @@ json toJson(const JobFiles& job) {
 
 void print(const JobFiles& job) {
   const RankFile& shown = job.controller() ? *job.controller() : job.ranks.front();
-  fmt::print("job {}  {}  {} of {} ranks here  {}{}\n", job.name, job.running() ? "running" : "ended", job.ranks.size(),
+  // What an ended job last did is no state that it is in.
+  fmt::print("job {}  {}  {} of {} ranks here{}{}\n", job.name, job.running() ? "running" : "ended", job.ranks.size(),
              shown.view.identity.worldSize > 0 ? std::to_string(shown.view.identity.worldSize) : "?",
-             nameOf(shown.view.state), hasFailslow(job) ? "  FAIL-SLOW" : "");
+             job.running() ? fmt::format("  {}", nameOf(shown.view.state)) : "", hasFailslow(job) ? "  FAIL-SLOW" : "");
   fmt::print("  {:>4}  {:>8}  {:<12}  {:>10}  {:>12}  {:>10}  {}\n", "rank", "pid", "state", "iterations", "iteration",
              "calls", "");
   for (const RankFile& rank : job.ranks) {
@@ -81,6 +86,16 @@ bool waitFor(const std::string& name, instrument::JobState state, bool in, std::
     if (std::chrono::steady_clock::now() > end) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
+}
+
+/// Who asks the job for something and waits until it is so holds this meanwhile: with two at once on this host, either
+/// would take what the other one got for its own. Waits for its turn; ends with the descriptor, so also with a crash.
+FileDescriptor turnToAsk(const JobFiles& job) {
+  FileDescriptor folder(::open(job.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder)
+    while (::flock(folder.get(), LOCK_EX) != 0 && errno == EINTR) {
+    }
+  return folder;
 }
 
 }  // namespace
@@ -115,6 +130,9 @@ int switchOff(const std::string& name) {
 }
 
 int suspend(const std::string& name, int seconds) {
+  const auto asked = runningJobOrSay("suspend", name);
+  if (!asked) return 1;
+  const FileDescriptor turn = turnToAsk(*asked);
   const auto job = runningJobOrSay("suspend", name);
   if (!job) return 1;
   if (!allAre(*job, instrument::JobState::suspended, false)) {
