@@ -14,7 +14,8 @@ constexpr std::int64_t longestWindow = 48;
 /// A level is estimated anew from all its samples as long as these are few, then follows with this share a sample.
 constexpr std::int64_t fewSamples = 16, followedSamples = 64;
 /// Samples join level and noise only when it is known that they were no change: the older the level, the later.
-constexpr std::int64_t shortDelay = 4, longDelay = 16;
+/// The delay is longer than most of the steps of a creeping slowdown that have to be seen before they are learnt.
+constexpr std::int64_t shortDelay = 4, longDelay = 32;
 constexpr std::int64_t patternEvery = 32;
 /// So many samples in a row off the level are no spikes: if they are no change worth a word, the level has moved.
 constexpr int movedSamples = 8;
@@ -26,6 +27,9 @@ constexpr double wantedProbability = 0.9;
 constexpr double clearOfNoise = 5.5, longClearOfNoise = 5.2;
 /// Of windows of 3 or 4 samples where far ones are not rare: nearly as far as windows can be.
 constexpr double mostClear = 6.3;
+/// Of a level from which drift is told, in its own standard errors: healthy iterations of two modes make it know less
+/// than their number tells.
+constexpr double levelErrors = 3;
 /// The same for a streak, of which every sample is so far off.
 constexpr double streakClearOfNoise = 5;
 /// What a sample counts at most, in deviations: a window is not carried by one.
@@ -165,6 +169,7 @@ void ChangePointDetector::learn() {
   state_ = State::healthy;
   baselineOpen_ = anchorOpen_ = true;
   levelStart_ = added_ - learningSamples;
+  healthySamples_ = learningSamples;
   healthy_ = healthyCeiling_ = level_ = anchor_ = robustCentre(samples, leastNoise);
   otherMode_ = 0;
   for (const double sample : samples) {
@@ -260,17 +265,22 @@ std::optional<ChangePointDetector::Candidate> ChangePointDetector::clearestWindo
   }
   const double wanted = count < 10 ? clearOfNoise : longClearOfNoise;
   const double doubt = healthyNoise_.count() < 32 ? 1 + 2 / static_cast<double>(healthyNoise_.count()) : 1;
-  if (clearest < wanted * memory() * doubt) return std::nullopt;
+  // Of few samples fewer have a neighbour among them.
+  const double shared = 1 + (memory() - 1) * (1 - 1 / static_cast<double>(std::max<std::int64_t>(count, 1)));
+  if (clearest < wanted * shared * doubt) return std::nullopt;
   // Where it began BOCD knows better: here far values are cut.
   const std::int64_t start = std::clamp(posterior_.likeliestStart(), added_ - count, added_ - lastingSamples());
   const auto samples = newest(added_ - start);
   const double level = robustCentre(samples, sigma), middle = (level + level_) / 2;
-  // Few samples must belong to the new level for the most part; in a young job that may have a second mode, all.
+  // Few samples must belong to the new level for the most part. In a young job that may have a second mode, so many
+  // that as many of an alternation by chance are as rare (one in 4000) as twelve of twelve.
   const auto belongs = [&](double sample) { return (sample > middle) == (level > level_); };
   const auto others = std::ssize(samples) - std::count_if(samples.begin(), samples.end(), belongs);
   const auto size = std::ssize(samples);
   const bool twoModes = lastingSamples() > movedSamples;
-  const std::ptrdiff_t allowed = twoModes ? 0 : size < movedSamples ? 1 : size / 3;
+  const std::ptrdiff_t allowed = twoModes              ? std::max<std::ptrdiff_t>(0, (size - 12) / 4)
+                                 : size < movedSamples ? 1
+                                                       : size / 3;
   if ((size < fewSamples || twoModes) && (others > allowed || !belongs(samples.back()))) return std::nullopt;
   // BOCD is slow to believe in small steps; the likelihood ratio of this very step, one of 250 expected, is clear.
   const double byRatio = 1 / (1 + 250 * std::exp(-clearest * clearest / (2 * memory() * memory())));
@@ -279,8 +289,9 @@ std::optional<ChangePointDetector::Candidate> ChangePointDetector::clearestWindo
 
 void ChangePointDetector::addToDrift(double value) {
   const double sigma = deviation() * memory();
-  const auto samples = static_cast<double>(std::min(added_ - levelStart_, followedSamples));
-  const double error = 2 * sigma / std::sqrt(samples);
+  const auto samples =
+      static_cast<double>(state_ == State::healthy ? healthySamples_ : std::min(added_ - levelStart_, followedSamples));
+  const double error = levelErrors * sigma / std::sqrt(samples);
   const double above = state_ == State::healthy
                            ? std::max(healthy_ + 0.85 * threshold_, healthyCeiling_ + threshold_ / 2)
                            : anchor_ + 0.85 * threshold_;
@@ -311,7 +322,8 @@ bool ChangePointDetector::isSettled() const {
 }
 
 void ChangePointDetector::refineLevel() {
-  if (std::abs(streak_) >= movedSamples) {
+  // Where a change would need a longer streak, the level must not follow a shorter one in silence.
+  if (std::abs(streak_) >= std::max(movedSamples, lastingSamples())) {
     levelStart_ = added_ - movedSamples;
     level_ = robustCentre(newest(movedSamples), deviation());
     streak_ = 0;
@@ -324,7 +336,10 @@ void ChangePointDetector::refineLevel() {
   if (count > followedSamples || !anchorOpen_) return;
   anchor_ = level_;
   if (state_ != State::healthy) return;
-  if (baselineOpen_) healthy_ = level_;
+  if (baselineOpen_) {
+    healthy_ = level_;
+    healthySamples_ = count;
+  }
   if (baselineOpen_ || count <= fewSamples) healthyCeiling_ = level_;
 }
 
@@ -374,6 +389,7 @@ std::optional<Change> ChangePointDetector::accept(const Candidate& candidate) {
     if (count < movedSamples) return std::nullopt;  // nothing is lost by waiting
     enterLevel(candidate, State::healthy);
     healthy_ = healthyCeiling_ = level_;
+    healthySamples_ = std::min(added_ - candidate.start, longestWindow);
     baselineOpen_ = true;
     return std::nullopt;
   }

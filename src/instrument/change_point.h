@@ -103,6 +103,7 @@ class ChangePointDetector {
   double level_ = 0;                              // in force; follows slow movements
   double anchor_ = 0;                             // where the level was when it was entered
   double healthy_ = 0;                            // the first healthy level
+  std::int64_t healthySamples_ = 0;               // that told it
   double healthyCeiling_ = 0;                     // what counts as healthy lies below this plus the threshold
   std::int64_t levelStart_ = 0;                   // first sample at the level in force
   bool baselineOpen_ = true, anchorOpen_ = true;  // still refined

@@ -49,7 +49,8 @@ void NoiseEstimate::renew() {
   memory_ = std::sqrt((1 + shared) / (1 - shared));
 }
 
-/// Of neighbours; 0 unless it is clear and positive.
+/// Of neighbours, where positive, clear or not: a little sensitivity is lost where it is chance, and a false alarm
+/// avoided where it is not.
 double NoiseEstimate::correlation() const {
   if (values_.size() < 2 * renewEvery) return 0;
   const double limit = 3 * deviation_;  // a spike is no memory
@@ -62,7 +63,7 @@ double NoiseEstimate::correlation() const {
     before = now;
   }
   const double found = squares > 0 ? std::min(products / squares, mostCorrelation) : 0;
-  return found < 2 / std::sqrt(static_cast<double>(values_.size())) ? 0 : found;
+  return std::max(found, 0.0);
 }
 
 }  // namespace falcon::instrument

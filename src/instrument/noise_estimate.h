@@ -29,7 +29,7 @@ class NoiseEstimate {
   /// Standard deviation, a little too large while there are few values; 0 without any.
   double deviation() const { return deviation_; }
   /// How much longer than independent values these take to average out: sqrt((1 + r) / (1 - r)) with r the correlation
-  /// of neighbours; 1 where that may be chance.
+  /// of neighbours; 1 where that is not positive, and of fewer than sixteen values.
   double memory() const { return memory_; }
 
  private:

@@ -153,6 +153,46 @@ TEST(ChangePoints, SeeADriftOfSmallSteps) {
   EXPECT_EQ(kindsOf({100, 104, 108, 112, 116}, 80).front(), onset);
 }
 
+/// In how many jobs the times `factor(iteration, random)` raise an onset.
+int jobsWithOnset(unsigned seeds, int length, const Noise& factor) {
+  int jobs = 0;
+  for (unsigned seed = 0; seed < seeds; ++seed) {
+    std::mt19937 random(seed);
+    ChangePointDetector detector;
+    bool found = false;
+    for (int i = 0; i < length; ++i) {
+      const auto change = detector.add(100 * factor(i, random));
+      found = found || (change && change->kind == ChangeKind::onset);
+    }
+    jobs += found;
+  }
+  return jobs;
+}
+
+TEST(ChangePoints, AreSeenInAYoungJobWhereSpikesMayBeASecondMode) {
+  // Slow iterations jitter more than healthy ones: some lie nearer to the healthy level, and not all stand in a row.
+  const auto jittersWhileSlow = [](int i, std::mt19937& random) {
+    const double noise = std::exp((i < 30 ? 0.005 : 0.05) * normal(random));
+    return noise * (i == 11 || i == 17 ? 1.3 : i < 30 ? 1 : 1.15);
+  };
+  EXPECT_GE(jobsWithOnset(100, 90, jittersWhileSlow), 95);
+}
+
+TEST(ChangePoints, SeeStepsThatAreEachInsideTheNoise) {
+  const auto stairs = [](int i, std::mt19937& random) {
+    const int step = i < 100 ? 0 : (i - 60) / 40;
+    return std::exp(0.06 * step + 0.03 * normal(random));
+  };
+  EXPECT_GE(jobsWithOnset(100, 180, stairs), 95);
+}
+
+TEST(ChangePoints, AreNotHealthyIterationsThatAlternateByChance) {
+  const auto twoModes = [](int, std::mt19937& random) {
+    return (uniform(random) < 0.5 ? 0.8 : 1.2) * std::exp(0.01 * normal(random));
+  };
+  EXPECT_LE(jobsWithOnset(1000, 500, twoModes), 13);
+}
+
 TEST(ChangePoints, AreNeverASingleSlowIteration) {
   for (const int at : {8, 20, 100}) {
     ChangePointDetector detector;

@@ -40,6 +40,13 @@ TEST(NoiseEstimate, SeesWhatNeighboursShare) {
   EXPECT_EQ(estimateOf(-0.4).memory(), 1);  // alternating values average out sooner
 }
 
+TEST(NoiseEstimate, TakesWhatFewNeighboursShareForTrue) {
+  NoiseEstimate noise(64);  // correlation 0.125: of 64 values that may be chance
+  for (int i = 0; i < 64; ++i) noise.add(std::sin(1.45 * i));
+  EXPECT_GT(noise.memory(), 1.05);
+  EXPECT_LT(noise.memory(), 1.3);
+}
+
 TEST(NoiseEstimate, CountsTwoModesInFull) {
   NoiseEstimate noise(128);
   for (int i = 0; i < 128; ++i) noise.add(i % 2 == 0 ? 0.2 : -0.2);
