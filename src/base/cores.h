@@ -1,4 +1,4 @@
-// Whether those who share this machine have cores of their own.
+// Which cores a process may use.
 #pragma once
 
 #include <sched.h>
@@ -7,12 +7,6 @@
 #include <cstdint>
 
 namespace falcon {
-
-/// Whether this process may use at least as many cores as there are ranks here.
-inline bool haveCoresFor(int ranks) {
-  cpu_set_t cores;
-  return sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) >= ranks;
-}
 
 /// Which cores this process may use: who has the same shares them.
 struct CoreSet {

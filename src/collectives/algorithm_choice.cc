@@ -42,31 +42,33 @@ const AlgorithmRow table[] = {
     {Operation::reduceScatter, &ringReduceScatter, 0, noLimit, 17, 4, sockets},
 };
 
-// Null: over connections, in whose buffers the sender may leave its bytes and go on. Measured on 2 busy cores: reading
-// memory wins where bytes would otherwise be copied twice or passed on (up to 2x), connections where ranks would wait
-// for each other more often than the bytes are worth, and for what is far larger than the caches: their chunks stay in
-// them.
+// Null: over connections, in whose buffers the sender may leave its bytes and go on. Measured on 2 busy cores. Up to 16
+// ranks the board has room for what ranks that share cores would else wait for each other with (docs/tuning.md);
+// connections win where a root alone would read and reduce, or where blocks of all ranks are far larger than the
+// caches: their chunks stay in them.
 constexpr const DirectAlgorithm* connections = nullptr;
-constexpr std::size_t boardLimit = transport::NodeBoard::payloadBytesFor(2) + 1;
+constexpr std::size_t small = (32 << 10) + 1;
 const DirectRow direct[] = {
     // Flat, everyone reduces n times the bytes, but nobody waits twice; with 2 ranks nothing is read twice either.
     {Operation::allReduce, &directAllReduceFlat, 0, 512 << 10, 2, 1},
     {Operation::allReduce, &directAllReduceSegments, 512 << 10, 8 << 20, 2, 1},
-    {Operation::allReduce, connections, boardLimit, 192 << 10, 3, 2},
-    {Operation::allReduce, &directAllReduceSegments, 192 << 10, 2 << 20, 3, 2},
-    {Operation::allReduce, connections, 2 << 20, noLimit, 3, 2},
-    {Operation::allReduce, &directAllReduceSegments, 4 << 10, boardLimit, 17, 2},
+    {Operation::allReduce, &directAllReduceSegments, 24 << 10, noLimit, 3, 2},
+    {Operation::allReduce, &directAllReduceSegments, 4 << 10, 24 << 10, 17, 3},
+    {Operation::allReduce, connections, small, 192 << 10, 17, 3},
+    {Operation::allReduce, connections, 2 << 20, noLimit, 17, 3},
     {Operation::allGather, &directAllGather, 0, noLimit, 2, 1},
-    {Operation::allGather, connections, 768 << 10, noLimit, 3, 2},
+    {Operation::allGather, connections, (1 << 20) + 1, noLimit, 3, 2},
     {Operation::allGather, &directAllGather, 768 << 10, 8 << 20, 6, 3},
+    {Operation::allGather, connections, 768 << 10, 8 << 20, 17, 4},
     {Operation::reduceScatter, &directReduceScatter, 0, noLimit, 2, 1},
-    {Operation::reduceScatter, connections, boardLimit, 192 << 10, 3, 2},
     {Operation::reduceScatter, connections, 2 << 20, noLimit, 3, 2},
+    {Operation::reduceScatter, connections, small, 192 << 10, 17, 2},
     {Operation::broadcast, &directBroadcast, 0, 512 << 10, 2, 1},
-    {Operation::broadcast, &directBroadcast, 512 << 10, 8 << 20, 3, 1},
+    {Operation::broadcast, &directBroadcast, 512 << 10, noLimit, 3, 1},
+    {Operation::broadcast, connections, 8 << 20, noLimit, 17, 2},
     // The root alone would read and reduce; a chain uses all cores.
-    {Operation::reduce, &directReduce, 0, boardLimit, 2, 1},
-    {Operation::reduce, &directReduce, boardLimit, 2 << 20, 6, 1},
+    {Operation::reduce, &directReduce, 0, small, 2, 1},
+    {Operation::reduce, &directReduce, small, 2 << 20, 6, 1},
     {Operation::allToAll, &directAllToAll, 0, noLimit, 2, 1},
     {Operation::gather, &directGather, 0, noLimit, 2, 1},
     {Operation::scatter, &directScatter, 0, noLimit, 2, 1},

@@ -59,6 +59,9 @@ struct DirectAlgorithm {
   /// Who reads copies something from every rank, one after the other, in the order of turnOf(): each of them may go on
   /// as soon as it had its turn.
   bool inTurn = false;
+  /// Each element of the result depends on the same element of what is posted, and on nothing else: a call may be run
+  /// part by part, each as if it were a call.
+  bool divisible = false;
 };
 
 /// Beginning with the reader itself and its neighbours, so that not all ranks read from rank 0 first.

@@ -53,9 +53,15 @@ DirectStep gatherStep(const DirectShape& shape, int index) {
 }  // namespace
 
 const DirectAlgorithm directBroadcast{
-    "direct", wholeOfRoot, whole, everyoneOfRoot, Output::own, one, [](const DirectShape& shape, int) {
-      return DirectStep{.peer = shape.root, .count = shape.count};
-    }};
+    "direct",
+    wholeOfRoot,
+    whole,
+    everyoneOfRoot,
+    Output::own,
+    one,
+    [](const DirectShape& shape, int) { return DirectStep{.peer = shape.root, .count = shape.count}; },
+    false,
+    true};
 
 const DirectAlgorithm directAllGather{"direct", whole, whole, everyone, Output::own, eachRank, gatherStep};
 

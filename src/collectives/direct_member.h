@@ -13,8 +13,10 @@ namespace falcon::collectives {
 /// Used by the thread that runs the rank's calls.
 class DirectMember {
  public:
-  /// `memories[r]` reads rank r; empty: only messages that fit into the board go by it.
-  DirectMember(std::unique_ptr<transport::NodeBoard> board, std::vector<transport::PeerMemory> memories, int ranks);
+  /// `memories[r]` reads rank r; empty: only messages that fit into the board go by it. `coresSuffice`: each rank has a
+  /// core to itself; the same on all ranks.
+  DirectMember(std::unique_ptr<transport::NodeBoard> board, std::vector<transport::PeerMemory> memories, int ranks,
+               bool coresSuffice);
 
   /// Bytes that are read and reduced in one go: many enough for the price of a read (0.4 us), few enough that two such
   /// pieces stay in a core's L2 cache beside other ranks'. 32 and 128 KiB cost a tenth more.
@@ -23,6 +25,8 @@ class DirectMember {
   transport::NodeBoard& board() { return *board_; }
   /// Messages up to this size are put into the board.
   std::size_t inlineBytes() const { return inlineBytes_; }
+  /// Larger calls of algorithms that allow it are run part by part, each by the board.
+  std::size_t partBytes() const { return partBytes_; }
   bool readsMemory() const { return !memories_.empty(); }
   /// Copies from the memory of another rank what it has published for the present operation or message. `last`: nothing
   /// more is read for it. Errors: remote.
@@ -40,16 +44,16 @@ class DirectMember {
   /// The same for a result that must wait for its place.
   std::byte* aside(std::size_t bytes);
   std::uint64_t nextOperation() { return ++operations_; }
-  /// Whether each rank can have a core: only then it is worth to wait without yielding.
+  /// Whether each rank has a core: only then it is worth to wait without yielding.
   bool coresSuffice() const { return coresSuffice_; }
 
  private:
   const std::unique_ptr<transport::NodeBoard> board_;
   std::vector<transport::PeerMemory> memories_;
-  const std::size_t inlineBytes_;
+  const bool coresSuffice_;
+  const std::size_t inlineBytes_, partBytes_;
   transport::Mailboxes* const mail_;
   const std::size_t wholeMessageBytes_;
-  const bool coresSuffice_;
   std::unique_ptr<std::byte[]> scratch_;
   std::vector<std::byte> aside_;
   std::uint64_t operations_ = 0;

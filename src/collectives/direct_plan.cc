@@ -19,7 +19,9 @@ std::optional<DirectRunner> planDirect(DirectMember& member, const MemberShape& 
                                        const DirectAlgorithm& algorithm) {
   const std::size_t elementBytes = sizeOf(call.type);
   const DirectShape direct{shape.rank, shape.size, call.peer, call.count, cacheLine / elementBytes};
-  const bool fits = algorithm.postsAtMost(direct) * elementBytes <= member.inlineBytes();
+  DirectShape part = direct;
+  part.count = partOfCall(member, algorithm, call.count, elementBytes);
+  const bool fits = algorithm.postsAtMost(part) * elementBytes <= member.inlineBytes();
   if (!fits && !member.readsMemory()) return {};
   return DirectRunner(member, algorithm, direct, call, operandsOf(shape, call));
 }

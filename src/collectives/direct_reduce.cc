@@ -48,14 +48,19 @@ bool isRoot(const DirectShape& shape) {
 
 }  // namespace
 
-const DirectAlgorithm directAllReduceFlat{
-    "flat", whole, whole, everyone, Output::late, one, [](const DirectShape& shape, int) {
-      return reduceOf(0, 0, shape.count);
-    }};
+const DirectAlgorithm directAllReduceFlat{"flat",
+                                          whole,
+                                          whole,
+                                          everyone,
+                                          Output::late,
+                                          one,
+                                          [](const DirectShape& shape, int) { return reduceOf(0, 0, shape.count); },
+                                          false,
+                                          true};
 
 const DirectAlgorithm directAllReduceSegments{
-    "segments", whole, whole, everyone, Output::shared, [](const DirectShape& shape) { return shape.size; },
-    segmentStep};
+    "segments",  whole, whole, everyone, Output::shared, [](const DirectShape& shape) { return shape.size; },
+    segmentStep, false, true};
 
 const DirectAlgorithm directReduceScatter{
     "direct", allBlocks, allBlocks, everyone, Output::own, one, [](const DirectShape& shape, int) {
@@ -69,6 +74,8 @@ const DirectAlgorithm directReduce{
     [](const DirectShape& shape) { return isRoot(shape) ? Readers::nobody : Readers::root; },
     Output::own,
     [](const DirectShape& shape) { return isRoot(shape) ? 1 : 0; },
-    [](const DirectShape& shape, int) { return reduceOf(0, 0, shape.count); }};
+    [](const DirectShape& shape, int) { return reduceOf(0, 0, shape.count); },
+    false,
+    true};
 
 }  // namespace falcon::collectives

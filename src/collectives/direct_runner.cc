@@ -29,6 +29,11 @@ std::uint64_t addressOf(const void* pointer) {
 
 }  // namespace
 
+std::size_t partOfCall(const DirectMember& member, const DirectAlgorithm& algorithm, std::size_t count,
+                       std::size_t elementBytes) {
+  return algorithm.divisible ? std::min(count, member.partBytes() / elementBytes) : count;
+}
+
 DirectRunner::DirectRunner(DirectMember& member, const DirectAlgorithm& algorithm, const DirectShape& shape,
                            const Call& call, const Operands& operands)
     : member_(&member),
@@ -36,13 +41,23 @@ DirectRunner::DirectRunner(DirectMember& member, const DirectAlgorithm& algorith
       shape_(shape),
       operands_(operands),
       signature_(signatureOf(call)),
-      postedBytes_(bytes(algorithm.posts(shape))),
-      steps_(algorithm.steps(shape)),
-      postedAddress_(postedBytes_ > member.inlineBytes()) {}
+      whole_(shape.count),
+      part_(partOfCall(member, algorithm, shape.count, operands.elementBytes)) {
+  beginPart();
+}
 
 void DirectRunner::again(const Call& call) {
   operands_.input = static_cast<const std::byte*>(call.send);
   operands_.output = static_cast<std::byte*>(call.receive);
+  partBegin_ = 0;
+  beginPart();
+}
+
+void DirectRunner::beginPart() {
+  shape_.count = std::min(part_, whole_ - partBegin_);
+  postedBytes_ = bytes(algorithm_->posts(shape_));
+  steps_ = algorithm_->steps(shape_);
+  postedAddress_ = postedBytes_ > member_->inlineBytes();
   operation_ = 0;
   phase_ = Phase::entering;
   aside_ = nullptr;
@@ -88,6 +103,14 @@ Result<DirectRunner::State> DirectRunner::progress() {
     if (!*left) return stuck();
     if (aside_) std::memcpy(operands_.output, aside_, bytes(shape_.count));
     phase_ = Phase::finished;
+    partBegin_ += shape_.count;
+    if (partBegin_ < whole_) {
+      // Buffers that a rank does not use may be null.
+      if (operands_.input) operands_.input += bytes(shape_.count);
+      if (operands_.output) operands_.output += bytes(shape_.count);
+      beginPart();
+      return State::advanced;
+    }
   }
   return State::finished;
 }

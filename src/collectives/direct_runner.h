@@ -10,6 +10,11 @@
 
 namespace falcon::collectives {
 
+/// Of the `count` elements of a call, how many are run as one operation: where ranks share cores, as many as the board
+/// holds.
+std::size_t partOfCall(const DirectMember& member, const DirectAlgorithm& algorithm, std::size_t count,
+                       std::size_t elementBytes);
+
 /// Used by one thread. The direct operations of a communicator run one after the other, in the same order on all ranks.
 /// Allocates nothing.
 class DirectRunner {
@@ -45,6 +50,7 @@ class DirectRunner {
 
   template <class Condition>
   Result<bool> await(Rank peer, Condition holds, bool untilTaken = false);
+  void beginPart();
   Result<bool> enter();
   Result<Moved> runStep();
   Status runPiece(const DirectStep& step, Range piece);
@@ -63,9 +69,12 @@ class DirectRunner {
 
   DirectMember* member_;
   const DirectAlgorithm* algorithm_;
-  DirectShape shape_;
-  Operands operands_;
+  DirectShape shape_;  // of the present part
+  Operands operands_;  // its
   std::uint64_t signature_;
+  std::size_t whole_;  // elements of the call, as Call::count
+  std::size_t part_;   // of a part: one operation on the board
+  std::size_t partBegin_ = 0;
   std::size_t postedBytes_;
   int steps_;
   bool postedAddress_;

@@ -54,6 +54,7 @@ void DirectSetup::attach(const std::vector<MemberOffer>& offers) {
     board_.reset();
     return;
   }
+  coresSuffice_ = mostRanksPerCore(offers) <= 1;
   attachBoard(offers);
   if (board_) attachMemories(offers);
 }
@@ -68,7 +69,7 @@ void DirectSetup::attachBoard(const std::vector<MemberOffer>& offers) {
     board_ = std::move(*opened);
   }
   auto doorbells = openDoorbells(offers);
-  if (doorbells) return board_->enter(self_, std::move(*doorbells));
+  if (doorbells) return board_->enter(self_, std::move(*doorbells), coresSuffice_);
   obstacle_ = doorbells.error().message();
   board_.reset();
 }
@@ -105,7 +106,7 @@ std::unique_ptr<DirectMember> DirectSetup::agree(const std::vector<std::string>&
     return nullptr;
   }
   if (!memory) memories_.clear();
-  return std::make_unique<DirectMember>(std::move(board_), std::move(memories_), ranks_);
+  return std::make_unique<DirectMember>(std::move(board_), std::move(memories_), ranks_, coresSuffice_);
 }
 
 }  // namespace falcon::collectives

@@ -30,6 +30,7 @@ class DirectSetup {
   const int ranks_;
   std::unique_ptr<transport::NodeBoard> board_;
   std::vector<transport::PeerMemory> memories_;
+  bool coresSuffice_ = false;
   std::string obstacle_;  // of the first thing that did not work; empty: nothing to say
 };
 

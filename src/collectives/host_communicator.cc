@@ -191,7 +191,7 @@ MemberShape agreedShape(const bootstrap::CommunicatorNetwork& network, const std
   const bool chosen = std::any_of(offers.begin(), offers.end(), [](const auto& offer) { return offer.choseChannels; });
   // A second channel doubles the messages, and with them the switches between the ranks of a core: ring AllGather of
   // 1 MiB among 8 ranks on 2 cores 1.5 ms by one, 3.5 ms by two.
-  if (!chosen && shape.place == Place::network && crowdCores(offers)) shape.mostChannels = 1;
+  if (!chosen && shape.place == Place::network && mostRanksPerCore(offers) > 2) shape.mostChannels = 1;
   shape.fewestChannels = std::min(shape.fewestChannels, shape.mostChannels);
   const auto chunkOf = [&](transport::Lane lane) {
     return transport::chunkBytesFor(lane, shape.chunkBytes * transport::chunkSlots, shape.size);

@@ -74,12 +74,14 @@ bool shareNode(const std::vector<MemberOffer>& offers) {
   return true;
 }
 
-bool crowdCores(const std::vector<MemberOffer>& offers) {
+double mostRanksPerCore(const std::vector<MemberOffer>& offers) {
   std::map<std::tuple<std::string_view, std::uint32_t, std::uint32_t>, std::uint32_t> sharing;
-  for (const MemberOffer& offer : offers) ++sharing[{offer.info.peer.node, offer.cores.count, offer.cores.first}];
-  return std::any_of(offers.begin(), offers.end(), [&](const MemberOffer& offer) {
-    return sharing[{offer.info.peer.node, offer.cores.count, offer.cores.first}] > 2 * offer.cores.count;
-  });
+  double most = 0;
+  for (const MemberOffer& offer : offers) {
+    const auto ranks = ++sharing[{offer.info.peer.node, offer.cores.count, offer.cores.first}];
+    most = std::max(most, static_cast<double>(ranks) / std::max(1U, offer.cores.count));
+  }
+  return most;
 }
 
 }  // namespace falcon::collectives

@@ -37,7 +37,7 @@ std::vector<int> nodesOf(const std::vector<MemberInfo>& members);
 /// All on one node, and none has switched shared memory off.
 bool shareNode(const std::vector<MemberOffer>& offers);
 
-/// On some node ranks have to share their cores, and with more than one other.
-bool crowdCores(const std::vector<MemberOffer>& offers);
+/// The most ranks for each core that they share; ranks with the same cores of one node share these.
+double mostRanksPerCore(const std::vector<MemberOffer>& offers);
 
 }  // namespace falcon::collectives

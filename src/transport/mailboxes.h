@@ -24,7 +24,7 @@ class Mailboxes {
   /// Messages of a pair that may be posted and not yet taken.
   static constexpr std::uint64_t slotCountFor(int ranks) { return ranks <= 16 ? 16 : 8; }
   /// Each rank has some rooms for messages that do not fit into a slot, whoever gets them.
-  static constexpr std::size_t roomBytesFor(int ranks) { return ranks <= 16 ? 16 << 10 : 4 << 10; }
+  static constexpr std::size_t roomBytesFor(int ranks) { return ranks <= 16 ? 64 << 10 : 4 << 10; }
   static constexpr int roomCount = 8;
   /// What fits into the cache line that announces it.
   static constexpr std::size_t slotBytes = 40;

@@ -5,7 +5,6 @@
 #include <map>
 #include <mutex>
 
-#include "base/cores.h"
 #include "base/per_process.h"
 
 namespace falcon::transport {
@@ -66,8 +65,7 @@ void NodeBoard::dropName() {
 }
 
 void NodeBoard::enter(Rank self, std::vector<std::shared_ptr<Doorbell>> doorbells, bool mayRelyOnHeavyFences) {
-  if (!mayRelyOnHeavyFences || !haveCoresFor(ranks_) || !takePartInHeavyFences())
-    memory_->needsFences.store(true, std::memory_order_relaxed);
+  if (!mayRelyOnHeavyFences || !takePartInHeavyFences()) memory_->needsFences.store(true, std::memory_order_relaxed);
   self_ = self;
   doorbells_ = std::move(doorbells);
   if (Mailboxes::existFor(ranks_)) mail_.emplace(*this, segment_->memory().data() + boxesAt(ranks_), ranks_, self_);

@@ -34,8 +34,10 @@ class NodeBoard {
   static constexpr std::size_t lineBytes = 32, slotBytes = 1 << 10;
   /// More ranks than this on one node have no board: its size grows with them.
   static constexpr int mostRanks = 256;
-  /// The longest message that fits into a room. A board takes 6 MiB for 16 ranks, 8 MiB for 64, and 13 MiB for 256.
-  static constexpr std::size_t payloadBytesFor(int ranks) { return ranks <= 16 ? 32 << 10 : 8 << 10; }
+  /// The longest message that fits into a room.
+  static constexpr std::size_t payloadBytesFor(int ranks) {
+    return ranks <= 8 ? 256 << 10 : ranks <= 16 ? 128 << 10 : 8 << 10;
+  }
 
   /// How far a rank is with an operation, for the others to see.
   enum class Stage : std::uint64_t {
@@ -70,8 +72,8 @@ class NodeBoard {
   /// All have opened it, or it is not to be used: nobody can open it any more.
   void dropName();
   /// Once, on all ranks before anything below on any. `doorbells[r]` wakes rank r. Heavy fences are relied on where all
-  /// ranks may and can, and have cores of their own: who shares a core sleeps often, and disturbs the others each time
-  /// (with 8 ranks on 2 cores, a reduce of 64 KiB took 100 us instead of 66).
+  /// ranks may and can. None should where they have no cores of their own: who shares a core sleeps often, and disturbs
+  /// the others each time (with 8 ranks on 2 cores, a reduce of 64 KiB took 100 us instead of 66).
   void enter(Rank self, std::vector<std::shared_ptr<Doorbell>> doorbells, bool mayRelyOnHeavyFences = true);
   /// This rank has given its operation up: its memory is not what it published any more. Nobody is woken: why it gave
   /// up concerns the others or not, and they learn it elsewhere.

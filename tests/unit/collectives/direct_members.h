@@ -20,7 +20,7 @@ inline transport::PeerMemory ownMemory() {
   return *memory;
 }
 
-inline DirectMembers directMembers(int ranks, Access access) {
+inline DirectMembers directMembers(int ranks, Access access, bool coresSuffice = true) {
   using transport::NodeBoard;
   const std::shared_ptr<transport::Doorbell> doorbell(&transport::processDoorbell(), [](transport::Doorbell*) {});
   DirectMembers members;
@@ -29,10 +29,11 @@ inline DirectMembers directMembers(int ranks, Access access) {
     auto board = rank == 0 ? NodeBoard::create(ranks) : NodeBoard::open(name, ranks);
     if (!board) throw std::runtime_error(board.error().message());
     name = (*board)->name();
-    (*board)->enter(rank, std::vector(ranks, doorbell));
+    (*board)->enter(rank, std::vector(ranks, doorbell), coresSuffice);
     std::vector<transport::PeerMemory> memories;
     if (access != Access::none) memories.assign(ranks, ownMemory());
-    members.push_back(std::make_unique<collectives::DirectMember>(std::move(*board), std::move(memories), ranks));
+    members.push_back(
+        std::make_unique<collectives::DirectMember>(std::move(*board), std::move(memories), ranks, coresSuffice));
   }
   return members;
 }

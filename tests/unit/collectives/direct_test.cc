@@ -22,7 +22,6 @@ using test::directMembers;
 using test::RankBuffers;
 using transport::NodeBoard;
 
-constexpr std::size_t payload = NodeBoard::payloadBytesFor(8);
 constexpr std::size_t piece = DirectMember::pieceBytes;
 
 constexpr Operation operations[] = {Operation::allReduce, Operation::broadcast,     Operation::reduce,
@@ -52,9 +51,14 @@ testing::AssertionResult driveAll(std::vector<DirectRunner> runners, unsigned se
   return testing::AssertionSuccess();
 }
 
-class Direct : public testing::TestWithParam<int> {
+struct Setting {
+  int ranks;
+  bool coresSuffice;
+};
+
+class Direct : public testing::TestWithParam<Setting> {
  protected:
-  int ranks() const { return GetParam(); }
+  int ranks() const { return GetParam().ranks; }
 
   /// With every algorithm that there is for it.
   testing::AssertionResult isRight(const Call& call, bool inPlace) {
@@ -80,7 +84,8 @@ class Direct : public testing::TestWithParam<int> {
     return testing::AssertionSuccess();
   }
 
-  DirectMembers members = directMembers(ranks(), Access::memory);
+  DirectMembers members = directMembers(ranks(), Access::memory, GetParam().coresSuffice);
+  const std::size_t payload = members[0]->inlineBytes();  // of the board
   unsigned seed = 1;
 };
 
@@ -105,6 +110,7 @@ TEST_P(Direct, EveryCollectiveIsRightAroundEveryEdge) {
                                       payload / 2 + 1};
     // The oracle's work grows with the square of the ranks.
     if (ranks() <= 4) bytes.insert(bytes.end(), {piece - 1, piece, piece + 1, size * piece + 1, 5 * piece + 7});
+    if (!GetParam().coresSuffice) bytes.insert(bytes.end(), {2 * payload, 2 * payload + 1, 3 * payload - 1});
     for (const std::size_t count : bytes)
       for (const bool inPlace : {false, true}) {
         if (inPlace && !test::canBeInPlace(operation)) continue;
@@ -120,7 +126,8 @@ TEST_P(Direct, EveryTypeAndReductionIsRight) {
   for (int type = 0; type < dataTypeCount; ++type)
     for (int op = 0; op < reduceOpCount; ++op)
       for (const Operation operation : {Operation::allReduce, Operation::reduceScatter, Operation::reduce})
-        for (const std::size_t count : {std::size_t{3}, payload + 5}) {
+        for (const std::size_t count :
+             {std::size_t{3}, payload / sizeOf(static_cast<DataType>(type)) + 5, 32'768 / sizeof(float) + 5}) {
           Call call{operation, static_cast<DataType>(type), static_cast<ReduceOp>(op), nullptr, nullptr, count};
           if (operation == Operation::reduceScatter) call.count = count / ranks() + 1;
           if (operation == Operation::reduce) call.peer = ranks() - 1;
@@ -146,7 +153,8 @@ TEST_P(Direct, CallsThatDoNotFitAreAnError) {
 }
 
 TEST_P(Direct, ARankThatLeavesIsAnErrorForThoseWhoWaitForIt) {
-  std::vector<std::byte> data(payload + 1);  // read from memory
+  if (!GetParam().coresSuffice) GTEST_SKIP() << "a broadcast is not read from memory";
+  std::vector<std::byte> data(payload + 1);
   const Call call{Operation::broadcast, DataType::u8, ReduceOp::sum, data.data(), data.data(), data.size(), 0};
   auto root = planDirect(*members[0], {.rank = 0, .size = ranks()}, call);
   ASSERT_TRUE(root);
@@ -163,6 +171,7 @@ TEST_P(Direct, ARankThatLeavesIsAnErrorForThoseWhoWaitForIt) {
 }
 
 TEST_P(Direct, WhatARankThatGaveUpHasInItsBuffersIsNotTaken) {
+  if (!GetParam().coresSuffice) GTEST_SKIP() << "a broadcast is not read from memory";
   std::vector<std::byte> data(payload + 1);
   const Call call{Operation::broadcast, DataType::u8, ReduceOp::sum, data.data(), data.data(), data.size(), 0};
   auto root = planDirect(*members[0], {.rank = 0, .size = ranks()}, call);
@@ -174,8 +183,16 @@ TEST_P(Direct, WhatARankThatGaveUpHasInItsBuffersIsNotTaken) {
   EXPECT_EQ(state.error().code(), ErrorCode::remote);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, Direct,
-                         testing::ValuesIn(falcon::test::thorough() ? std::vector{2, 3, 4, 5, 8} : std::vector{2, 3}));
+std::vector<Setting> settings() {
+  std::vector<Setting> all;
+  for (const int ranks : falcon::test::thorough() ? std::vector{2, 3, 4, 5, 8} : std::vector{2, 3})
+    for (const bool coresSuffice : {true, false}) all.push_back({ranks, coresSuffice});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Direct, testing::ValuesIn(settings()), [](const auto& instance) {
+  return std::to_string(instance.param.ranks) + (instance.param.coresSuffice ? "" : "SharingCores");
+});
 
 // As in a job: each rank runs its calls on a thread of its own, and sleeps when it waits for long.
 TEST_P(Direct, RanksOnThreadsRunAnySequence) {
@@ -213,16 +230,18 @@ TEST_P(Direct, RanksOnThreadsRunAnySequence) {
 }
 
 TEST(DirectPlan, WithoutReadingMemoryOnlyWhatFitsIntoASlot) {
-  const DirectMembers members = directMembers(4, Access::none);
+  constexpr int ranks = 6;
+  const DirectMembers members = directMembers(ranks, Access::none);
+  const std::size_t payload = members[0]->inlineBytes();
   std::vector<std::byte> data(8 * payload);
   for (const Operation operation : operations) {
     Call call{operation, DataType::u8, ReduceOp::sum, data.data(), data.data(), payload, hasRoot(operation) ? 0 : -1};
     // What the rank posts that posts most: of these all blocks.
     const bool allBlocks =
         operation == Operation::reduceScatter || operation == Operation::scatter || operation == Operation::allToAll;
-    if (allBlocks) call.count = payload / 4;
-    for (Rank rank = 0; rank < 4; ++rank) {
-      const MemberShape shape{.rank = rank, .size = 4};
+    if (allBlocks) call.count = payload / ranks;
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      const MemberShape shape{.rank = rank, .size = ranks};
       EXPECT_EQ(planDirect(*members[rank], shape, call).has_value(), true) << nameOf(operation);
       Call larger = call;
       ++larger.count;
@@ -275,9 +294,10 @@ TEST(DirectPlan, WithLongMessagesItIsAheadByTheRooms) {
 
 TEST(DirectRunner, ServesTheNextCallLikeItsLast) {
   constexpr int size = 2;
-  constexpr std::size_t posted = 4, fromMemory = payload;
-  for (const std::size_t count : {posted, fromMemory}) {
-    DirectMembers members = directMembers(size, Access::memory);
+  constexpr std::size_t posted = 4, fromMemory = 16 << 10;
+  const std::size_t inParts = NodeBoard::payloadBytesFor(size) / 2;
+  for (const std::size_t count : {posted, fromMemory, inParts}) {
+    DirectMembers members = directMembers(size, Access::memory, count != inParts);
     std::vector<std::optional<DirectRunner>> runners(size);
     for (int round = 0; round < 5; ++round) {
       std::vector<std::vector<std::int32_t>> send(size), receive(size, std::vector<std::int32_t>(count));

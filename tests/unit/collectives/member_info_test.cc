@@ -57,19 +57,19 @@ TEST(NodesOf, NumbersNodesInOrderOfAppearance) {
 }
 
 // 8 ranks on one node, with the cores that each may use.
-bool crowds(std::uint32_t count, std::uint32_t apart, const char* lastNode = "node0") {
+double ranksPerCore(std::uint32_t count, std::uint32_t apart, const char* lastNode = "node0") {
   std::vector<MemberOffer> offers(8, sample());
   for (std::uint32_t rank = 0; rank < 8; ++rank) offers[rank].cores = {count, rank * apart};
   for (std::size_t rank = 4; rank < 8; ++rank) offers[rank].info.peer.node = lastNode;
-  return crowdCores(offers);
+  return mostRanksPerCore(offers);
 }
 
-TEST(CrowdCores, IsMoreThanTwoRanksACore) {
-  EXPECT_TRUE(crowds(2, 0));
-  EXPECT_TRUE(crowds(3, 0));
-  EXPECT_FALSE(crowds(4, 0));
-  EXPECT_FALSE(crowds(1, 1)) << "each has a core of its own";
-  EXPECT_FALSE(crowds(2, 0, "node1")) << "four on each node";
+TEST(MostRanksPerCore, CountsThoseThatShareCoresOfOneNode) {
+  EXPECT_DOUBLE_EQ(ranksPerCore(2, 0), 4);
+  EXPECT_DOUBLE_EQ(ranksPerCore(3, 0), 8.0 / 3);
+  EXPECT_DOUBLE_EQ(ranksPerCore(16, 0), 0.5);
+  EXPECT_DOUBLE_EQ(ranksPerCore(1, 1), 1) << "each has a core of its own";
+  EXPECT_DOUBLE_EQ(ranksPerCore(2, 0, "node1"), 2) << "four on each node";
 }
 
 }  // namespace
