@@ -313,7 +313,7 @@ TEST(Inject, RefusesASecondOneOnTheSameRank) {
   ASSERT_TRUE(inForce(hog)) << hog.errors();
   Started second(inject({"slow-rank", "--describe", folder.file("job"), "--rank", "1", "--for", "1", "--factor", "2"}));
   EXPECT_EQ(second.wait(), 1);
-  EXPECT_THAT(second.errors(), HasSubstr("memory-hog --rank 1;"));
+  EXPECT_THAT(second.errors(), HasSubstr("already: memory-hog;"));
   // Hogs undo nothing: they may share a rank.
   Started another(inject({"memory-hog", "--describe", folder.file("job"), "--rank", "1"}));
   EXPECT_TRUE(inForce(another)) << another.errors();
@@ -325,6 +325,22 @@ TEST(Inject, RefusesASecondOneOnTheSameRank) {
   EXPECT_EQ(hog.wait(), 0) << hog.errors();
   Started next(inject({"memory-hog", "--describe", folder.file("job"), "--rank", "1"}));
   EXPECT_TRUE(inForce(next)) << next.errors();
+}
+
+// The victim is the process, whichever way it was named.
+TEST(Inject, RefusesASecondOneThatNamesTheRankOtherwise) {
+  TemporaryFolder folder;
+  Started job(falconCommand({"run", "-n", "2", "--describe", folder.file("job"), "--", probe(), "spin"}));
+  const auto description = waitForDescription(folder.file("job"));
+  ASSERT_EQ(description.ranks.size(), 2u);
+  Started first(inject({"hang", "--describe", folder.file("job"), "--rank", "1"}));
+  ASSERT_TRUE(eventually([&] { return tools::isStopped(description.ranks[1].process); })) << first.errors();
+  Started second(inject({"memory-hog", "--pid", std::to_string(description.ranks[1].process), "--for", "1"}));
+  EXPECT_EQ(second.wait(), 1);
+  EXPECT_THAT(second.errors(), HasSubstr("already: hang;"));
+  Started elsewhere(inject({"memory-hog", "--pid", std::to_string(description.ranks[0].process), "--for", "2"}));
+  EXPECT_TRUE(eventually([&] { return elsewhere.errors().find("in force\n") != std::string::npos; }))
+      << elsewhere.errors();
 }
 
 TEST(Inject, RefusesNumbersThatMeanNothing) {

@@ -17,9 +17,11 @@ class WatchedJob {
  public:
   explicit WatchedJob(const std::string& what) : WatchedJob(what, {}) {}
   /// @param more  further words for stuck_probe
-  WatchedJob(const std::string& what, const std::vector<std::string>& more)
+  /// @param options  for `falcon run`
+  WatchedJob(const std::string& what, const std::vector<std::string>& more,
+             const std::vector<std::string>& options = {})
       : name("falcon-watched-" + what + "-" + std::to_string(::getpid())),
-        job(commandFor(what, more), {{"NCCL_FALCON_JOB", name}}) {}
+        job(commandFor(what, more, options), {{"NCCL_FALCON_JOB", name}}) {}
   ~WatchedJob() {
     killRanks();
     job.signal(SIGTERM);
@@ -34,8 +36,11 @@ class WatchedJob {
   Started job;
 
  private:
-  static std::vector<std::string> commandFor(const std::string& what, const std::vector<std::string>& more) {
-    auto command = falconCommand({"run", "-n", "4", "--", probe(), what});
+  static std::vector<std::string> commandFor(const std::string& what, const std::vector<std::string>& more,
+                                             const std::vector<std::string>& options) {
+    auto command = falconCommand({"run", "-n", "4"});
+    command.insert(command.end(), options.begin(), options.end());
+    command.insert(command.end(), {"--", probe(), what});
     command.insert(command.end(), more.begin(), more.end());
     return command;
   }

@@ -4,14 +4,15 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string>
+#include <utility>
 
 #include "base/format.h"
 
 namespace falcon::tools {
 namespace {
 
-constexpr off_t bytesOfRank = 2;
-constexpr off_t links = off_t{1} << 40;  // behind all ranks
+constexpr off_t links = off_t{1} << 40;  // behind what rank injections lock
 constexpr off_t mostRanks = 1 << 20;
 
 struct flock rangeOf(short type, off_t begin, off_t length) {
@@ -33,16 +34,25 @@ std::string describe(const struct flock& range) {
     return fmt::format("slow-link --from {} --to {}{}", (code >> 1) / mostRanks, (code >> 1) % mostRanks,
                        (code & 1) != 0 ? " --both-ways" : "");
   }
-  const bool hog = range.l_len == static_cast<off_t>(RankInjection::memoryHog);
-  return fmt::format("{} --rank {}", hog ? "memory-hog" : "slow-rank", range.l_start / bytesOfRank);
+  switch (static_cast<RankInjection>(range.l_len)) {
+    case RankInjection::slowRank:
+      return "slow-rank";
+    case RankInjection::memoryHog:
+      return "memory-hog";
+    case RankInjection::hang:
+      return "hang";
+  }
+  return "one of another version";
 }
 
-Result<FileDescriptor> claim(const std::string& path, short type, off_t begin, off_t length, const char* victim) {
-  FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!file) return Error::system("cannot open {} for a lock on it: {}", path, std::strerror(errno));
+FileDescriptor lockFileOf(pid_t process) {
+  return FileDescriptor(::open(fmt::format("/proc/{}/comm", process).c_str(), O_RDWR | O_CLOEXEC));
+}
+
+Result<FileDescriptor> claim(FileDescriptor file, short type, off_t begin, off_t length, const std::string& victim) {
   struct flock range = rangeOf(type, begin, length);
   if (::fcntl(file.get(), F_OFD_SETLK, &range) == 0) return file;
-  if (errno != EAGAIN && errno != EACCES) return Error::system("cannot lock {}: {}", path, std::strerror(errno));
+  if (errno != EAGAIN && errno != EACCES) return Error::system("cannot lock {}: {}", victim, std::strerror(errno));
   struct flock other = rangeOf(type, begin, length);
   const bool known = ::fcntl(file.get(), F_OFD_GETLK, &other) == 0 && other.l_type != F_UNLCK;
   return Error::system(
@@ -53,14 +63,22 @@ Result<FileDescriptor> claim(const std::string& path, short type, off_t begin, o
 
 }  // namespace
 
-Result<FileDescriptor> claimRank(const JobDescription& job, Rank rank, RankInjection injection) {
+Result<FileDescriptor> claimRank(const RankDescription& victim, RankInjection injection) {
   // Memory hogs undo nothing that another one needs: they share the rank.
   const short type = injection == RankInjection::memoryHog ? F_RDLCK : F_WRLCK;
-  return claim(job.path, type, bytesOfRank * rank, static_cast<off_t>(injection), "this rank");
+  FileDescriptor file = lockFileOf(victim.process);
+  if (!file)
+    return Error::system("rank {} (process {}) is gone, or not yours: {}", victim.rank, victim.process,
+                         std::strerror(errno));
+  return claim(std::move(file), type, 0, static_cast<off_t>(injection), fmt::format("process {}", victim.process));
 }
 
 Result<FileDescriptor> claimLink(const JobDescription& job, Link link, bool bothWays) {
-  return claim(job.path, F_WRLCK, links, lengthFor(link, bothWays), "a link of this job");
+  // Its first rank that lives stands for the job: others find the same one.
+  for (const RankDescription& rank : job.ranks)
+    if (FileDescriptor file = rank.process > 0 ? lockFileOf(rank.process) : FileDescriptor())
+      return claim(std::move(file), F_WRLCK, links, lengthFor(link, bothWays), "a link of this job");
+  return Error::system("no rank of job {} is there and yours", job.job);
 }
 
 }  // namespace falcon::tools

@@ -81,6 +81,11 @@ int inject(const CommonOptions& options, Rank victim, const Make& make) {
   if (!job) return codeOf(job.error());
   const double iterationBefore = options.job.empty() ? 0 : iterationSeconds(options.job);
   const auto injection = make(*job);
+  const timespec now{};
+  if (const int signal = injection ? 0 : ::sigtimedwait(&signals, nullptr, &now); signal > 0) {
+    fmt::print(stderr, "falcon inject: not injected: ended by signal {}\n", signal);
+    return 128 + signal;
+  }
   if (!injection) return codeOf(injection.error());
   fmt::print(stderr, "falcon inject: in force\n");
   holdOn(**injection, *job, options.duration, signals);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "inject/injection.h"
+#include "inject/watch_time.h"
 #include "machine/processes.h"
 
 namespace falcon::tools {
@@ -16,14 +17,14 @@ constexpr Nanoseconds observation = 1s;
 Result<std::unique_ptr<Injection>> hangRank(const JobDescription& job, Rank rank) {
   const auto victim = rankOf(job, rank);
   if (!victim) return victim.error();
-  auto claim = claimRank(job, rank, RankInjection::slowRank);
+  auto claim = claimRank(*victim, RankInjection::hang);
   if (!claim) return claim.error();
   const pid_t process = victim->process;
   if (isStopped(process))
     return Error::system("rank {} (process {}) is stopped already, by somebody else, who would find it continued", rank,
                          process);
   ProcessorUse use(process);
-  SystemClock::instance().sleep(observation);
+  if (auto watched = watchFor(observation); !watched) return watched.error();
   Outcome outcome;
   outcome.kind = InjectionKind::hang;
   outcome.rank = rank;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "inject/injection.h"
+#include "inject/watch_time.h"
 #include "machine/cpu_cgroup.h"
 
 namespace falcon::tools {
@@ -52,12 +53,12 @@ class MemoryStream {
 Result<std::unique_ptr<Injection>> memoryHog(const JobDescription& job, Rank rank) {
   const auto victim = rankOf(job, rank);
   if (!victim) return victim.error();
-  auto claim = claimRank(job, rank, RankInjection::memoryHog);
+  auto claim = claimRank(*victim, RankInjection::memoryHog);
   if (!claim) return claim.error();
   const auto bytes = makeSharedCounter();
   if (!bytes) return bytes.error();
   ProcessorUse use(victim->process);
-  SystemClock::instance().sleep(observation);
+  if (auto watched = watchFor(observation); !watched) return watched.error();
   Outcome outcome;
   outcome.kind = InjectionKind::memoryHog;
   outcome.rank = rank;

@@ -5,18 +5,18 @@
 #include <cstring>
 #include <fstream>
 #include <sstream>
-#include <thread>
 #include <vector>
 
 #include "base/format.h"
 #include "inject/injection.h"
 #include "inject/traffic_limit.h"
+#include "inject/watch_time.h"
 
 namespace falcon::tools {
 namespace {
 
 constexpr double unlimited = 100e9;
-constexpr auto watched = std::chrono::seconds(5);
+constexpr Nanoseconds observation = 5s;
 
 Status mayBeFactor(double iterations) {
   if (iterations > 1) return {};
@@ -26,7 +26,7 @@ Status mayBeFactor(double iterations) {
 
 // What the pair carried while it was watched must take (iterations - 1) times as long.
 Result<double> rateFrom(std::uint64_t bytes, Link link, double iterations) {
-  const double seconds = std::chrono::duration<double>(watched).count();
+  const double seconds = std::chrono::duration<double>(observation).count();
   if (bytes == 0)
     return Error::invalidArgument(
         "the job sent nothing from rank {} to rank {} within {} s: choose a link that it uses", link.from, link.to,
@@ -39,9 +39,10 @@ Result<double> rateFor(const RankDescription& from, const RankDescription& to, d
   if (auto fits = mayBeFactor(iterations); !fits) return fits.error();
   const TrafficLimit watch(from, to, unlimited);
   if (auto applied = watch.apply(); !applied) return applied.error();
-  std::this_thread::sleep_for(watched);
+  const auto watched = watchFor(observation);
   const auto traffic = watch.traffic();
   watch.remove();
+  if (!watched) return watched.error();
   if (!traffic) return traffic.error();
   return rateFrom(traffic->bytes, {from.rank, to.rank}, iterations);
 }
@@ -107,7 +108,7 @@ void removeFromThrottle(const std::string& path, const Lines& ours) {
 Result<double> throttleRateFor(const std::string& throttleFile, Link link, double iterations) {
   if (auto fits = mayBeFactor(iterations); !fits) return fits.error();
   const auto before = throttleTraffic(throttleFile, link);
-  std::this_thread::sleep_for(watched);
+  if (auto watched = watchFor(observation); !watched) return watched.error();
   return rateFrom(since(before, throttleTraffic(throttleFile, link)).bytes, link, iterations);
 }
 

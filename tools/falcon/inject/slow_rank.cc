@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "inject/injection.h"
+#include "inject/watch_time.h"
 #include "machine/cpu_cgroup.h"
 #include "machine/processes.h"
 
@@ -70,11 +71,11 @@ Result<std::unique_ptr<Injection>> slowRank(const JobDescription& job, Rank rank
   if (!victim) return victim.error();
   if ((slowdown.quota > 0) == (slowdown.factor > 0))
     return Error::invalidArgument("give either a quota in cores or a factor, above 0");
-  auto claim = claimRank(job, rank, RankInjection::slowRank);
+  auto claim = claimRank(*victim, RankInjection::slowRank);
   if (!claim) return claim.error();
 
   ProcessorUse use(victim->process);
-  SystemClock::instance().sleep(observation);
+  if (auto watched = watchFor(observation); !watched) return watched.error();
   Outcome outcome;
   outcome.kind = InjectionKind::slowRank;
   outcome.rank = rank;

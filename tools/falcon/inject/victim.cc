@@ -12,6 +12,7 @@
 
 #include "base/format.h"
 #include "jobs/job_files.h"
+#include "machine/cpu_cgroup.h"
 #include "machine/net_namespace.h"
 #include "machine/processes.h"
 #include "machine/program.h"
@@ -34,11 +35,6 @@ std::string variableOf(pid_t process, const std::string& name) {
 ino_t namespaceOf(const std::string& folder) {
   struct stat found {};
   return ::stat((folder + "/ns/net").c_str(), &found) == 0 ? found.st_ino : 0;
-}
-
-/// A file that locks on the process can be put on: it lives as long as the process does, and nothing is left of it.
-std::string lockFileOf(pid_t process) {
-  return folderOf(process) + "/comm";
 }
 
 /// Where it is reached, if it has a network namespace that is not ours.
@@ -104,7 +100,6 @@ Result<JobDescription> describeProcess(pid_t process) {
   rank.rank = 0;
   rank.process = process;
   JobDescription job{folderOf(process), "", process, process, 0, {rank}};
-  job.path = lockFileOf(process);
   return job;
 }
 
@@ -113,6 +108,7 @@ Result<JobDescription> describeJob(const std::string& name, Rank victim) {
   if (!files) return files.error();
   JobDescription job{name, "", -1, -1, 0, {}};
   std::map<ino_t, int> nodes;
+  const auto controller = findCpuController();
   for (const auto& file : files->ranks) {
     const Rank number = file.view.identity.jobRank;
     if (!file.alive || number < 0 || number > 1 << 20) continue;
@@ -122,6 +118,8 @@ Result<JobDescription> describeJob(const std::string& name, Rank victim) {
     const ino_t netNamespace = namespaceOf(folderOf(rank.process));
     rank.node = nodes.try_emplace(netNamespace, static_cast<int>(nodes.size())).first->second;
     if (netNamespace != 0 && netNamespace != namespaceOf("/proc/self")) addNetwork(rank);
+    if (const auto group = controller ? rankCgroupOf(*controller, rank.process) : std::nullopt)
+      rank.cgroup = group->path();
     while (static_cast<Rank>(job.ranks.size()) <= number) {
       RankDescription elsewhere;
       elsewhere.rank = static_cast<Rank>(job.ranks.size());
@@ -134,7 +132,6 @@ Result<JobDescription> describeJob(const std::string& name, Rank victim) {
   if (found->process <= 0) return Error::invalidArgument("rank {} of job {} does not run on this host", victim, name);
   if (auto may = mayBeHarmed(found->process); !may) return may.error();
   job.launcher = job.supervisor = found->process;
-  job.path = lockFileOf(found->process);
   return job;
 }
 

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <csignal>
@@ -126,15 +127,16 @@ Result<Mount> cpuMount() {
       "no cpu cgroup controller is mounted on this machine; leave out --cgroups, or use --cgroups=try");
 }
 
-// Path of this process inside the version 1 hierarchy, "/" where it cannot be told.
-std::string ownPath() {
-  std::ifstream file("/proc/self/cgroup");
+// Path of a process ("self": this one) inside the hierarchy of that version, "/" where it cannot be told.
+std::string pathInside(const std::string& process, int version) {
+  std::ifstream file("/proc/" + process + "/cgroup");
   std::string line;
-  while (std::getline(file, line)) {
+  while (std::getline(file, line)) {  // 4:cpu,cpuacct:/path, or 0::/path of version 2
     const auto first = line.find(':');
     const auto second = line.find(':', first + 1);
-    if (second != std::string::npos && hasWord(line.substr(first + 1, second - first - 1), "cpu", ','))
-      return line.substr(second + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    if (version == 1 ? hasWord(controllers, "cpu", ',') : controllers.empty()) return line.substr(second + 1);
   }
   return "/";
 }
@@ -192,7 +194,7 @@ Result<fs::path> findCpuController() {
   if (!mount) return mount.error();
   if (mount->version == 2) return mount->path;
   // In a container the path may be the host's and not be there: then the mount's root is this container's group.
-  const fs::path own = (mount->path / fs::path(ownPath()).relative_path()).lexically_normal();
+  const fs::path own = (mount->path / fs::path(pathInside("self", 1)).relative_path()).lexically_normal();
   return fs::exists(own / "cgroup.procs") ? own : mount->path;
 }
 
@@ -200,6 +202,17 @@ Result<JobCgroups> makeJobCgroups(const fs::path& controller, const std::string&
   auto made = tryToMake(controller, run, ranks);
   if (!made) removeJobCgroups(controller, run);
   return made;
+}
+
+std::optional<CpuCgroup> rankCgroupOf(const fs::path& controller, pid_t process) {
+  const fs::path inside = pathInside(std::to_string(process), CpuCgroup(controller).version());
+  const fs::path job = inside.parent_path().filename();
+  if (!job.string().starts_with("falcon-") || !inside.filename().string().starts_with("rank")) return std::nullopt;
+  CpuCgroup group(controller / job / inside.filename());
+  // A path that another view of the hierarchy gave may lead elsewhere: whoever is in the group is asked.
+  const auto members = group.processes();
+  if (std::find(members.begin(), members.end(), process) == members.end()) return std::nullopt;
+  return group;
 }
 
 bool removeJobCgroups(const fs::path& controller, const std::string& run) {

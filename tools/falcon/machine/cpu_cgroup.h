@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,9 @@ Result<std::filesystem::path> findCpuController();
 
 /// Makes the groups "falcon-<run>" under `controller`; nothing is left behind on failure.
 Result<JobCgroups> makeJobCgroups(const std::filesystem::path& controller, const std::string& run, int ranks);
+
+/// The rank's group of makeJobCgroups() that this process is in; nothing where it is in none, or we cannot get at it.
+std::optional<CpuCgroup> rankCgroupOf(const std::filesystem::path& controller, pid_t process);
 
 /// Kills what is still in the groups of a run and removes them; the groups need not be there.
 /// @return whether they are gone
