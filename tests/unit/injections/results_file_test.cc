@@ -46,12 +46,23 @@ TEST_F(Results, ThatAreNoneAreRefusedAndStay) {
 TEST_F(Results, ALineCutShortIsDoneAgain) {
   ResultsFile(path_, 5).add({.truth = "rank 3"});
   std::ofstream(path_, std::ios::app) << "{\"truth\":\"ra";
-  ResultsFile results(path_, 5);
-  EXPECT_EQ(results.rows().size(), 1u);
-  results.add({.truth = "rank 4"});
+  {
+    ResultsFile results(path_, 5);
+    EXPECT_EQ(results.rows().size(), 1u);
+    results.add({.truth = "rank 4"});
+  }
   const ResultsFile again(path_, 5);
   ASSERT_EQ(again.rows().size(), 2u);
   EXPECT_EQ(again.rows()[1].truth, "rank 4");
+}
+
+TEST_F(Results, AreKeptByOneAtATime) {
+  {
+    ResultsFile first(path_, 5);
+    EXPECT_THROW(ResultsFile(path_, 5), std::runtime_error);
+    first.add({.truth = "rank 3"});
+  }
+  EXPECT_EQ(ResultsFile(path_, 5).rows().size(), 1u);
 }
 
 }  // namespace

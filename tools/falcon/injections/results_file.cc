@@ -1,7 +1,11 @@
 #include "injections/results_file.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -12,7 +16,23 @@ namespace falcon::injections {
 
 using nlohmann::json;
 
-ResultsFile::ResultsFile(std::string path, std::uint64_t seed) : path_(std::move(path)) {
+namespace {
+
+// Two at once would mix their lines.
+FileDescriptor lockedFile(const std::string& path) {
+  FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!file) throw std::runtime_error(fmt::format("{} cannot be opened: {}", path, std::strerror(errno)));
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return file;
+  throw std::runtime_error(
+      errno == EWOULDBLOCK
+          ? fmt::format("another `falcon injections` keeps its results in {}: wait for its end, or choose another file",
+                        path)
+          : fmt::format("{} cannot be locked: {}", path, std::strerror(errno)));
+}
+
+}  // namespace
+
+ResultsFile::ResultsFile(std::string path, std::uint64_t seed) : path_(std::move(path)), lock_(lockedFile(path_)) {
   const std::string text = demo::readFile(path_);
   const std::size_t whole = text.rfind('\n') + 1;  // a line that was cut short is done again
   std::istringstream lines(text.substr(0, whole));
