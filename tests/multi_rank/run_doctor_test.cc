@@ -42,6 +42,15 @@ TEST(Doctor, MeasuresItsOwnRanksAndSaysSo) {
   EXPECT_TRUE(fs::is_empty(folder.file("temporary")));
 }
 
+TEST(Doctor, SaysThatASignalEndedIt) {
+  Started doctor(falconCommand({"doctor", "-n", "4", "--repeat", "1000"}));
+  const auto ranksRun = [&] { return tools::descendantsOf(doctor.process()).size() >= 5; };  // and the supervisor
+  ASSERT_TRUE(eventually(ranksRun)) << doctor.errors();
+  doctor.signal(SIGINT);
+  EXPECT_EQ(doctor.wait(), 128 + SIGINT);
+  EXPECT_EQ(doctor.errors(), "falcon doctor: ended by signal 2\n");
+}
+
 TEST(Doctor, RunsAsRanksOfALauncher) {
   Started job(falconCommand({"run", "-n", "2", "--", falconCommand({})[0], "doctor"}));
   EXPECT_THAT(job.wait(), testing::AnyOf(0, 3)) << job.errors();
@@ -138,7 +147,7 @@ TEST_P(InjectHang, EndsWithTheCommandHoweverThatEnds) {
   ASSERT_TRUE(eventually([&] { return tools::isStopped(victim.process()); })) << injection.errors();
   Started second(falconCommand({"inject", "slow-rank", "--pid", process, "--factor", "2"}));
   EXPECT_EQ(second.wait(), 1);
-  EXPECT_THAT(second.errors(), HasSubstr("in force on this rank already"));
+  EXPECT_THAT(second.errors(), HasSubstr("in force on process " + process + " already: hang;"));
   EXPECT_TRUE(tools::isStopped(victim.process()));
   injection.signal(GetParam());
   const int code = injection.wait();
@@ -156,6 +165,23 @@ TEST(InjectAnybody, EndsWhereItsGuardianWasKilled) {
   EXPECT_TRUE(eventually([&] { return !injection.running(); }));
   EXPECT_TRUE(eventually([&] { return !tools::isStopped(victim.process()); }));
   EXPECT_THAT(injection.errors(), HasSubstr("was killed: undone now"));
+}
+
+TEST(InjectAnybody, IsNotInjectedWhereASignalComesWhileTheVictimIsWatched) {
+  Started victim(spinning());
+  const std::string process = std::to_string(victim.process());
+  Started injection(falconCommand({"inject", "slow-rank", "--pid", process, "--factor", "2"}));
+  const auto isWatching = [&] {  // signals are blocked, the victim is claimed
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator("/proc/" + std::to_string(injection.process()) + "/fd", ignored))
+      if (fs::read_symlink(entry.path(), ignored) == "/proc/" + process + "/comm") return true;
+    return false;
+  };
+  ASSERT_TRUE(eventually(isWatching)) << injection.errors();
+  injection.signal(SIGINT);
+  EXPECT_EQ(injection.wait(), 128 + SIGINT);
+  EXPECT_THAT(injection.errors(), HasSubstr("not injected: ended by signal 2"));
+  EXPECT_EQ(injection.output(), "");
 }
 
 TEST(InjectAnybody, RefusesWhatIsNotOnesOwn) {

@@ -1,9 +1,13 @@
 // `falcon doctor --attach` on a real job: it is held, tested, and goes on as if nothing had been.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 
+#include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <set>
+#include <thread>
 
 #include "multi_rank/watched_job.h"
 
@@ -28,6 +32,7 @@ TEST(DoctorAttached, TestsTheRanksAndLinksOfARunningJob) {
     ASSERT_THAT(said.code, testing::AnyOf(0, 3)) << said.errors;
     EXPECT_EQ(said.json.at("healthy"), said.code == 0);
     EXPECT_EQ(said.json.at("slow").empty(), said.code == 0);
+    EXPECT_TRUE(said.json.at("product").is_null());  // of a running job nobody asked whose it uses
     ASSERT_EQ(said.json.at("ranks").size(), 4u);
     for (const json& rank : said.json.at("ranks"))
       for (const char* figure : {"f32_gflops", "memory_bytes_per_s", "processors"})
@@ -47,6 +52,35 @@ TEST(DoctorAttached, TestsTheRanksAndLinksOfARunningJob) {
   const Said late({"doctor", "--attach", job.name});
   EXPECT_EQ(late.code, 1);
   EXPECT_THAT(late.errors, HasSubstr("no running job"));
+}
+
+// The job answers later, to nobody.
+TEST(DoctorAttached, LeavesNoAnswerBehindWhenASignalEndsIt) {
+  namespace fs = std::filesystem;
+  TemporaryFolder folder;
+  WatchedJob job{"until", {folder.file("end")}};
+  const auto status = [&] { return Said({"status", job.name, "--json"}).json; };
+  ASSERT_TRUE(eventually([&] {
+    const json said = status();
+    return said.is_array() && said.at(0).at("ranks").size() == 4 && said.at(0).at("ranks").at(3).at("calls") > 0;
+  })) << job.job.errors();
+  Started doctor(falconCommand({"doctor", "--attach", job.name}));
+  const std::string where = "/proc/" + std::to_string(doctor.process()) + "/syscall";
+  const std::string waits = std::to_string(SYS_rt_sigtimedwait) + " ";
+  ASSERT_TRUE(eventually([&] { return contentOf(where).starts_with(waits) || !doctor.running(); }));
+  doctor.signal(SIGINT);
+  EXPECT_EQ(doctor.wait(), 128 + SIGINT);
+  EXPECT_EQ(doctor.errors(), "falcon doctor: ended by signal 2\n");
+  ASSERT_TRUE(
+      eventually([&] { return status().at(0).at("last_event").dump().find("s to be examined") != std::string::npos; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the file comes after the event
+  const auto hasAnswer = [&] {
+    for (const auto& file :
+         fs::directory_iterator("/dev/shm/nccl-falcon-" + std::to_string(::getuid()) + "/" + job.name))
+      if (file.path().extension() == ".examination") return true;
+    return false;
+  };
+  EXPECT_TRUE(eventually([&] { return !hasAnswer(); }));
 }
 
 TEST(DoctorAttached, RefusesASuspendedJobAndWrongOptions) {

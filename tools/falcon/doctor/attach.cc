@@ -1,12 +1,14 @@
 #include "doctor/attach.h"
 
 #include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <thread>
 
 #include "base/parameters.h"
 #include "jobs/running_job.h"
@@ -19,40 +21,72 @@ namespace fs = std::filesystem;
 // Something else may be under way in the job, a profiling or a validation of its own.
 constexpr Nanoseconds patienceBefore = 20s;
 
-/// The file's content once it is there; nothing: it did not come in time, or the job has ended.
-std::optional<std::string> waitForFile(const fs::path& path, const std::string& job) {
+sigset_t endingSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
+  return signals;
+}
+
+/// Until the file is there. False: it did not come in time, the job has ended, or a signal came.
+bool waitForFile(const fs::path& path, const std::string& job, int& signal) {
+  const sigset_t signals = endingSignals();
   const Nanoseconds patience = patienceBefore + parameters::trapEntry.value() + parameters::trapTimeout.value();
   const auto end = std::chrono::steady_clock::now() + patience;
   while (!fs::exists(path)) {
-    if (std::chrono::steady_clock::now() > end || !jobs::runningJob(job)) return std::nullopt;
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    if (std::chrono::steady_clock::now() > end || !jobs::runningJob(job)) return false;
+    const timespec betweenLooks{0, 100'000'000};
+    signal = std::max(0, ::sigtimedwait(&signals, nullptr, &betweenLooks));
+    if (signal > 0) return false;
   }
+  return true;
+}
+
+/// The job answers, although nobody waits any more: a process of its own takes the answer away when it has come.
+void haveItRemoved(const fs::path& path, const std::string& job) {
+  if (::fork() != 0) return;
+  ::setsid();
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(descriptor);  // others read there
+  int signal = 0;
+  (void)waitForFile(path, job, signal);
+  ::unlink(path.c_str());
+  ::_exit(0);
+}
+
+std::string contentOf(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
 }  // namespace
 
-std::optional<validate::Examination> examineJob(const std::string& name) {
+std::optional<validate::Examination> examineJob(const std::string& name, int& signal) {
   const auto job = jobs::runningJobOrSay("doctor", name);
   if (!job) return std::nullopt;
   const jobs::RankFile& asked = jobs::anyOf(*job);
   const fs::path path = fs::path(asked.path).replace_extension(".examination");
   std::error_code ignored;
   fs::remove(path, ignored);
+  const sigset_t signals = endingSignals();
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
   if (!jobs::send("doctor", asked, instrument::JobCommand::examine)) return std::nullopt;
-  const auto answer = waitForFile(path, name);
+  const bool answered = waitForFile(path, name, signal);
+  if (signal > 0) {
+    haveItRemoved(path, name);
+    return std::nullopt;
+  }
+  const std::string answer = answered ? contentOf(path) : "";
   fs::remove(path, ignored);
-  if (!answer) {
+  if (!answered) {
     fmt::print(stderr, "falcon doctor: job {} did not answer, or has ended; is Falcon off there?\n", name);
     return std::nullopt;
   }
-  const auto line = answer->find('\n');
+  const auto line = answer.find('\n');
   if (line != 0) {
-    fmt::print(stderr, "falcon doctor: job {} was not tested: {}\n", name, answer->substr(0, line));
+    fmt::print(stderr, "falcon doctor: job {} was not tested: {}\n", name, answer.substr(0, line));
     return std::nullopt;
   }
-  auto examination = validate::decodeExamination(std::string_view(*answer).substr(1));
+  auto examination = validate::decodeExamination(std::string_view(answer).substr(1));
   if (!examination) {
     fmt::print(stderr, "falcon doctor: {}: {}\n", path.string(), examination.error().message());
     return std::nullopt;

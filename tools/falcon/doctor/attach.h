@@ -11,7 +11,9 @@ namespace falcon::doctor {
 
 /// Asks the job's controller to hold the job and test everybody, and waits for the figures. Nothing, and said on stderr
 /// why: the job is not there, or does not answer, or could not be tested.
-std::optional<validate::Examination> examineJob(const std::string& name);
+/// @param signal  set to the one of SIGINT, SIGTERM and SIGHUP that ended the wait, of which nothing is said; they stay
+///                blocked
+std::optional<validate::Examination> examineJob(const std::string& name, int& signal);
 
 /// The same figures as those of a doctor's own ranks. What only these measure stays unknown. Pure.
 Measurements measurementsOf(const validate::Examination& examination);

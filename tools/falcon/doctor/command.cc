@@ -24,11 +24,17 @@ struct CommandOptions {
   std::string attach;
 };
 
+int endedBy(int signal) {
+  fmt::print(stderr, "falcon doctor: ended by signal {}\n", signal);
+  return 128 + signal;
+}
+
 int startRanks(const CommandOptions& options) {
   std::vector<std::string> words{"doctor", "--repeat", std::to_string(options.doctor.repeat)};
   if (options.json) words.emplace_back("--json");
   if (!options.doctor.neighbours.empty()) words.insert(words.end(), {"--neighbours", options.doctor.neighbours});
   const auto outcome = doctor::runOwnRanks(options.ranks, options.nodes, words);
+  if (outcome.signal != 0) return endedBy(outcome.signal);
   fmt::print("{}", outcome.text);
   return outcome.code;
 }
@@ -57,7 +63,9 @@ int beRank(const CommandOptions& options) {
 }
 
 int examineRunningJob(const CommandOptions& options) {
-  const auto examination = doctor::examineJob(options.attach);
+  int signal = 0;
+  const auto examination = doctor::examineJob(options.attach, signal);
+  if (signal != 0) return endedBy(signal);
   if (!examination) return toolFailed;
   const auto measured = doctor::measurementsOf(*examination);
   auto findings = doctor::examine(measured);

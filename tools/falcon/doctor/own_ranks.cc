@@ -19,6 +19,7 @@ RanksOutcome runOwnRanks(int ranks, int nodes, std::vector<std::string> words) {
   tools::RunOptions run;
   run.ranks = ranks;
   run.nodes = nodes;
+  run.quietWhenAsked = true;
   run.program = {fs::read_symlink("/proc/self/exe").string()};
   run.program.insert(run.program.end(), words.begin(), words.end());
   run.program.insert(run.program.end(), {"--hand-back", folder.path()});

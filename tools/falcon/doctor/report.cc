@@ -133,7 +133,9 @@ std::string table(const Measurements& measured, const Findings& findings) {
 }
 
 std::string json(const Measurements& measured, const Findings& findings) {
-  ordered_json root{{"healthy", findings.healthy()}, {"product", measured.product}, {"rounds", measured.rounds.size()}};
+  ordered_json root{{"healthy", findings.healthy()},
+                    {"product", measured.product.empty() ? ordered_json() : ordered_json(measured.product)},
+                    {"rounds", measured.rounds.size()}};
   root["ranks"] = ordered_json::array();
   for (std::size_t i = 0; i < measured.places.size(); ++i) {
     const RankSample rank = typicalOf(measured, static_cast<Rank>(i));

@@ -17,6 +17,8 @@ struct RunOptions {
   UseCgroups cgroups = UseCgroups::no;
   std::string describe;              ///< file for the job's description; empty: none
   std::vector<std::string> program;  ///< with its arguments; not empty
+  /// How ranks end after a signal that asked this process to end is not said: the caller says the same of itself.
+  bool quietWhenAsked = false;
 };
 
 /// Why these options cannot be, with the value and the remedy; nothing where they can.

@@ -211,6 +211,7 @@ void Supervisor::passOnSignals() {
     // What ends a job goes to a rank's whole group, as from a terminal; the rest only to who may have a handler for it.
     const bool toGroup = signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
     for (const auto& [process, rank] : running_) ::kill(toGroup ? -process : process, signal);
+    asked_ = asked_ || toGroup;
     policy_.signalPassedOn(signal, SystemClock::instance().now());
   }
 }
@@ -235,6 +236,7 @@ void Supervisor::report(const Running& rank, int process, int status) {
   if (failure_) return;
   failure_ = exitCodeOf(status);
   policy_.rankFailed(SystemClock::instance().now());
+  if (asked_ && plan_.options.quietWhenAsked) return;
   const std::string how =
       WIFSIGNALED(status) ? fmt::format("was killed by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)))
                           : fmt::format("ended with code {}", WEXITSTATUS(status));

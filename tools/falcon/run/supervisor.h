@@ -71,6 +71,7 @@ class Supervisor {
   std::vector<pid_t> processes_;  ///< of all ranks, in rank order
   std::map<pid_t, Running> running_;
   EndPolicy policy_;
+  bool asked_ = false;          ///< a signal that ends jobs was passed on
   std::optional<int> failure_;  ///< exit code of the first rank that failed
 };
 
