@@ -141,7 +141,8 @@ TEST(Life, ARingIsReplacedAtTheAgreedCollective) {
   SharedBoard board;
   ForkedRanks forked(ranks, [&](Rank rank) -> std::string {
     // Only what goes through connections follows the ring.
-    setenv("NCCL_SHM_DISABLE", "1", 1);
+    // Only what goes through connections follows the ring: so does who prefers an algorithm of theirs.
+    setenv("NCCL_ALGO", "ring", 1);
     const auto communicator = joinCommunicator(board, 0, rank, ranks);
     const Call broadcast{Operation::broadcast, DataType::u8, ReduceOp::sum, nullptr, nullptr, bytes, 0};
     for (int i = 0; i < 3; ++i)
