@@ -57,6 +57,7 @@ void Controller::suspect() {
       if (cause.kind == instrument::Cause::Kind::rank && cause.oneStretch) oneStretch_.insert(cause.rank);
     followChain(*blame, job_, suspects);
     suspects.reason += "; " + sentenceOf(*blame, job_);
+    suspectWhoWaits(*blame, job_, suspects);
   }
   if (quiet_) {
     suspects = unexplained(suspects, job_, culprits());
@@ -135,6 +136,8 @@ void Controller::conclude() {
   onsetOpen_ = false;
   const int before = named_;
   for (const Culprit& culprit : verdict.culprits) name(culprit, outcome);
+  // Of several causes the tests may have found the plainest only.
+  if (named_ > before) lookAgain_ = true;
   if (named_ == before)
     emit({.kind = EventKind::inconclusive,
           .confidence = verdict.confidence,

@@ -17,6 +17,8 @@ using instrument::TimelineCall;
 constexpr int fewestIterations = 2;
 constexpr double clockTolerance = 0.05;  // of an iteration
 constexpr double accusedShare = 0.5;     // of the delay
+constexpr double testedShare = 0.3;      // of the delay: beside another cause a group may have no half of it
+constexpr double muchUnexplained = 0.3;  // of the delay
 // One range stands for a rank's whole growth, which took the lesser part of its time in health: a slow processor slows
 // all of its code.
 constexpr double nearlyAll = 0.8;
@@ -71,6 +73,15 @@ bool oneRankAProcess(const JobView& job) {
   return true;
 }
 
+std::string membersOf(CommunicatorId id, const JobView& job) {
+  const auto communicator = job.communicators().find(id);
+  std::string members;
+  if (communicator != job.communicators().end())
+    for (const Rank rank : communicator->second.jobRanks)
+      members += (members.empty() ? "" : ", ") + std::to_string(rank);
+  return "[" + members + "]";
+}
+
 std::string nameOf(const Cause& cause, const JobView& job) {
   switch (cause.kind) {
     case Cause::Kind::rank:
@@ -78,14 +89,8 @@ std::string nameOf(const Cause& cause, const JobView& job) {
                          cause.oneStretch ? " in one stretch of its code outside of all collectives" : "'s own time");
     case Cause::Kind::link:
       return fmt::format("messages from rank {} to rank {}", cause.link.from, cause.link.to);
-    case Cause::Kind::group: {
-      const auto communicator = job.communicators().find(cause.communicator);
-      std::string members;
-      if (communicator != job.communicators().end())
-        for (const Rank rank : communicator->second.jobRanks)
-          members += (members.empty() ? "" : ", ") + std::to_string(rank);
-      return fmt::format("collectives among [{}] after all have come", members);
-    }
+    case Cause::Kind::group:
+      return fmt::format("collectives among {} after all have come", membersOf(cause.communicator, job));
     case Cause::Kind::everybody:
       return "computing that is slower on all ranks alike";
   }
@@ -148,6 +153,17 @@ std::string outsideOfCollectives(const JobView& job, Rank rank, std::size_t wind
          "garbage collection do";
 }
 
+void suspectWhoWaits(const instrument::Blame& blame, const JobView& job, instrument::Suspicion& suspicion) {
+  if (blame.unexplainedShare < muchUnexplained) return;
+  for (const instrument::GroupSuspect& group : suspicion.waiting) {
+    const auto same = [&](const auto& each) { return each.communicator == group.communicator; };
+    if (std::any_of(suspicion.groups.begin(), suspicion.groups.end(), same)) continue;
+    suspicion.groups.push_back(group);
+    suspicion.reason += fmt::format("; all of {} wait {:.1f} times longer there, and who for is not told",
+                                    membersOf(group.communicator, job), group.growth);
+  }
+}
+
 void followChain(const instrument::Blame& blame, const JobView& job, instrument::Suspicion& suspicion) {
   std::set<Rank> causes, near;
   std::set<CommunicatorId> groups;
@@ -155,9 +171,10 @@ void followChain(const instrument::Blame& blame, const JobView& job, instrument:
   for (const Cause& cause : blame.causes) {
     causes.insert(cause.rank);
     groups.insert(cause.communicator);
-    if (cause.share < accusedShare || cause.kind == Cause::Kind::everybody) continue;
-    told = true;
-    if (cause.kind == Cause::Kind::rank) {
+    const bool isRank = cause.kind == Cause::Kind::rank, accused = cause.share >= accusedShare;
+    if (cause.kind == Cause::Kind::everybody || cause.share < (isRank ? accusedShare : testedShare)) continue;
+    told = told || accused;
+    if (isRank) {
       const auto same = [&](const auto& each) { return each.rank == cause.rank; };
       if (std::none_of(suspicion.ranks.begin(), suspicion.ranks.end(), same))
         suspicion.ranks.push_back({cause.rank, cause.growth});

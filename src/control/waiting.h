@@ -23,9 +23,13 @@ std::string sentenceOf(const instrument::Blame& blame, const JobView& job);
 /// where the chain of waiting saw that it is one stretch, that. Empty: nothing of the kind.
 std::string outsideOfCollectives(const JobView& job, Rank rank, std::size_t window, bool oneStretch);
 
-/// Whom the chain of waiting accuses of at least half of the delay is tested too. Where it accuses somebody so clearly,
-/// nobody else is suspected for whom nobody waits: beside other programs some rank always looks slow. Members of an
-/// accused group stay.
+/// Where the chain of waiting leaves much of the delay to nobody, groups in which all wait longer are tested too:
+/// behind a slow rank a slow link of another group hardly shows.
+void suspectWhoWaits(const instrument::Blame& blame, const JobView& job, instrument::Suspicion& suspicion);
+
+/// Whom the chain of waiting accuses of at least half of the delay is tested too, and a group or link that it accuses
+/// of three tenths. Where it accuses somebody of half, nobody else is suspected for whom nobody waits: beside other
+/// programs some rank always looks slow. Members of an accused group stay.
 void followChain(const instrument::Blame& blame, const JobView& job, instrument::Suspicion& suspicion);
 
 }  // namespace falcon::control

@@ -62,14 +62,15 @@ class Judge {
     return suspects;
   }
 
-  std::optional<GroupSuspect> slowGroup(const CommunicatorMembers& group) const {
+  /// Adds the group where it belongs, if anywhere.
+  void judge(const CommunicatorMembers& group, Suspicion& suspicion) const {
     auto slow = leastWaiting(group);
-    if (!slow) return std::nullopt;
+    if (!slow) return;
     const auto byLink = slowestLink(group);
-    if (!byLink) return slow;           // no timing
-    if (!*byLink) return std::nullopt;  // its bytes move as fast as ever
-    slow->slowest = (*byLink)->slowest;
-    return slow;
+    const bool timed = byLink.has_value();
+    if (timed && !*byLink) return suspicion.waiting.push_back(*slow);  // its bytes move as fast as ever
+    if (timed) slow->slowest = (*byLink)->slowest;
+    suspicion.groups.push_back(*slow);
   }
 
  private:
@@ -172,17 +173,20 @@ Suspicion suspect(std::span<const RankComparison> ranks, std::span<const Communi
   std::map<CommunicatorId, std::vector<Rank>> membersOf;
   for (const CommunicatorMembers& group : communicators) {
     membersOf[group.communicator] = group.members;
-    if (const auto slow = judge.slowGroup(group)) result.groups.push_back(*slow);
+    judge.judge(group, result);
   }
-  const std::vector<GroupSuspect> all = result.groups;
-  std::erase_if(result.groups, [&](const GroupSuspect& group) {
-    return std::any_of(all.begin(), all.end(), [&](const GroupSuspect& other) {
-      return explainedBy(membersOf[group.communicator], membersOf[other.communicator]);
+  for (std::vector<GroupSuspect>* groups : {&result.groups, &result.waiting}) {
+    const std::vector<GroupSuspect> all = *groups;
+    std::erase_if(*groups, [&](const GroupSuspect& group) {
+      return std::any_of(all.begin(), all.end(), [&](const GroupSuspect& other) {
+        return explainedBy(membersOf[group.communicator], membersOf[other.communicator]);
+      });
     });
-  });
+  }
   const auto worstFirst = [](const auto& a, const auto& b) { return a.growth > b.growth; };
   std::stable_sort(result.ranks.begin(), result.ranks.end(), worstFirst);
   std::stable_sort(result.groups.begin(), result.groups.end(), worstFirst);
+  std::stable_sort(result.waiting.begin(), result.waiting.end(), worstFirst);
 
   for (const ComputeSuspect& each : result.ranks)
     result.reason += fmt::format("{}rank {} computes {:.2f}x longer than usual", result.reason.empty() ? "" : ", ",

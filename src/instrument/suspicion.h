@@ -27,6 +27,9 @@ struct Suspicion {
   std::vector<ComputeSuspect> ranks;  ///< worst first
   std::vector<GroupSuspect> groups;   ///< worst first
   std::string reason;                 ///< one sentence with the numbers, also when nobody is suspected
+  /// Groups in which all wait longer than they did, though what moves there moves as fast as ever: worst first. Not
+  /// suspected for that alone: who receives what somebody else holds up waits, and nothing seems to move slowly.
+  std::vector<GroupSuspect> waiting;
   bool empty() const { return ranks.empty() && groups.empty(); }
 };
 

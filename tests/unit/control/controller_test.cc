@@ -194,6 +194,24 @@ TEST_F(ControllerTest, FindsTheLinkThatASlowRankHid) {
   EXPECT_EQ(job.splits(), std::set{equalSplit});
 }
 
+// No plan of ours changes anything: it looks again because somebody was named.
+TEST_F(ControllerTest, FindsTheLinkThatATestMissedBesideASlowRank) {
+  ControllerSettings settings = automatic();
+  settings.mitigate = MitigateMode::off;
+  FakeJob& job = start(settings);
+  job.compute[7] = 3;
+  job.links[{0, 2}] = 20;
+  job.deaf = [&](Rank, const Message& message) {
+    return job.count(verdict) == 0 && std::holds_alternative<RunWave>(message);
+  };
+  job.run(120);
+  ASSERT_EQ(job.count(verdict), 2) << job.text();
+  EXPECT_EQ(job.first(verdict)->culprit, slowRank(7));
+  EXPECT_EQ(job.last(verdict)->culprit, slowLink(0, 2));
+  EXPECT_EQ(job.count(onset), 1) << job.text();
+  EXPECT_EQ(job.count(worsening), 0) << job.text();
+}
+
 // While rank 7 is slow its groups are no suspects for so little.
 TEST_F(ControllerTest, FindsTheLinkThatASlowRankHidOnceItHasRecovered) {
   for (const auto mode : {MitigateMode::off, MitigateMode::advise, MitigateMode::automatic}) {

@@ -89,11 +89,33 @@ TEST(Waiting, MembersOfAnAccusedGroupStaySuspectsAndOthersDoNot) {
   ASSERT_EQ(clear.groups.size(), 1U);
   EXPECT_EQ(clear.groups[0].communicator, pair);
 
-  blame.causes[0].share = 0.4;  // not clear: all stay
+  blame.causes[0].share = 0.4;  // not clear: all stay, and it is tested beside them
   auto unclear = suspicion();
   followChain(blame, job.view, unclear);
   EXPECT_EQ(unclear.ranks.size(), 2U);
-  EXPECT_EQ(unclear.groups.size(), 1U);
+  ASSERT_EQ(unclear.groups.size(), 2U);
+  EXPECT_EQ(unclear.groups[1].communicator, pair);
+
+  blame.causes[0].share = 0.2;
+  auto little = suspicion();
+  followChain(blame, job.view, little);
+  EXPECT_EQ(little.ranks.size(), 2U);
+  EXPECT_EQ(little.groups.size(), 1U);
+}
+
+TEST(Waiting, GroupsInWhichAllWaitAreTestedWhereMuchOfTheDelayIsNobodys) {
+  WaitingJob job;
+  instrument::Suspicion suspicion;
+  suspicion.waiting = {{pair, 7, {}}};
+  instrument::Blame blame;
+  blame.unexplainedShare = 0.2;
+  suspectWhoWaits(blame, job.view, suspicion);
+  EXPECT_TRUE(suspicion.empty());
+  blame.unexplainedShare = 0.8;
+  for (int time = 0; time < 2; ++time) suspectWhoWaits(blame, job.view, suspicion);
+  ASSERT_EQ(suspicion.groups.size(), 1U) << "and none twice";
+  EXPECT_EQ(suspicion.groups[0].communicator, pair);
+  EXPECT_NE(suspicion.reason.find("[0, 1] wait 7.0 times longer"), std::string::npos) << suspicion.reason;
 }
 
 TEST(Waiting, TheJobIsAsItWasAfterwards) {

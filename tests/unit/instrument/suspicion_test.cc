@@ -249,6 +249,18 @@ TEST(Suspicion, OfAGroupNeedsMoreThanBytesThatWereNotFetched) {
   EXPECT_EQ(suspect(stalledReceiver(0.4), group).groups.size(), 1u);
 }
 
+TEST(Suspicion, TellsGroupsApartInWhichAllWaitAndNothingMovesSlowly) {
+  const std::vector<CommunicatorMembers> group{{7, {0, 1, 2}}};
+  auto ranks = stalledReceiver(0.4);
+  for (RankComparison& each : ranks) each.now.transfers = each.healthy.transfers;
+  const auto found = suspect(ranks, group);
+  EXPECT_TRUE(found.empty());
+  ASSERT_EQ(found.waiting.size(), 1u);
+  EXPECT_EQ(found.waiting[0].communicator, 7u);
+  EXPECT_NEAR(found.waiting[0].growth, 8, 1e-9);
+  EXPECT_TRUE(suspect(stalledReceiver(0.05), group).waiting.empty()) << "rank 0 waits for nobody";
+}
+
 TEST(Suspicion, FallsOnNobodyWhoExplainsNextToNothing) {
   std::vector<RankComparison> ranks;
   for (Rank rank = 0; rank < 4; ++rank) {
