@@ -46,7 +46,8 @@ class LastWords final : public control::Outbox {
  public:
   LastWords(bootstrap::Bus& bus, int decisions) : bus_(bus), decisionsLeft_(decisions) {}
   void to(ProcessId process, const Message& message) override {
-    if (std::holds_alternative<control::Decide>(message)) {
+    // A proposal that was refused is taken back, and made again.
+    if (const auto* decide = std::get_if<control::Decide>(&message); decide && decide->commit) {
       silenced_ = decisionsLeft_ == 0;
       if (silenced_) return;
       --decisionsLeft_;
@@ -104,6 +105,9 @@ class ControllersProcess {
         if (const auto message = control::decode(news.bytes); news.kind == bootstrap::BusMessage::Kind::text && message)
           take(news.from, *message);
       controller_.tick();
+      // Who has not registered its part of the layout yet votes against a split.
+      if (agreement_ && agreement_->finished() && agreement_->state() != control::Agreement::State::committed)
+        agreement_.reset();
       if (!agreement_ && processes_.size() == survivors && partOfTheOthers_ != 0) agree();
       if (controller_.state() == instrument::JobState::suspended) die();
     }
@@ -127,7 +131,8 @@ class ControllersProcess {
 
   void agree() {
     const std::span<const std::int32_t> values = how_.kind == AgreementKind::ring ? std::span(ring) : std::span(split);
-    agreement_.emplace(1, control::Agreement::Subject{how_.kind, partOfTheOthers_, {values.begin(), values.end()}},
+    agreement_.emplace(++agreements_,
+                       control::Agreement::Subject{how_.kind, partOfTheOthers_, {values.begin(), values.end()}},
                        processes_, margin, clock_, 60s, outbox_);
   }
 
@@ -163,6 +168,7 @@ class ControllersProcess {
   std::set<ProcessId> processes_;
   CommunicatorId partOfTheOthers_ = 0;
   std::optional<control::Agreement> agreement_;
+  std::uint64_t agreements_ = 0;
   ProcessId awaited_ = 0;
 };
 
