@@ -17,11 +17,18 @@ struct Algorithm {
   std::size_t (*elementsPerRound)(const Geometry& geometry);
   /// Appends this rank's steps for `round`, elements of the channel's share. For one rank alone: a copy.
   void (*appendRound)(const Geometry& geometry, Range round, std::vector<Step>& steps);
+  /// Elements of scratch that a round of so many needs; null: none.
+  std::size_t (*scratch)(const Geometry& geometry, std::size_t round) = nullptr;
 };
 
 /// Algorithm::elementsPerRound of those whose steps carry all of the round.
 inline std::size_t oneChunk(const Geometry& geometry) {
   return geometry.chunk;
+}
+
+/// Of those whose steps carry it of all blocks: what a rank keeps of a round is bounded.
+inline std::size_t chunkOfAllBlocks(const Geometry& geometry) {
+  return std::max<std::size_t>(1, geometry.chunk / geometry.size);
 }
 
 /// Reduce-scatter, then all-gather, around the ring: 2 (n - 1) / n of the bytes pass each link.
@@ -43,6 +50,10 @@ extern const Algorithm starAllGather;
 extern const Algorithm doublingAllGather;
 extern const Algorithm exchangeAllGather;
 extern const Algorithm exchangeReduceScatter;
+extern const Algorithm starReduceScatter;
+extern const Algorithm starAllToAll;
+/// Who has blocks of several ranks hands the farther half of them on.
+extern const Algorithm binomialScatter;
 /// Point to point; the peer is `Geometry::root`.
 extern const Algorithm sendMessage;
 extern const Algorithm receiveMessage;
@@ -58,6 +69,11 @@ class RoundSource {
 
   const Geometry& geometry() const { return geometry_; }
   transport::Lane lane() const { return algorithm_->lane; }
+  /// Elements, for every round.
+  std::size_t scratch() const {
+    if (!algorithm_->scratch) return 0;
+    return algorithm_->scratch(geometry_, std::min(rest_.size(), algorithm_->elementsPerRound(geometry_)));
+  }
 
   /// Replaces `program`'s steps by the next round's; false when there are no more.
   bool next(Program& program) {

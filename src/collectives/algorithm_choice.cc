@@ -15,6 +15,7 @@ constexpr std::size_t bytesPerChannel = 64 << 10, bytesPerSocketChannel = 512 <<
 
 // A tree's 2 log n hops beat a ring's 2 (n - 1) until the bytes dominate. With 2 ranks both take two hops.
 constexpr bool sockets = true;  // only where the ranks do not share memory
+constexpr const Algorithm* messages = nullptr;
 const AlgorithmRow table[] = {
     {Operation::allReduce, &ringAllReduce, 0, noLimit, 1, 1},
     {Operation::allReduce, &treeAllReduce, 0, 32 << 10, 3, 2},
@@ -38,8 +39,15 @@ const AlgorithmRow table[] = {
     {Operation::allGather, &doublingAllGather, 0, 128 << 10, 17, 4, sockets},
     {Operation::reduceScatter, &exchangeReduceScatter, 0, 384 << 10, 3, 2, sockets},
     {Operation::reduceScatter, &ringReduceScatter, 32 << 10, noLimit, 5, 3, sockets},
+    {Operation::reduceScatter, &starReduceScatter, 0, 96 << 10, 5, 4, sockets},
     // An exchange connects everybody with everybody: not among many.
-    {Operation::reduceScatter, &ringReduceScatter, 0, noLimit, 17, 4, sockets},
+    {Operation::reduceScatter, &ringReduceScatter, 0, noLimit, 17, 5, sockets},
+    {Operation::allToAll, messages, 0, noLimit, 1, 1},
+    {Operation::allToAll, &starAllToAll, 0, 8 << 10, 5, 2, sockets},
+    {Operation::allToAll, messages, 0, noLimit, 17, 3, sockets},
+    {Operation::gather, messages, 0, noLimit, 1, 1},
+    {Operation::scatter, messages, 0, noLimit, 1, 1},
+    {Operation::scatter, &binomialScatter, 0, 32 << 10, 4, 2, sockets},
 };
 
 // Null: over connections, in whose buffers the sender may leave its bytes and go on. Measured on 2 busy cores. Up to 16
@@ -90,7 +98,7 @@ const AlgorithmRow* choosePreferred(Operation operation, std::size_t bytes, int 
   const AlgorithmRow* best = nullptr;
   bool bestFits = false;
   for (const AlgorithmRow& row : table) {
-    if (row.operation != operation || (algorithmBit(row.algorithm->name) & preferred) == 0) continue;
+    if (row.operation != operation || !row.algorithm || (algorithmBit(row.algorithm->name) & preferred) == 0) continue;
     const bool fits = row.fromBytes <= bytes && bytes < row.toBytes && row.fromRanks <= ranks;
     if (best && (bestFits > fits || (bestFits == fits && best->score >= row.score))) continue;
     best = &row;
@@ -105,16 +113,16 @@ std::span<const AlgorithmRow> algorithmTable() {
   return table;
 }
 
-const Algorithm& chooseAlgorithm(Operation operation, std::size_t bytes, int ranks, std::uint8_t preferred,
-                                 const Tuning* tuning, Place place) {
+const Algorithm* findAlgorithm(Operation operation, std::size_t bytes, int ranks, std::uint8_t preferred,
+                               const Tuning* tuning, Place place) {
   if (preferred != PreferenceMasks::everything) [[unlikely]] {
-    if (const AlgorithmRow* row = choosePreferred(operation, bytes, ranks, preferred)) return *row->algorithm;
+    if (const AlgorithmRow* row = choosePreferred(operation, bytes, ranks, preferred)) return row->algorithm;
   }
   if (tuning) [[unlikely]] {
     if (const AlgorithmRow* row = bestRow<AlgorithmRow>(tuning->algorithms, operation, bytes, ranks, place))
-      return *row->algorithm;
+      return row->algorithm;
   }
-  return *bestRow(algorithmTable(), operation, bytes, ranks, place)->algorithm;
+  return bestRow(algorithmTable(), operation, bytes, ranks, place)->algorithm;
 }
 
 std::span<const DirectRow> directTable() {

@@ -17,7 +17,8 @@ enum class Place : std::uint8_t {
   network  ///< elsewhere
 };
 
-/// One row of a table: a candidate for messages of [fromBytes, toBytes) among at least `fromRanks` ranks.
+/// One row of a table: a candidate for messages of [fromBytes, toBytes) among at least `fromRanks` ranks. The algorithm
+/// may be null: over connections (of the direct ones), or as messages between all ranks (of the others).
 template <class Candidate>
 struct ChoiceRow {
   Operation operation;
@@ -37,12 +38,18 @@ std::span<const DirectRow> directTable();
 
 struct Tuning;
 
-/// Must give the same answer on all ranks: depends on nothing but its arguments. Every ring or tree operation has one.
-/// `preferred`: the algorithms to choose from (see PreferenceMasks), where the operation has any of them; then at any
-/// size. `tuning`, where there is one, comes before the table.
-const Algorithm& chooseAlgorithm(Operation operation, std::size_t bytes, int ranks,
-                                 std::uint8_t preferred = PreferenceMasks::everything, const Tuning* tuning = nullptr,
-                                 Place place = Place::node);
+/// Must give the same answer on all ranks: depends on nothing but its arguments. Null: as messages (AllToAll, Gather
+/// and Scatter only). `preferred`: the algorithms to choose from (see PreferenceMasks), where the operation has any of
+/// them; then at any size. `tuning`, where there is one, comes before the table.
+const Algorithm* findAlgorithm(Operation operation, std::size_t bytes, int ranks,
+                               std::uint8_t preferred = PreferenceMasks::everything, const Tuning* tuning = nullptr,
+                               Place place = Place::node);
+/// The same for ring and tree operations, which always have one.
+inline const Algorithm& chooseAlgorithm(Operation operation, std::size_t bytes, int ranks,
+                                        std::uint8_t preferred = PreferenceMasks::everything,
+                                        const Tuning* tuning = nullptr, Place place = Place::node) {
+  return *findAlgorithm(operation, bytes, ranks, preferred, tuning, place);
+}
 
 /// The same for the direct algorithms; null where connections are better.
 const DirectAlgorithm* chooseDirect(Operation operation, std::size_t bytes, int ranks, const Tuning* tuning = nullptr);

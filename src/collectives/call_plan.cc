@@ -145,8 +145,10 @@ Status checkCall(const MemberShape& shape, const Call& call) {
     return log::decided(Error::invalidArgument("nccl{}: {} {} is not in the communicator of {} ranks", name(),
                                                isPointToPoint(call.operation) ? "peer" : "root", call.peer,
                                                shape.size));
-  const std::size_t limit = std::numeric_limits<std::ptrdiff_t>::max();
-  if (call.count > limit / sizeOf(call.type) / blocksOf(shape, call.operation))
+  constexpr std::size_t limit = std::numeric_limits<std::ptrdiff_t>::max();
+  // Two divisions take as long as the rest of this.
+  constexpr std::size_t surelyFits = limit >> 32;
+  if (call.count > surelyFits && call.count > limit / sizeOf(call.type) / blocksOf(shape, call.operation)) [[unlikely]]
     return log::decided(Error::invalidArgument("nccl{}: {} elements of {} do not fit into memory", name(), call.count,
                                                nameOf(call.type)));
   return checkBuffers(shape, call);
@@ -182,21 +184,14 @@ std::vector<TaskPlan> planCollective(const MemberShape& shape, const Call& call,
 
 Way chooseWay(const MemberShape& shape, const Call& call) {
   const std::size_t bytes = bytesOf(shape, call);
-  return {&chooseAlgorithm(call.operation, bytes, shape.size, shape.preferred[call.operation], shape.tuning.get(),
-                           shape.place),
+  return {findAlgorithm(call.operation, bytes, shape.size, shape.preferred[call.operation], shape.tuning.get(),
+                        shape.place),
           chooseChannels(bytes, shape.fewestChannels, shape.mostChannels, shape.place)};
 }
 
 std::vector<TaskPlan> planCollective(const MemberShape& shape, const Call& call, std::span<const Rank> ring) {
-  switch (call.operation) {
-    case Operation::allToAll:
-    case Operation::gather:
-    case Operation::scatter:
-      return planExchange(shape, call);
-    default:
-      break;
-  }
   const Way way = chooseWay(shape, call);
+  if (!way.algorithm) return planExchange(shape, call);
   return planCollective(shape, call, *way.algorithm, way.channels, ring);
 }
 

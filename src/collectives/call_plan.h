@@ -61,9 +61,9 @@ Operands operandsOf(const MemberShape& shape, const Call& call);
 /// Bytes of the larger of the two buffers: what the tables of algorithms go by.
 std::size_t bytesOf(const MemberShape& shape, const Call& call);
 
-/// How a ring operation (see chooseAlgorithm) is done, by the table.
+/// How a collective is done over connections, by the table.
 struct Way {
-  const Algorithm* algorithm;
+  const Algorithm* algorithm;  ///< null: as messages
   int channels;
 };
 Way chooseWay(const MemberShape& shape, const Call& call);
@@ -74,7 +74,7 @@ std::optional<TaskPlan> planChannel(const MemberShape& shape, const Call& call, 
 /// One task a channel. `ring` outlives the plans; `channels` at least 1; the same arguments on all ranks.
 std::vector<TaskPlan> planCollective(const MemberShape& shape, const Call& call, const Algorithm& algorithm,
                                      int channels, std::span<const Rank> ring);
-/// The same with algorithm and channels chosen by the table. AllToAll, Gather and Scatter: one task a message.
+/// The same with algorithm and channels chosen by the table. As messages: one task each.
 std::vector<TaskPlan> planCollective(const MemberShape& shape, const Call& call, std::span<const Rank> ring);
 
 /// Send or Receive, with another rank.

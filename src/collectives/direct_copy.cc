@@ -53,30 +53,53 @@ DirectStep gatherStep(const DirectShape& shape, int index) {
 }  // namespace
 
 const DirectAlgorithm directBroadcast{
-    "direct",
-    wholeOfRoot,
-    whole,
-    everyoneOfRoot,
-    Output::own,
-    one,
-    [](const DirectShape& shape, int) { return DirectStep{.peer = shape.root, .count = shape.count}; },
-    false,
-    true};
+    .name = "direct",
+    .posts = wholeOfRoot,
+    .postsAtMost = whole,
+    .readers = everyoneOfRoot,
+    .output = Output::own,
+    .steps = one,
+    .step = [](const DirectShape& shape, int) { return DirectStep{.peer = shape.root, .count = shape.count}; },
+    .divisible = true};
 
-const DirectAlgorithm directAllGather{"direct", whole, whole, everyone, Output::own, eachRank, gatherStep};
+const DirectAlgorithm directAllGather{.name = "direct",
+                                      .posts = whole,
+                                      .postsAtMost = whole,
+                                      .readers = everyone,
+                                      .output = Output::own,
+                                      .steps = eachRank,
+                                      .step = gatherStep};
 
 // Where all read from all, each waits for all the others anyhow, and one look at the end costs less than one at each
 // turn (AlltoAll of 64 KiB among 8: 60 us instead of 75).
-const DirectAlgorithm directGather{"direct",    wholeOfOthers,  whole,      rootOfOthers,
-                                   Output::own, eachRankAtRoot, gatherStep, true};
+const DirectAlgorithm directGather{.name = "direct",
+                                   .posts = wholeOfOthers,
+                                   .postsAtMost = whole,
+                                   .readers = rootOfOthers,
+                                   .output = Output::own,
+                                   .steps = eachRankAtRoot,
+                                   .step = gatherStep,
+                                   .inTurn = true};
 
-const DirectAlgorithm directScatter{
-    "direct", allBlocksOfRoot, allBlocks, everyoneOfRoot, Output::own, one, [](const DirectShape& shape, int) {
-      return DirectStep{.peer = shape.root, .source = shape.rank * shape.count, .count = shape.count};
-    }};
+const DirectAlgorithm directScatter{.name = "direct",
+                                    .posts = allBlocksOfRoot,
+                                    .postsAtMost = allBlocks,
+                                    .readers = everyoneOfRoot,
+                                    .output = Output::own,
+                                    .steps = one,
+                                    .step = [](const DirectShape& shape, int) {
+                                      return DirectStep{
+                                          .peer = shape.root, .source = shape.rank * shape.count, .count = shape.count};
+                                    }};
 
 const DirectAlgorithm directAllToAll{
-    "direct", allBlocks, allBlocks, everyone, Output::own, eachRank, [](const DirectShape& shape, int index) {
+    .name = "direct",
+    .posts = allBlocks,
+    .postsAtMost = allBlocks,
+    .readers = everyone,
+    .output = Output::own,
+    .steps = eachRank,
+    .step = [](const DirectShape& shape, int index) {
       const Rank peer = peerOf(shape, index);
       return DirectStep{
           .peer = peer, .source = shape.rank * shape.count, .destination = peer * shape.count, .count = shape.count};

@@ -143,11 +143,11 @@ Result<State> DirectMessages::progress() {
   return moved ? State::advanced : State::stuck;
 }
 
-Rank DirectMessages::awaited() const {
-  const Rank first = messages_.front().awaited();
+NodeBoard::Awaited DirectMessages::awaited() const {
+  const auto first = messages_.front().awaited();
   const bool alike = std::all_of(messages_.begin(), messages_.end(),
                                  [&](const DirectMessage& message) { return message.awaited() == first; });
-  return alike ? first : NodeBoard::anyone;
+  return alike ? first : NodeBoard::Awaited{};
 }
 
 }  // namespace falcon::collectives

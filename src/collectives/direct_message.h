@@ -26,8 +26,8 @@ class DirectMessage {
   /// Does what can be done now, but only so much that others get their turn. `finished` once this rank's buffer is its
   /// own again. Errors: remote, invalidUsage where the sizes at both ends differ.
   Result<State> progress() { return sends_ ? send() : receive(); }
-  /// After `stuck`: the rank that must move first.
-  Rank awaited() const { return peer_; }
+  /// After `stuck`: what must come first.
+  transport::NodeBoard::Awaited awaited() const { return transport::NodeBoard::awaitedMessage(peer_); }
 
   /// Null where nothing was measured.
   const TransferWatch* transfers() const { return watch_.get(); }
@@ -62,8 +62,8 @@ class DirectMessages {
   void add(DirectMember& member, const Call& call);
 
   Result<DirectMessage::State> progress();
-  /// After `stuck`: the rank that must move first, or NodeBoard::anyone.
-  Rank awaited() const;
+  /// After `stuck`: what must come first, or something of anyone.
+  transport::NodeBoard::Awaited awaited() const;
 
  private:
   std::vector<DirectMessage> messages_;  // unfinished ones

@@ -48,34 +48,42 @@ bool isRoot(const DirectShape& shape) {
 
 }  // namespace
 
-const DirectAlgorithm directAllReduceFlat{"flat",
-                                          whole,
-                                          whole,
-                                          everyone,
-                                          Output::late,
-                                          one,
-                                          [](const DirectShape& shape, int) { return reduceOf(0, 0, shape.count); },
-                                          false,
-                                          true};
+const DirectAlgorithm directAllReduceFlat{
+    .name = "flat",
+    .posts = whole,
+    .postsAtMost = whole,
+    .readers = everyone,
+    .output = Output::late,
+    .steps = one,
+    .step = [](const DirectShape& shape, int) { return reduceOf(0, 0, shape.count); },
+    .divisible = true};
 
-const DirectAlgorithm directAllReduceSegments{
-    "segments",  whole, whole, everyone, Output::shared, [](const DirectShape& shape) { return shape.size; },
-    segmentStep, false, true};
+const DirectAlgorithm directAllReduceSegments{.name = "segments",
+                                              .posts = whole,
+                                              .postsAtMost = whole,
+                                              .readers = everyone,
+                                              .output = Output::shared,
+                                              .steps = [](const DirectShape& shape) { return shape.size; },
+                                              .step = segmentStep,
+                                              .divisible = true};
 
 const DirectAlgorithm directReduceScatter{
-    "direct", allBlocks, allBlocks, everyone, Output::own, one, [](const DirectShape& shape, int) {
-      return reduceOf(shape.rank * shape.count, 0, shape.count);
-    }};
+    .name = "direct",
+    .posts = allBlocks,
+    .postsAtMost = allBlocks,
+    .readers = everyone,
+    .output = Output::own,
+    .steps = one,
+    .step = [](const DirectShape& shape, int) { return reduceOf(shape.rank * shape.count, 0, shape.count); }};
 
 const DirectAlgorithm directReduce{
-    "direct",
-    [](const DirectShape& shape) { return isRoot(shape) ? 0 : shape.count; },
-    whole,
-    [](const DirectShape& shape) { return isRoot(shape) ? Readers::nobody : Readers::root; },
-    Output::own,
-    [](const DirectShape& shape) { return isRoot(shape) ? 1 : 0; },
-    [](const DirectShape& shape, int) { return reduceOf(0, 0, shape.count); },
-    false,
-    true};
+    .name = "direct",
+    .posts = [](const DirectShape& shape) { return isRoot(shape) ? 0 : shape.count; },
+    .postsAtMost = whole,
+    .readers = [](const DirectShape& shape) { return isRoot(shape) ? Readers::nobody : Readers::root; },
+    .output = Output::own,
+    .steps = [](const DirectShape& shape) { return isRoot(shape) ? 1 : 0; },
+    .step = [](const DirectShape& shape, int) { return reduceOf(0, 0, shape.count); },
+    .divisible = true};
 
 }  // namespace falcon::collectives

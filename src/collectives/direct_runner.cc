@@ -64,16 +64,16 @@ void DirectRunner::beginPart() {
   step_ = 0;
   done_ = 0;
   asked_ = 0;
-  awaited_ = -1;
+  awaited_ = {};
 }
 
 Result<DirectRunner::State> DirectRunner::progress() {
   bool moved = false;
-  // Who waits for another rank than before has to say so before it sleeps: the one it waited for has come and rings no
-  // more, and the other does not know. 1 MiB broadcast among four took 4 ms now and then, until the next look.
-  const Rank awaitedBefore = awaited_;
+  // Who waits for something else than before has to say so before it sleeps: what it waited for has come and rings no
+  // more, and the other rank does not know. 1 MiB broadcast among four took 4 ms now and then, until the next look.
+  const NodeBoard::Awaited before = awaited_;
   const auto stuck = [&] {
-    const bool another = awaitedBefore != NodeBoard::anyone && awaited_ != awaitedBefore;
+    const bool another = before.rank != NodeBoard::Awaited::anyone && awaited_ != before;
     return moved || another ? State::advanced : State::stuck;
   };
   if (phase_ == Phase::entering) {
@@ -115,16 +115,16 @@ Result<DirectRunner::State> DirectRunner::progress() {
   return State::finished;
 }
 
-/// True once `holds()`; an error if `peer`, which would have to bring that about, has left. What it published before it
+/// True once `holds()`; an error if the rank which would have to bring that about has left. What it published before it
 /// left counts: so that is looked at once more.
 template <class Condition>
-Result<bool> DirectRunner::await(Rank peer, Condition holds, bool untilTaken) {
+Result<bool> DirectRunner::await(const NodeBoard::Awaited& awaited, Condition holds) {
   if (holds()) return true;
-  awaited_ = untilTaken ? NodeBoard::takenBy(peer) : peer;
-  if (!member_->board().hasLeft(peer)) [[likely]]
+  awaited_ = awaited;
+  if (!member_->board().hasLeft(awaited.rank)) [[likely]]
     return false;
   if (holds()) return true;
-  return log::decided(Error::remote("rank {} has left the communicator in the middle of a collective", peer));
+  return log::decided(Error::remote("rank {} has left the communicator in the middle of a collective", awaited.rank));
 }
 
 /// Publishes what the others read from this rank; false while the slot is still needed.
@@ -135,7 +135,8 @@ Result<bool> DirectRunner::enter() {
   const std::uint64_t place = postedAddress_ ? NodeBoard::inLine : NodeBoard::placeFor(posted);
   while (!board.mayPost(operation_, place)) {
     const Rank slow = board.blocker();
-    const auto ready = await(slow, [&] { return board.hasCompleted(slow, board.needed()); });
+    const auto ready = await(NodeBoard::awaitedCompletion(slow, board.needed()),
+                             [&] { return board.hasCompleted(slow, board.needed()); });
     if (!ready || !*ready) return ready;
   }
   NodeBoard::Notice notice{.signature = signature_};
@@ -156,7 +157,8 @@ Result<bool> DirectRunner::enter() {
 
 Result<bool> DirectRunner::reached(Rank peer, Stage stage) {
   const NodeBoard& board = member_->board();
-  const auto ready = await(peer, [&] { return board.reached(peer, operation_, stage); });
+  const auto ready =
+      await(NodeBoard::awaitedStage(peer, operation_, stage), [&] { return board.reached(peer, operation_, stage); });
   if (!ready) return ready;
   if (!*ready) {
     if (watch_) watch_->stuckReceiving(peer);
@@ -276,19 +278,25 @@ Result<const std::byte*> DirectRunner::operandOf(Rank peer, Range piece, int roo
   return static_cast<const std::byte*>(copied);
 }
 
+/// This one, which reads this rank's buffers, has done so.
+Result<bool> DirectRunner::hasRead(Rank reader) {
+  const NodeBoard& board = member_->board();
+  if (!algorithm_->inTurn)
+    return await(NodeBoard::awaitedCompletion(reader, operation_),
+                 [&] { return board.hasCompleted(reader, operation_); });
+  const int turn = turnOf(shape_.rank, reader, shape_.size);
+  return await(NodeBoard::awaitedTaking(reader, operation_, turn),
+               [&] { return board.hasTaken(reader, operation_, turn); });
+}
+
 /// Everyone who reads this rank's buffers has done so.
 Result<bool> DirectRunner::readersHaveLeft() {
   const Readers readers = postedAddress_ ? algorithm_->readers(shape_) : Readers::nobody;
   if (readers == Readers::nobody) return true;
-  const NodeBoard& board = member_->board();
   for (; asked_ < shape_.size; ++asked_) {
     if (readers == Readers::root && asked_ != shape_.root) continue;
     if (asked_ == shape_.rank) continue;
-    const auto has = [&] {
-      return algorithm_->inTurn ? board.hasTaken(asked_, operation_, turnOf(shape_.rank, asked_, shape_.size))
-                                : board.hasCompleted(asked_, operation_);
-    };
-    const auto left = await(asked_, has, algorithm_->inTurn);
+    const auto left = hasRead(asked_);
     if (!left || !*left) return left;
   }
   return true;

@@ -33,8 +33,8 @@ class DirectRunner {
   /// Does what can be done now, but only so much that others get their turn. `finished` once the result is there and
   /// nobody reads this rank's buffers any more. Errors: remote, invalidUsage where the ranks' calls differ.
   Result<State> progress();
-  /// After `stuck`: the rank that must move first, as NodeBoard::announceSleep() takes it.
-  Rank awaited() const { return awaited_; }
+  /// After `stuck`: what must come first.
+  const transport::NodeBoard::Awaited& awaited() const { return awaited_; }
 
   /// Null where nothing was measured.
   const TransferWatch* transfers() const { return watch_.get(); }
@@ -49,7 +49,7 @@ class DirectRunner {
   };
 
   template <class Condition>
-  Result<bool> await(Rank peer, Condition holds, bool untilTaken = false);
+  Result<bool> await(const transport::NodeBoard::Awaited& awaited, Condition holds);
   void beginPart();
   Result<bool> enter();
   Result<Moved> runStep();
@@ -58,6 +58,7 @@ class DirectRunner {
   Status reducePiece(const DirectStep& step, Range piece, bool last);
   Result<bool> peersReady(const DirectStep& step);
   Result<bool> reached(Rank peer, Stage stage);
+  Result<bool> hasRead(Rank reader);
   Result<bool> readersHaveLeft();
   /// Its message is not on the board.
   bool readsAddressOf(Rank peer) const {
@@ -85,7 +86,7 @@ class DirectRunner {
   int step_ = 0;
   std::size_t done_ = 0;  // elements of the step
   Rank asked_ = 0;        // ranks before this one are known to be ready, or to have left
-  Rank awaited_ = -1;
+  transport::NodeBoard::Awaited awaited_;
   std::unique_ptr<TransferWatch> watch_;
 };
 

@@ -25,7 +25,7 @@ PreferenceMasks readMasks(const TextParameter& parameter, std::span<const char* 
 std::uint8_t availableFor(Operation operation) {
   std::uint8_t available = 0;
   for (const AlgorithmRow& row : algorithmTable())
-    if (row.operation == operation) available |= algorithmBit(row.algorithm->name);
+    if (row.operation == operation && row.algorithm) available |= algorithmBit(row.algorithm->name);
   return available;
 }
 

@@ -322,7 +322,7 @@ void GroupRun::appendWaitSources(std::vector<transport::WaitSource>& sources) co
 }
 
 /// Nothing where nothing runs, or over connections.
-std::optional<Rank> GroupRun::awaitedAtBoard(const Queue& queue) const {
+std::optional<transport::NodeBoard::Awaited> GroupRun::awaitedAtBoard(const Queue& queue) const {
   if (queue.empty()) return {};
   const auto& runner = queue.tasks[queue.running].runner;
   if (const auto* direct = std::get_if<DirectRunner>(&runner)) return direct->awaited();
@@ -345,7 +345,7 @@ void GroupRun::announceSleep() {
     if (known == announced_.end())
       announced_.push_back({board, *awaited});
     else if (known->awaited != *awaited)
-      known->awaited = transport::NodeBoard::anyone;
+      known->awaited = {};
   }
   for (const Sleep& sleep : announced_) sleep.board->announceSleep(sleep.awaited);
 }

@@ -83,7 +83,7 @@ class GroupRun {
   bool addDirectTask(size_t entry);
   std::optional<TransferWatch> watchFor(const Entry& entry, int channel) const;
   void addMessageTask(size_t entry);
-  std::optional<Rank> awaitedAtBoard(const Queue& queue) const;
+  std::optional<transport::NodeBoard::Awaited> awaitedAtBoard(const Queue& queue) const;
   void startMessage(size_t entry);
   bool startCollectives(size_t member);
   void startTasks(size_t entry);
@@ -107,7 +107,7 @@ class GroupRun {
   std::optional<Error> firstError_;
   struct Sleep {
     transport::NodeBoard* board;
-    Rank awaited;
+    transport::NodeBoard::Awaited awaited;
   };
   std::vector<Sleep> announced_;
 };

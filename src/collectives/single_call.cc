@@ -57,8 +57,7 @@ Status driveConnections(Run& run, LocalMember& member, transport::Waiter& waiter
     return error;
   };
   // To yield often helps where the peers share memory; a socket's reader is woken at once when something comes.
-  // A look at a port costs more than one at the board: to spin in between only keeps the core from the peer.
-  Patience patience(false);
+  Patience patience(member.direct && member.direct->coresSuffice());
   for (;;) {
     // The ticket comes before the last look at what could end the wait.
     waiter.prepare();
@@ -76,10 +75,6 @@ Status driveConnections(Run& run, LocalMember& member, transport::Waiter& waiter
   }
 }
 
-bool isExchange(Operation operation) {
-  return operation == Operation::allToAll || operation == Operation::gather || operation == Operation::scatter;
-}
-
 /// Measured or compared calls go the long way.
 bool mayGoTheShortWay(const LocalMember& member) {
   return !member.shape.checksCalls && !(member.hooks.transfers && member.hooks.transfers->enabled());
@@ -88,7 +83,6 @@ bool mayGoTheShortWay(const LocalMember& member) {
 }  // namespace
 
 std::optional<Status> runAlone(LocalMember& member, const Call& call, transport::Waiter& waiter) {
-  const bool exchange = isExchange(call.operation);
   if (!mayGoTheShortWay(member) || isPointToPoint(call.operation)) return {};
   if (const Status healthy = member.health(); !healthy) return healthy;
   const std::uint64_t number = member.nextCollective.load(std::memory_order_relaxed);
@@ -110,8 +104,8 @@ std::optional<Status> runAlone(LocalMember& member, const Call& call, transport:
     last = LastDirect{call, std::move(*runner)};
     return drive(last->runner, member, waiter);
   }
-  if (!exchange) {
-    member.steps.begin(member.ports, member.shape, call, *ring);
+  if (const Way way = chooseWay(member.shape, call); way.algorithm) {
+    member.steps.begin(member.ports, member.shape, call, way, *ring);
     return driveConnections(member.steps, member, waiter);
   }
   member.messages.begin(member.ports);

@@ -1,10 +1,8 @@
 #include "collectives/algorithm.h"
-#include "collectives/block_pieces.h"
+#include "collectives/star.h"
 
 namespace falcon::collectives {
 namespace {
-
-constexpr Rank hub = 0;
 
 /// All send to one, which sends everything to all: two hops, and as few messages as can be.
 void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
@@ -18,24 +16,13 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
   own.count = round.size();
   if (self != hub) own.sendTo = hub;
   steps.push_back(own);
-  if (self != hub) {
-    for (BlockPieces pieces(geometry, round, 0, size); !pieces.empty();) {
-      const Range piece = pieces.next();
-      steps.push_back(
-          {.receiveFrom = hub, .destination = Where::output, .destinationOffset = piece.begin, .count = piece.size()});
-    }
-    return;
-  }
+  if (self != hub) return appendReceiptOfBlocks(geometry, round, hub, steps);
   for (Rank peer = 1; peer < size; ++peer)
     steps.push_back({.receiveFrom = peer,
                      .destination = Where::output,
                      .destinationOffset = geometry.placeOf(peer, round),
                      .count = round.size()});
-  for (Rank peer = 1; peer < size; ++peer)
-    for (BlockPieces pieces(geometry, round, 0, size); !pieces.empty();) {
-      const Range piece = pieces.next();
-      steps.push_back({.sendTo = peer, .source = Where::output, .sourceOffset = piece.begin, .count = piece.size()});
-    }
+  for (Rank peer = 1; peer < size; ++peer) appendSendOfBlocks(geometry, round, peer, Where::output, steps);
 }
 
 }  // namespace

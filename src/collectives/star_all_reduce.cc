@@ -1,9 +1,8 @@
 #include "collectives/algorithm.h"
+#include "collectives/star.h"
 
 namespace falcon::collectives {
 namespace {
-
-constexpr Rank hub = 0;
 
 void appendHub(int size, Step step, std::vector<Step>& steps) {
   step.source = Where::input;

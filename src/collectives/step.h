@@ -10,8 +10,8 @@
 
 namespace falcon::collectives {
 
-/// Where a step's local operand is.
-enum class Where : std::uint8_t { none, input, output };
+/// Where a step's local operand is. Scratch: memory of this rank's own, for what a round has to keep besides.
+enum class Where : std::uint8_t { none, input, output, scratch };
 
 /// One chunk's worth of work, at most one receive and at most one send, in this order:
 ///   value = received chunk (receiveFrom >= 0), else the chunk at `source`;

@@ -2,9 +2,9 @@
 
 namespace falcon::collectives {
 
-void StepRun::begin(transport::Ports& ports, const MemberShape& shape, const Call& call, std::span<const Rank> ring) {
+void StepRun::begin(transport::Ports& ports, const MemberShape& shape, const Call& call, const Way& way,
+                    std::span<const Rank> ring) {
   used_ = 0;
-  const Way way = chooseWay(shape, call);
   for (int channel = 0; channel < way.channels; ++channel) {
     const auto plan = planChannel(shape, call, way, channel, ring);
     if (!plan) continue;

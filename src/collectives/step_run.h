@@ -12,8 +12,9 @@ namespace falcon::collectives {
 /// Used by one thread. Kept from call to call: it allocates nothing once it has run a call as long before.
 class StepRun {
  public:
-  /// Forgets what was there before. Ring operations only (see chooseAlgorithm). `ring` outlives the run, ports too.
-  void begin(transport::Ports& ports, const MemberShape& shape, const Call& call, std::span<const Rank> ring);
+  /// Forgets what was there before. `way` has an algorithm. `ring` outlives the run, ports too.
+  void begin(transport::Ports& ports, const MemberShape& shape, const Call& call, const Way& way,
+             std::span<const Rank> ring);
 
   /// Does what can be done now, but only so much that others get their turn; true if anything moved. Errors: remote,
   /// invalidUsage where the ranks' calls differ.

@@ -32,12 +32,18 @@ void StepRunner::restart(transport::Ports& ports, const RoundSource& rounds, con
   ports_ = &ports;
   rounds_ = rounds;
   operands_ = operands;
+  makeScratch();
   program_.steps.clear();
   nextStep_ = 0;
   allDone_ = false;
   stuckOn_ = nullptr;
   stuckOnCredit_ = nullptr;
   watch_.reset();
+}
+
+void StepRunner::makeScratch() {
+  const std::size_t bytes = rounds_.scratch() * operands_.elementBytes;
+  if (scratch_.size() < bytes) scratch_.resize(bytes);
 }
 
 Result<transport::SendPort*> StepRunner::sendPort(Rank peer) {
@@ -104,10 +110,8 @@ Result<bool> StepRunner::runStep(const Step& step) {
     const auto port = receivePort(step.receiveFrom);
     if (!port) return port.error();
     receiving = *port;
-    const bool onlyCopied = step.source == Where::none && step.destination == Where::output;
-    const auto ready =
-        onlyCopied ? receiving->readyInto({operands_.output + step.destinationOffset * operands_.elementBytes, bytes})
-                   : receiving->ready();
+    const bool onlyCopied = step.source == Where::none && step.destination != Where::none;
+    const auto ready = onlyCopied ? receiving->readyInto({destinationOf(step), bytes}) : receiving->ready();
     if (!ready) return ready.error();
     if (!*ready) {
       stuckOn_ = receiving;
@@ -156,22 +160,41 @@ Result<bool> StepRunner::runStep(const Step& step) {
   return true;
 }
 
-/// Where the step's value is in the user's buffers once it is computed; null: nowhere.
+/// Null: nowhere.
+std::byte* StepRunner::destinationOf(const Step& step) {
+  if (step.destination == Where::none) return nullptr;
+  std::byte* const whole = step.destination == Where::output ? operands_.output : scratch_.data();
+  return whole + step.destinationOffset * operands_.elementBytes;
+}
+
+/// Null: there is none.
+const std::byte* StepRunner::sourceOf(const Step& step) const {
+  const std::size_t offset = step.sourceOffset * operands_.elementBytes;
+  switch (step.source) {
+    case Where::input:
+      return operands_.input + offset;
+    case Where::output:
+      return operands_.output + offset;
+    case Where::scratch:
+      return scratch_.data() + offset;
+    case Where::none:
+      break;
+  }
+  return nullptr;
+}
+
+/// Where the step's value is in the user's buffers once it is computed; null: nowhere. Scratch is used again by the
+/// next round, which may begin before this one's bytes have left.
 const std::byte* StepRunner::lastingValue(const Step& step) const {
   if (step.destination == Where::output) return operands_.output + step.destinationOffset * operands_.elementBytes;
   const bool asItIs = step.receiveFrom < 0 && !operands_.scale && !(step.last && operands_.divide);
-  if (!asItIs || step.source == Where::none) return nullptr;
-  return (step.source == Where::input ? operands_.input : operands_.output) +
-         step.sourceOffset * operands_.elementBytes;
+  return asItIs && step.source != Where::scratch ? sourceOf(step) : nullptr;
 }
 
-void StepRunner::compute(const Step& step, const std::byte* received, std::byte* outgoing) const {
+void StepRunner::compute(const Step& step, const std::byte* received, std::byte* outgoing) {
   const std::size_t bytes = step.count * operands_.elementBytes;
-  const std::byte* source = nullptr;
-  if (step.source == Where::input) source = operands_.input + step.sourceOffset * operands_.elementBytes;
-  if (step.source == Where::output) source = operands_.output + step.sourceOffset * operands_.elementBytes;
-  std::byte* destination =
-      step.destination == Where::output ? operands_.output + step.destinationOffset * operands_.elementBytes : nullptr;
+  const std::byte* source = sourceOf(step);
+  std::byte* destination = destinationOf(step);
   std::byte* target = destination ? destination : outgoing;
   if (!target) return;
   if (operands_.scale && step.source == Where::input) {

@@ -34,7 +34,9 @@ class StepRunner {
   enum class State { stuck, advanced, finished };
 
   StepRunner(transport::Ports& ports, RoundSource rounds, const Operands& operands)
-      : ports_(&ports), rounds_(std::move(rounds)), operands_(operands) {}
+      : ports_(&ports), rounds_(std::move(rounds)), operands_(operands) {
+    makeScratch();
+  }
 
   /// As a new one, but keeps the memory of the last.
   void restart(transport::Ports& ports, const RoundSource& rounds, const Operands& operands);
@@ -62,13 +64,17 @@ class StepRunner {
   Result<transport::ReceivePort*> receivePort(Rank peer);
   Result<bool> moveSends();
   Result<bool> runStep(const Step& step);
+  void makeScratch();
+  std::byte* destinationOf(const Step& step);
+  const std::byte* sourceOf(const Step& step) const;
   const std::byte* lastingValue(const Step& step) const;
-  void compute(const Step& step, const std::byte* received, std::byte* outgoing) const;
+  void compute(const Step& step, const std::byte* received, std::byte* outgoing);
 
   transport::Ports* ports_;
   RoundSource rounds_;
   Operands operands_;
   Program program_;
+  std::vector<std::byte> scratch_;
   std::size_t nextStep_ = 0;
   bool allDone_ = false;  // but perhaps not flushed
   std::vector<Opened<transport::SendPort>> sends_;

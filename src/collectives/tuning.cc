@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t noEnd = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t columns = 6;
 constexpr std::string_view blanks = " \t\r";
-/// AllToAll, Gather and Scatter over connections: a message from each rank to each, not an algorithm to choose.
+/// AllToAll, Gather and Scatter over connections, where no algorithm does it: a message from each rank to each.
 constexpr const char* messages = "messages";
 
 using Words = std::array<std::string_view, columns>;
@@ -101,8 +101,8 @@ void add(Tuning& tuning, const TuningLine& line) {
     return ChoiceRow<std::remove_const_t<std::remove_pointer_t<decltype(algorithm)>>>{
         line.operation, algorithm, line.fromBytes, line.toBytes, line.fromRanks, score};
   };
-  if (const Algorithm* algorithm = findCandidate(algorithmTable(), line.operation, line.algorithm))
-    tuning.algorithms.push_back(row(algorithm));
+  const Algorithm* const algorithm = findCandidate(algorithmTable(), line.operation, line.algorithm);
+  if (algorithm || line.algorithm == messages) tuning.algorithms.push_back(row(algorithm));
   tuning.direct.push_back(row(findCandidate(directTable(), line.operation, line.algorithm)));
 }
 
@@ -122,13 +122,12 @@ std::vector<std::string> algorithmsFor(Operation operation, Place place) {
   const auto add = [&](const char* name) {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
   };
+  if (place == Place::node)
+    for (const DirectRow& row : directTable())
+      if (row.operation == operation && row.algorithm) add(row.algorithm->name);
   for (const AlgorithmRow& row : algorithmTable())
-    if (row.operation == operation) add(row.algorithm->name);
-  if (place == Place::network) return names;
-  const bool overConnections = !names.empty();
-  for (const DirectRow& row : directTable())
-    if (row.operation == operation && row.algorithm) add(row.algorithm->name);
-  if (!overConnections && !names.empty()) add(messages);
+    if (row.operation == operation) add(row.algorithm ? row.algorithm->name : messages);
+  if (names.size() == 1 && names[0] == messages) names.clear();
   return names;
 }
 

@@ -57,7 +57,7 @@ NodeBoard::~NodeBoard() {
   // A forked child only has a copy of this object: the rank is still there.
   if (self_ < 0 || getpid() != process_) return;
   cell(self_).left.store(true, std::memory_order_seq_cst);
-  if (memory_->sleepers.load(std::memory_order_seq_cst) != 0) wake();
+  if (memory_->sleepers.load(std::memory_order_seq_cst) != 0) wakeAll(What::anything, 0);
 }
 
 void NodeBoard::dropName() {
@@ -88,8 +88,11 @@ bool NodeBoard::mayPostAfterAll(std::uint64_t operation, std::uint64_t ahead) {
   return true;
 }
 
-void NodeBoard::announceSleep(Rank awaited) {
-  cell(self_).asleep.store(awaited + 2, std::memory_order_relaxed);
+void NodeBoard::announceSleep(const Awaited& awaited) {
+  Cell& mine = cell(self_);
+  mine.awaitedWhat.store(awaited.what, std::memory_order_relaxed);
+  mine.awaitedValue.store(awaited.value, std::memory_order_relaxed);
+  mine.asleep.store(awaited.rank + 2, std::memory_order_relaxed);
   memory_->sleepers.fetch_add(1, std::memory_order_seq_cst);
   if (memory_->needsFences.load(std::memory_order_relaxed))
     std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -102,15 +105,21 @@ void NodeBoard::withdrawSleep() {
   cell(self_).asleep.store(0, std::memory_order_relaxed);
 }
 
-void NodeBoard::wake() {
-  for (Rank rank = 0; rank < ranks_; ++rank) wake(rank, self_);
+void NodeBoard::wakeAll(What what, std::uint64_t value) {
+  for (Rank rank = 0; rank < ranks_; ++rank) wake(rank, what, value);
 }
 
-void NodeBoard::wake(Rank rank, Rank what) {
-  const std::int32_t awaited = cell(rank).asleep.load(std::memory_order_seq_cst);
+// Whatever of the three is read too early: then the fence that the sleeper bears comes later, and it sees the value.
+void NodeBoard::wake(Rank rank, What what, std::uint64_t value) {
+  const Cell& theirs = cell(rank);
+  const std::int32_t awaited = theirs.asleep.load(std::memory_order_seq_cst);
   if (rank == self_ || awaited == 0) return;
-  const bool leaving = cell(self_).left.load(std::memory_order_relaxed);
-  if (leaving || awaited == anyone + 2 || awaited == what + 2) doorbells_[rank]->ring();
+  const What awaitedWhat = theirs.awaitedWhat.load(std::memory_order_seq_cst);
+  const bool concerns =
+      awaited == Awaited::anyone + 2 ||
+      (awaited == self_ + 2 && (awaitedWhat == What::anything ||
+                                (awaitedWhat == what && value >= theirs.awaitedValue.load(std::memory_order_seq_cst))));
+  if (concerns || cell(self_).left.load(std::memory_order_relaxed)) doorbells_[rank]->ring();
 }
 
 }  // namespace falcon::transport

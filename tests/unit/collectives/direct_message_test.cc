@@ -138,7 +138,7 @@ TEST(DirectMessage, AShortOneNeedsNoReceiverAndALongOneWaitsForIt) {
   EXPECT_EQ(*first.progress(), State::finished);
   EXPECT_EQ(*second.progress(), State::advanced);
   EXPECT_EQ(*second.progress(), State::stuck);
-  EXPECT_EQ(second.awaited(), 1);
+  EXPECT_EQ(second.awaited().rank, 1);
   DirectMessage smallReceive(*world[1].direct, receiveOf(smallIn, 0)),
       largeReceive(*world[1].direct, receiveOf(largeIn, 0));
   EXPECT_EQ(*largeReceive.progress(), State::stuck) << "it is not its turn";

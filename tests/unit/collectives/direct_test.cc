@@ -269,7 +269,7 @@ void expectRootIsAheadBy(std::uint64_t most, std::size_t bytes) {
   auto value = valueOf(most + 1);
   DirectRunner next = broadcast(0, value);
   EXPECT_EQ(*next.progress(), DirectRunner::State::stuck);
-  EXPECT_EQ(next.awaited(), 1);
+  EXPECT_EQ(next.awaited().rank, 1);
   for (std::uint64_t i = 1; i <= most + 1; ++i) {
     std::vector<std::byte> got(bytes);
     EXPECT_EQ(*broadcast(1, got).progress(), DirectRunner::State::finished);
@@ -342,12 +342,12 @@ TEST(DirectRunner, IsNotStuckWhenItWaitsForAnotherRankThanBefore) {
   ASSERT_EQ(*runners[0].progress(), DirectRunner::State::stuck);
   int told = 0;
   for (int others = 1; others < size; ++others) {
-    const Rank awaited = runners[0].awaited();
+    const Rank awaited = runners[0].awaited().rank;
     ASSERT_TRUE(runners[awaited].progress());
     const auto state = runners[0].progress();
     ASSERT_TRUE(state);
     if (*state == DirectRunner::State::finished) break;
-    EXPECT_NE(runners[0].awaited(), awaited);
+    EXPECT_NE(runners[0].awaited().rank, awaited);
     EXPECT_EQ(*state, DirectRunner::State::advanced);
     EXPECT_EQ(*runners[0].progress(), DirectRunner::State::stuck);
     ++told;

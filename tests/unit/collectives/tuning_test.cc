@@ -39,6 +39,8 @@ TEST(Tuning, AllReduceHasAChoiceEverywhereAndSendHasNone) {
   EXPECT_EQ(algorithmsFor(Operation::allReduce, Place::network),
             (std::vector<std::string>{"ring", "tree", "doubling", "exchange", "star"}));
   EXPECT_EQ(algorithmsFor(Operation::gather, Place::node), (std::vector<std::string>{"direct", "messages"}));
+  EXPECT_EQ(algorithmsFor(Operation::scatter, Place::network), (std::vector<std::string>{"messages", "binomial"}));
+  EXPECT_TRUE(algorithmsFor(Operation::gather, Place::network).empty());
   EXPECT_TRUE(algorithmsFor(Operation::send, Place::node).empty());
 }
 
@@ -70,6 +72,15 @@ TEST(Tuning, WhereNoLineAppliesTheTablesDo) {
   EXPECT_EQ(&chooseAlgorithm(Operation::allReduce, 4096, 4, PreferenceMasks::everything, &tuning), &treeAllReduce);
   EXPECT_EQ(chooseDirect(Operation::gather, 1023, 2, &tuning), nullptr);
   EXPECT_EQ(chooseDirect(Operation::gather, 1024, 2, &tuning), chooseDirect(Operation::gather, 1024, 2));
+}
+
+TEST(Tuning, MessagesAreAChoiceToo) {
+  const Tuning tuning = tuningOf("AlltoAll network 2 0 - messages\n", Place::network);
+  const auto found = [&](const Tuning* lines) {
+    return findAlgorithm(Operation::allToAll, 64, 8, PreferenceMasks::everything, lines, Place::network);
+  };
+  EXPECT_EQ(found(nullptr), &starAllToAll);
+  EXPECT_EQ(found(&tuning), nullptr);
 }
 
 TEST(Tuning, EachPlaceHasItsOwnLines) {

@@ -27,7 +27,7 @@ inline std::vector<std::unique_ptr<NodeBoard>> boards(int ranks, Rank stranger =
 /// Sleeps as the engine does: announces, looks again, sleeps. The limit is far beyond what the test may take: a wake-up
 /// that is lost shows.
 template <class Condition>
-void sleepUntil(NodeBoard& board, Rank awaited, Condition holds) {
+void sleepUntil(NodeBoard& board, const NodeBoard::Awaited& awaited, Condition holds) {
   while (!holds()) {
     const auto ticket = processDoorbell().ticket();
     board.announceSleep(awaited);

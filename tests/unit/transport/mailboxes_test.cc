@@ -42,10 +42,10 @@ TEST_P(Boxes, EveryMessageArrivesInOrderAndNoWakeUpIsLost) {
     for (std::uint64_t number = 1; number <= messages; ++number) {
       if (random() % 8 == 0) std::this_thread::yield();
       const auto sent = messageOf(number, self, sizeOf(number, ranks));
-      sleepUntil(board, to, [&] { return mail.mayPost(to, number); });
+      sleepUntil(board, NodeBoard::awaitedMessage(to), [&] { return mail.mayPost(to, number); });
       const bool whole = mail.postWhole(to, number, sent.data(), sent.size());
       if (!whole) mail.postAddress(to, number, sent.data(), sent.size(), number % 2 == 0);
-      sleepUntil(board, from, [&] { return mail.hasCome(from, number); });
+      sleepUntil(board, NodeBoard::awaitedMessage(from), [&] { return mail.hasCome(from, number); });
       Mailboxes::Letter letter;
       const auto wanted = messageOf(number, from, sizeOf(number, ranks));
       if (!mail.read(from, number, letter) || letter.bytes != wanted.size()) wrong[self] = "another's letter";
@@ -54,7 +54,7 @@ TEST_P(Boxes, EveryMessageArrivesInOrderAndNoWakeUpIsLost) {
       if (std::memcmp(place, wanted.data(), wanted.size()) != 0) wrong[self] = "another's bytes";
       if (letter.timed) mail.begin(from, number);
       mail.take(from, number);
-      if (!whole) sleepUntil(board, to, [&] { return mail.wasTaken(to, number); });
+      if (!whole) sleepUntil(board, NodeBoard::awaitedMessage(to), [&] { return mail.wasTaken(to, number); });
     }
   };
   std::vector<std::thread> threads;

@@ -34,13 +34,15 @@ TEST_P(Boards, EveryoneSeesWhatEveryonePostsAndNoWakeUpIsLost) {
       const std::uint64_t place = random() % (longest + 1);
       while (!board.mayPost(operation, place)) {
         const Rank slow = board.blocker();
-        sleepUntil(board, slow, [&] { return board.hasCompleted(slow, board.needed()); });
+        sleepUntil(board, NodeBoard::awaitedCompletion(slow, board.needed()),
+                   [&] { return board.hasCompleted(slow, board.needed()); });
       }
       const std::uint64_t value = operation * 100 + static_cast<std::uint64_t>(self);
       std::memcpy(board.payload(operation, place), &value, sizeof value);
       board.post(operation, {.signature = operation, .input = place, .output = value});
       for (Rank peer = 0; peer < ranks; ++peer) {
-        sleepUntil(board, peer, [&] { return board.reached(peer, operation, Stage::posted); });
+        sleepUntil(board, NodeBoard::awaitedStage(peer, operation, Stage::posted),
+                   [&] { return board.reached(peer, operation, Stage::posted); });
         std::uint64_t got = 0;
         const auto notice = board.notice(peer, operation);
         std::memcpy(&got, board.payload(peer, operation, notice.input), sizeof got);
@@ -60,11 +62,55 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Boards,
 
 TEST(NodeBoard, WhoLeavesWakesThoseWhoWait) {
   auto all = boards(2);
-  std::thread waiting([&] { sleepUntil(*all[0], 1, [&] { return all[0]->hasLeft(1); }); });
+  std::thread waiting([&] { sleepUntil(*all[0], {.rank = 1}, [&] { return all[0]->hasLeft(1); }); });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   all[1].reset();
   waiting.join();
   EXPECT_FALSE(all[0]->reached(1, 1, Stage::posted));
+}
+
+// Who runs ahead publishes hundreds of times what the sleeper need not know: each ring would wake it for nothing.
+TEST(NodeBoard, OnlyWhatASleeperWaitsForRings) {
+  std::vector<std::shared_ptr<Doorbell>> doorbells;
+  for (int i = 0; i < 3; ++i) {
+    auto doorbell = Doorbell::create();
+    ASSERT_TRUE(doorbell);
+    doorbells.push_back(std::move(*doorbell));
+  }
+  auto board = NodeBoard::create(3);
+  ASSERT_TRUE(board);
+  auto one = NodeBoard::open((*board)->name(), 3), two = NodeBoard::open((*board)->name(), 3);
+  ASSERT_TRUE(one && two);
+  NodeBoard &sleeper = **board, &awaited = **one, &other = **two;
+  sleeper.enter(0, doorbells);
+  awaited.enter(1, doorbells);
+  other.enter(2, doorbells);
+  const auto rings = [&](const NodeBoard::Awaited& what, const auto& act) {
+    const auto before = doorbells[0]->ticket();
+    sleeper.announceSleep(what);
+    act();
+    sleeper.withdrawSleep();
+    return doorbells[0]->ticket() != before;
+  };
+  const NodeBoard::Notice notice{.signature = 1};
+  EXPECT_FALSE(rings(NodeBoard::awaitedCompletion(1, 5), [&] {
+    awaited.post(1, notice);
+    for (std::uint64_t operation = 1; operation < 5; ++operation) awaited.complete(operation);
+    awaited.advance(6, Stage::output);
+    awaited.take(0, 6, 2);
+    other.complete(5);
+  }));
+  EXPECT_TRUE(rings(NodeBoard::awaitedCompletion(1, 5), [&] { awaited.complete(5); }));
+  EXPECT_TRUE(rings(NodeBoard::awaitedCompletion(1, 6), [&] { awaited.complete(7); })) << "more than it waits for";
+  EXPECT_FALSE(rings(NodeBoard::awaitedStage(1, 9, Stage::output), [&] { awaited.post(9, notice); }));
+  EXPECT_TRUE(rings(NodeBoard::awaitedStage(1, 9, Stage::output), [&] { awaited.advance(9, Stage::output); }));
+  EXPECT_FALSE(rings(NodeBoard::awaitedTaking(1, 9, 2), [&] { awaited.take(0, 9, 1); }));
+  EXPECT_TRUE(rings(NodeBoard::awaitedTaking(1, 9, 2), [&] { awaited.take(0, 9, 2); }));
+  EXPECT_FALSE(rings(NodeBoard::awaitedMessage(1), [&] { awaited.complete(10); }));
+  std::atomic<std::uint64_t> word{0};
+  EXPECT_TRUE(rings(NodeBoard::awaitedMessage(1), [&] { awaited.publishTo(0, word, 1); }));
+  EXPECT_TRUE(rings({}, [&] { other.complete(11); })) << "waits for something of anyone";
+  EXPECT_TRUE(rings(NodeBoard::awaitedCompletion(1, 99), [&] { two->reset(); })) << "somebody leaves";
 }
 
 TEST(NodeBoard, NobodyOpensItOnceItsNameIsDropped) {

@@ -44,13 +44,9 @@ std::string builtInChoice(Operation operation, Place place, std::size_t bytes, i
   if (place == Place::node) {
     if (const auto* direct = collectives::chooseDirect(operation, bytes, ranks)) return direct->name;
   }
-  // Over connections AllToAll, Gather and Scatter have no algorithm to choose.
-  for (const collectives::AlgorithmRow& row : collectives::algorithmTable())
-    if (row.operation == operation)
-      return collectives::chooseAlgorithm(operation, bytes, ranks, collectives::PreferenceMasks::everything, nullptr,
-                                          place)
-          .name;
-  return "messages";
+  const auto* algorithm =
+      collectives::findAlgorithm(operation, bytes, ranks, collectives::PreferenceMasks::everything, nullptr, place);
+  return algorithm ? algorithm->name : "messages";
 }
 
 std::vector<TuningLine> bestLines(std::vector<Sample> samples, double worth) {
