@@ -1,6 +1,5 @@
 // Jobs of the vendor's engine are held at random moments: its kernels, once started, wait on the device until all ranks
 // have started theirs, so ranks have to be held at a consistent cut. The stand-in for its library does the same.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,14 +8,12 @@
 #include <random>
 
 #include "harness/drain_programs.h"
-#include "harness/fakes.h"
 #include "harness/spinning_vendor.h"
-#include "multi_rank/trap_job.h"
+#include "multi_rank/spinning_job.h"
 
 namespace falcon::test {
 namespace {
 
-using harness::functionOf;
 using harness::SharedArena;
 using harness::SpinningArena;
 using SteadyClock = std::chrono::steady_clock;
@@ -24,11 +21,6 @@ using namespace std::chrono_literals;
 
 // What the ranks share on the board, beside their flags "has joined".
 enum Slot { turn = 20, longestEntry = 21, trapClosed = 30 };  // the last one by process
-
-#define OR_SAY(call)                                                                                \
-  do {                                                                                              \
-    if (const ncclResult_t result_ = (call); result_ != ncclSuccess) return saying(#call, result_); \
-  } while (false)
 
 /// `permuted`: a rank orders calls of different communicators as it likes, now and then, and waits for none meanwhile.
 enum class Kind { random, permuted, oneForwardOneBackward, interleaved };
@@ -52,26 +44,6 @@ DrainProgram programOf(const Shape& shape, unsigned seed) {
       return randomProgram(random, shape.ranks, 40);
   }
 }
-
-/// The device's streams.
-class Streams {
- public:
-  Streams() : library_(dlopen(FALCON_SPINNING_VENDOR, RTLD_NOW | RTLD_LOCAL)) {}
-  ~Streams() {
-    for (void* stream : made_) functionOf<void(void*)>(library_, "spinningStreamDestroy")(stream);
-  }
-  Streams(const Streams&) = delete;
-  void* create() { return made_.emplace_back(functionOf<void*()>(library_, "spinningStreamCreate")()); }
-  /// What is enqueued on it from now on does not begin until it is let go.
-  void block(void* stream, bool blocked) {
-    functionOf<void(void*, bool)>(library_, "spinningStreamBlock")(stream, blocked);
-  }
-  void synchronize(void* stream) { functionOf<void(void*)>(library_, "spinningStreamSynchronize")(stream); }
-
- private:
-  void* library_;
-  std::vector<void*> made_;
-};
 
 /// One rank, which plays its part of the program again and again. Its digest is of all that it received.
 class Player {
@@ -139,8 +111,6 @@ class Player {
     void* stream = nullptr;
   };
   using Data = std::vector<std::int64_t>;
-
-  static cudaStream_t asCuda(void* stream) { return static_cast<cudaStream_t>(stream); }
 
   std::string enter(const ProgramEvent& event) {
     if (event.size() > 1) OR_SAY(ncclGroupStart());
@@ -260,13 +230,6 @@ std::string trapInTurn(const SharedBoard& board, const SharedArena& arena, ncclC
   }
 }
 
-void useSpinningVendor() {
-  setenv("NCCL_FALCON_ENGINE", "vendor", 1);
-  setenv("NCCL_FALCON_VENDOR_LIBRARY", FALCON_SPINNING_VENDOR, 1);
-  // The library finds it as it finds the driver: loaded, by its soname.
-  if (!dlopen(FALCON_SPINNING_CUDA, RTLD_NOW | RTLD_LOCAL)) std::abort();
-}
-
 /// A rank's life: rounds, `rounds` or with traps as many as they last. "" or what went wrong.
 std::string play(const SharedBoard& board, const SharedArena& arena, const Shape& shape, int rank, unsigned seed,
                  int rounds, std::string& report) {
@@ -371,103 +334,6 @@ std::string nameOf(const testing::TestParamInfo<Shape>& shape) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, DrainStress, testing::ValuesIn(shapes()), nameOf);
-
-// Rank 0 has launched what rank 1 only launches when the job has been let go.
-TEST(Drain, WhereARankDoesNotGoOnTheTrapIsLiftedEverywhere) {
-  enum { launched = 0, lifted = 1 };
-  const TrapJob job;
-  const SharedArena arena;
-  const SharedBoard board;
-  ForkedRanks forked(2, [&](int rank) -> std::string {
-    job.join(rank, 2);
-    useSpinningVendor();
-    setenv("NCCL_FALCON_TRAP_ENTRY", "2", 1);
-    Streams streams;
-    void* const stream = streams.create();
-    ncclComm_t comm = nullptr;
-    if (auto wrong = makeCommunicator(board, 0, rank, 2, comm); !wrong.empty()) return wrong;
-    const std::int64_t mine[] = {rank + 1, 10 + 10 * rank, rank};
-    std::int64_t sums[3] = {};
-    const auto sum = [&](int i) {
-      return ncclAllReduce(&mine[i], &sums[i], 1, ncclInt64, ncclSum, comm, static_cast<cudaStream_t>(stream));
-    };
-    OR_SAY(sum(0));
-    streams.synchronize(stream);
-    if (rank == 1) {
-      if (!board.waitFor(launched, 1)) return "rank 0 did not launch";
-      ncclResult_t held = ncclSuccess;
-      while (held == ncclSuccess) {  // as long as the processes have not found each other
-        held = ncclFalconSuspend(comm, 60'000);
-        if (held == ncclSuccess) OR_SAY(ncclFalconResume(comm));
-      }
-      if (held != ncclSystemError) return saying("suspend", held);
-      board.reach(lifted, 1);
-    } else {
-      OR_SAY(sum(1));
-      board.reach(launched, 1);
-    }
-    if (!board.waitFor(lifted, 1, Seconds(60))) return "the trap was not lifted";
-    if (rank == 1) OR_SAY(sum(1));
-    OR_SAY(sum(2));
-    streams.synchronize(stream);
-    OR_SAY(ncclCommDestroy(comm));
-    return sums[0] == 3 && sums[1] == 30 && sums[2] == 1 ? "" : "a sum is wrong";
-  });
-  EXPECT_TRUE(forked.allRight());
-  EXPECT_NE(job.events().find("rank 1 had to make calls that others are waiting in, and did not"), std::string::npos)
-      << job.events();
-}
-
-// All have entered the same, but on rank 0's device it does not come to an end.
-TEST(Drain, WhereADeviceDoesNotComeToAnEndTheTrapIsLiftedEverywhere) {
-  enum { entered = 0, found = 2, lifted, heldAgain };  // the first by rank
-  const TrapJob job;
-  const SharedArena arena;
-  const SharedBoard board;
-  ForkedRanks forked(2, [&](int rank) -> std::string {
-    job.join(rank, 2);
-    useSpinningVendor();
-    setenv("NCCL_FALCON_TRAP_ENTRY", "10", 1);  // who does not call counts as held after 3 s
-    Streams streams;
-    void* const stream = streams.create();
-    ncclComm_t comm = nullptr;
-    if (auto wrong = makeCommunicator(board, 0, rank, 2, comm); !wrong.empty()) return wrong;
-    const std::int64_t mine = rank + 1;
-    std::int64_t sums[2] = {};
-    const auto sum = [&](int i) {
-      return ncclAllReduce(&mine, &sums[i], 1, ncclInt64, ncclSum, comm, static_cast<cudaStream_t>(stream));
-    };
-    OR_SAY(sum(0));
-    streams.synchronize(stream);
-    if (rank == 1) OR_SAY(suspendPatiently(comm, 60'000));  // until the processes have found each other
-    if (rank == 1) OR_SAY(ncclFalconResume(comm));
-    if (rank == 1) board.reach(found, 1);
-    if (!board.waitFor(found, 1, Seconds(60))) return "the job was never held";
-    if (rank == 0) streams.block(stream, true);
-    OR_SAY(sum(1));
-    board.reach(entered + rank, 1);
-    if (!board.waitFor(entered + 1 - rank, 1)) return "the other rank did not come";
-    ncclResult_t held = ncclSystemError;
-    if (rank == 1) {
-      held = ncclFalconSuspend(comm, 60'000);
-      if (held == ncclSuccess) OR_SAY(ncclFalconResume(comm));
-      board.reach(lifted, 1);
-    }
-    if (!board.waitFor(lifted, 1, Seconds(60))) return "the trap was not lifted";
-    if (rank == 0) streams.block(stream, false);
-    streams.synchronize(stream);
-    // With the work done the job can be held.
-    if (rank == 1) OR_SAY(ncclFalconSuspend(comm, 60'000));
-    if (rank == 1) OR_SAY(ncclFalconResume(comm));
-    if (rank == 1) board.reach(heldAgain, 1);
-    if (!board.waitFor(heldAgain, 1, Seconds(60))) return "the job was not held again";
-    OR_SAY(ncclCommDestroy(comm));
-    if (held != ncclSystemError) return saying("suspend with a device that works", held);
-    return sums[0] == 3 && sums[1] == 3 ? "" : "a sum is wrong";
-  });
-  EXPECT_TRUE(forked.allRight());
-  EXPECT_NE(job.events().find("had launched on the device did not come to its end"), std::string::npos) << job.events();
-}
 
 }  // namespace
 }  // namespace falcon::test

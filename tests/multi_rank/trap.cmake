@@ -6,7 +6,7 @@ target_compile_definitions(multi_rank_trap PRIVATE NCCL_FALCON_NO_CUDA)
 set_tests_properties(multi_rank_trap PROPERTIES ENVIRONMENT "TSAN_OPTIONS=atexit_sleep_ms=0")
 # The same over a stand-in for the vendor's library whose kernels spin.
 falcon_test(NAME multi_rank_drain SOURCES ${CMAKE_CURRENT_LIST_DIR}/drain_stress_test.cc
-            LINK nccl forked_ranks drain_programs Threads::Threads ${CMAKE_DL_LIBS} LABELS multi_rank TIMEOUT 900)
+            ${CMAKE_CURRENT_LIST_DIR}/drain_lifted_test.cc LINK nccl forked_ranks drain_programs Threads::Threads ${CMAKE_DL_LIBS} LABELS multi_rank TIMEOUT 900)
 target_compile_definitions(multi_rank_drain PRIVATE NCCL_FALCON_NO_CUDA
                                                     FALCON_SPINNING_VENDOR="$<TARGET_FILE:spinning_vendor>"
                                                     FALCON_SPINNING_CUDA="$<TARGET_FILE:spinning_cuda>")

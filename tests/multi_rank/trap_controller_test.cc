@@ -48,21 +48,18 @@ class LastWords final : public control::Outbox {
   void to(ProcessId process, const Message& message) override {
     // A proposal that was refused is taken back, and made again.
     if (const auto* decide = std::get_if<control::Decide>(&message); decide && decide->commit) {
-      silenced_ = decisionsLeft_ == 0;
-      if (silenced_) return;
+      if (decisionsLeft_ == 0) return;
       --decisionsLeft_;
       told_ = process;
     }
     bus_.to(process, encode(message));
   }
   void toAll(const Message& message) override { bus_.toAll(encode(message)); }
-  bool silenced() const { return silenced_; }
   ProcessId told() const { return told_; }  ///< the last decision
 
  private:
   bootstrap::Bus& bus_;
   int decisionsLeft_;
-  bool silenced_ = false;
   ProcessId told_ = 0;
 };
 
