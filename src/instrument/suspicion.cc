@@ -8,15 +8,10 @@
 
 #include "base/format.h"
 #include "base/median.h"
+#include "base/rank_list.h"
 
 namespace falcon::instrument {
 namespace {
-
-std::string listOf(const std::vector<Rank>& ranks) {
-  std::string text;
-  for (const Rank rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
-  return text;
-}
 
 bool contains(const std::vector<Rank>& ranks, Rank rank) {
   return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();

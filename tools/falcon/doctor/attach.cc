@@ -11,6 +11,7 @@
 #include <iterator>
 
 #include "base/parameters.h"
+#include "ending_signals.h"
 #include "jobs/running_job.h"
 
 namespace falcon::doctor {
@@ -21,16 +22,9 @@ namespace fs = std::filesystem;
 // Something else may be under way in the job, a profiling or a validation of its own.
 constexpr Nanoseconds patienceBefore = 20s;
 
-sigset_t endingSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
-  return signals;
-}
-
 /// Until the file is there. False: it did not come in time, the job has ended, or a signal came.
 bool waitForFile(const fs::path& path, const std::string& job, int& signal) {
-  const sigset_t signals = endingSignals();
+  const sigset_t signals = tools::endingSignals();
   const Nanoseconds patience = patienceBefore + parameters::trapEntry.value() + parameters::trapTimeout.value();
   const auto end = std::chrono::steady_clock::now() + patience;
   while (!fs::exists(path)) {
@@ -67,8 +61,7 @@ std::optional<validate::Examination> examineJob(const std::string& name, int& si
   const fs::path path = fs::path(asked.path).replace_extension(".examination");
   std::error_code ignored;
   fs::remove(path, ignored);
-  const sigset_t signals = endingSignals();
-  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+  tools::blockEndingSignals();
   if (!jobs::send("doctor", asked, instrument::JobCommand::examine)) return std::nullopt;
   const bool answered = waitForFile(path, name, signal);
   if (signal > 0) {

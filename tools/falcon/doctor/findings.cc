@@ -169,7 +169,9 @@ class Examination {
   void examineLinks() {
     auto blamed = slowRanks_;
     blamed.insert(blamed.end(), doubted_.begin(), doubted_.end());
-    const auto judged = validate::judgeLinks(measured_.links, {}, blamed);
+    validate::VerdictInput input;
+    input.links = measured_.links;
+    const auto judged = validate::judgeLinks(input, blamed);
     for (const auto& link : judged.slow)
       findings_.slow.push_back(
           {.subject = Subject::link,

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 
+#include "ending_signals.h"
 #include "inject/injection.h"
 #include "inject/victim.h"
 #include "machine/cpu_cgroup.h"
@@ -29,14 +30,6 @@ constexpr Nanoseconds betweenObservations = 200ms;
 constexpr double mostSeconds = 365 * 86'400.0;
 constexpr double mostCores = 10'000;
 constexpr double mostFactor = 1000;
-
-sigset_t blockEndingSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
-  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
-  return signals;
-}
 
 // Until the time is over, a signal comes, or the job has ended.
 void holdOn(Injection& injection, const JobDescription& job, double duration, const sigset_t& signals) {

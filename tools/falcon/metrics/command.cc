@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <prometheus/exposer.h>
 #include <prometheus/text_serializer.h>
-#include <pthread.h>
 #include <signal.h>
 
 #include <memory>
@@ -11,6 +10,7 @@
 #include <string>
 
 #include "base/socket_address.h"
+#include "ending_signals.h"
 #include "metrics/families.h"
 
 namespace falcon::tools {
@@ -57,10 +57,7 @@ int serve(const MetricsOptions& options) {
     return badUsage;
   }
   // Blocked before there are threads, so that it is this one that waits for them.
-  sigset_t ends;
-  sigemptyset(&ends);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ends, number);
-  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+  const sigset_t ends = blockEndingSignals();
 
   const auto ranks = std::make_shared<Ranks>(options.job);
   ranks->update();
