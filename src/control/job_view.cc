@@ -1,9 +1,22 @@
 #include "control/job_view.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace falcon::control {
+namespace {
+
+// What an iteration may have more or fewer calls than in the baseline: some of them come at the border of two.
+constexpr double otherCalls = 0.25;
+
+double callsOf(const RankMeans& means) {
+  double sum = 0;
+  for (const auto& [id, calls] : means.calls) sum += calls;
+  return sum;
+}
+
+}  // namespace
 
 void JobView::handle(ProcessId from, const Samples& message) {
   MemberView& member = members_[from];
@@ -94,6 +107,17 @@ RankMeans JobView::means(const MemberView& member, std::size_t count) {
   for (auto& [id, calls] : means.calls) calls /= divisor;
   for (auto& [name, seconds] : means.ranges) seconds /= divisor;
   return means;
+}
+
+std::optional<RankMeans> JobView::comparableMeans(const MemberView& member, std::size_t count) {
+  if (!member.healthy) return std::nullopt;
+  RankMeans now = means(member, count);
+  if (now.iterations == 0) return std::nullopt;
+  // Another split changes the calls too, and is reckoned with elsewhere.
+  if (std::abs(now.microBatches - member.healthy->microBatches) > 1e-9) return now;
+  const double usual = callsOf(*member.healthy), calls = callsOf(now);
+  if (std::abs(calls - usual) > otherCalls * usual) return std::nullopt;
+  return now;
 }
 
 }  // namespace falcon::control

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/format.h"
+#include "base/rank_list.h"
 #include "control/decisions.h"
 
 namespace falcon::control {
@@ -75,11 +76,7 @@ bool oneRankAProcess(const JobView& job) {
 
 std::string membersOf(CommunicatorId id, const JobView& job) {
   const auto communicator = job.communicators().find(id);
-  std::string members;
-  if (communicator != job.communicators().end())
-    for (const Rank rank : communicator->second.jobRanks)
-      members += (members.empty() ? "" : ", ") + std::to_string(rank);
-  return "[" + members + "]";
+  return communicator == job.communicators().end() ? "[]" : "[" + listOf(communicator->second.jobRanks) + "]";
 }
 
 std::string nameOf(const Cause& cause, const JobView& job) {
@@ -104,12 +101,14 @@ std::optional<instrument::Blame> blameOf(JobView& job, const ClockBook& clocks, 
   double healthySeconds = 0, slowSeconds = 0;
   for (const auto& [process, member] : job.members()) {
     if (!member.healthy) return std::nullopt;
-    const RankMeans now = JobView::means(member, window);
-    if (now.iterations == 0 || std::abs(now.microBatches - member.healthy->microBatches) > 1e-9) return std::nullopt;
     healthySeconds = std::max(healthySeconds, member.healthy->duration);
-    slowSeconds = std::max(slowSeconds, now.duration);
+    if (const auto now = JobView::comparableMeans(member, window)) {
+      if (std::abs(now->microBatches - member.healthy->microBatches) > 1e-9) return std::nullopt;
+      slowSeconds = std::max(slowSeconds, now->duration);
+    }
     if (seconds(clocks.errorBound(process)) > clockTolerance * member.healthy->duration) return std::nullopt;
   }
+  if (slowSeconds <= 0) return std::nullopt;
   BorrowedCalls healthyCalls(job, &MemberView::healthyCalls), calls(job, &MemberView::calls);
   const JobTimeline* const healthy = healthyCalls.cutTo(healthySeconds);
   const JobTimeline* const now = calls.cutTo(slowSeconds);
@@ -128,13 +127,14 @@ std::string sentenceOf(const instrument::Blame& blame, const JobView& job) {
 
 std::string outsideOfCollectives(const JobView& job, Rank rank, std::size_t window, bool oneStretch) {
   const auto process = job.processOf(rank);
-  if (!process || !job.members().at(*process).healthy) return "";
+  if (!process) return "";
   const MemberView& member = job.members().at(*process);
-  const RankMeans now = JobView::means(member, window);
-  const double before = member.healthy->outside, grown = now.outside - before;
+  const auto now = JobView::comparableMeans(member, window);
+  if (!now) return "";
+  const double before = member.healthy->outside, grown = now->outside - before;
   const std::string* name = nullptr;
   double least = before * lesserPart;
-  for (const auto& [range, seconds] : now.ranges) {
+  for (const auto& [range, seconds] : now->ranges) {
     const auto known = member.healthy->ranges.find(range);
     const double usual = known == member.healthy->ranges.end() ? 0 : known->second;
     const double more = seconds - usual;
@@ -146,7 +146,7 @@ std::string outsideOfCollectives(const JobView& job, Rank rank, std::size_t wind
   if (name) {
     return fmt::format(
         "its time goes into \"{}\", outside of all collectives: {:.1f} ms an iteration, {:.1f} ms in health", *name,
-        1e3 * now.ranges.at(*name), 1e3 * least);
+        1e3 * now->ranges.at(*name), 1e3 * least);
   }
   if (!oneStretch) return "";
   return "its time goes into one stretch of its code outside of all collectives, as data loading, a checkpoint or "

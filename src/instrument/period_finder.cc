@@ -142,6 +142,7 @@ void PeriodFinder::choose(Nanoseconds now) {
     // Threads in any order look regular for a moment.
     if (id == allTogether && current && (!track.tracker.settled() || 2 * track.tracker.length() <= 3 * period()))
       continue;
+    if (id == allTogether && current && isOneOrderOfSeveral(track)) continue;
     // Clearly longer: communicators that take part in the same iterations recur equally often.
     const bool longer = track.intervals >= 3 && !gone ? 2 * (track.cutLast - track.cutFirst) > 3 * track.intervals
                                                       : 2 * interval > 3 * usual;
@@ -189,6 +190,12 @@ std::optional<Nanoseconds> PeriodFinder::quietBehind(const PatternTracker& track
     if (const auto next = std::upper_bound(all.begin(), all.end(), cut.time); next != all.end())
       least = std::min(least.value_or(Nanoseconds::max()), *next - cut.time);
   return least;
+}
+
+/// All along what repeats, every iteration made the same calls on every communicator: only the order changed, as the
+/// threads came, and it changed to and fro by chance.
+bool PeriodFinder::isOneOrderOfSeveral(const Track& together) const {
+  return callsAlike_ >= together.tracker.length();
 }
 
 /// What happens on the candidate belongs to every so-many-th iteration of the chosen communicator.
@@ -327,11 +334,13 @@ IterationSample PeriodFinder::close(bool matched, Nanoseconds now) {
                                                             : isProvisional(tracks_.at(*chosen_), now);
   sample.extraCalls = !matched;
   sample.pattern = patterns_;
-  std::size_t calls = 0;
+  std::size_t calls = 0, mix = 0;
   for (const auto& [id, share] : shares_) {
     sample.communicators.push_back({id, share.busy.total(), share.calls});
     calls += share.calls;
+    mix = mix * 31 + id + share.calls;
   }
+  callsAlike_ = (std::exchange(lastMix_, mix) == mix ? callsAlike_ : 0) + calls;
   lastBytes_ = bytes_;
   hasCollective_ = collectives_ > 0;
   lastShares_ = shares_.size();

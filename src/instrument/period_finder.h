@@ -92,6 +92,7 @@ class PeriodFinder {
   std::vector<IterationSample> addByCorrelation(const CallRecord& record);
   Track* trackOf(CommunicatorId id, Nanoseconds now);
   bool isOccasional(const Track& candidate, Nanoseconds usual) const;
+  bool isOneOrderOfSeveral(const Track& together) const;
 
   void choose(Nanoseconds now);
   bool isBetterCut(const Track& candidate, const Track& chosen) const;
@@ -127,10 +128,12 @@ class PeriodFinder {
   std::size_t otherCalls_ = 0;  // of the last iteration that had not as many as those before
   int others_ = 0;              // the same in a row
   std::size_t lastCalls_ = 0;
-  int unsteady_ = 0;  // rises by four when the number of calls changes, falls by one when it does not
-  int silent_ = 0;    // iterations until a change counts again
-  int swaps_ = 0;     // between sequences that recur equally often
-  int cuts_ = 0;      // of the chosen period since its pattern changed
+  std::size_t lastMix_ = 0;     // hash of how many calls the last iteration had on each communicator
+  std::size_t callsAlike_ = 0;  // of the iterations in a row that had the same
+  int unsteady_ = 0;            // rises by four when the number of calls changes, falls by one when it does not
+  int silent_ = 0;              // iterations until a change counts again
+  int swaps_ = 0;               // between sequences that recur equally often
+  int cuts_ = 0;                // of the chosen period since its pattern changed
 };
 
 }  // namespace falcon::instrument

@@ -162,6 +162,39 @@ TEST(Period, SurvivesThreadsThatInterleaveTwoCommunicatorsAtRandom) {
   expectSteady(script.take(), 50, 19, 38ms);
 }
 
+TEST(Period, IsNotTwoIterationsWhereTwoThreadsHappenToTakeTurns) {
+  CallScript script;
+  // A pipeline's sends, gradients from a thread of their own, and where they join. Their order goes to and fro.
+  const auto iteration = [&](bool gradientsEarly) {
+    script.play("aaaa", 1, 1);
+    if (gradientsEarly) script.play("G", 1, 2);
+    script.play("a", 1, 1);
+    if (!gradientsEarly) script.play("G", 1, 2);
+    script.play("H", 1, 2);
+    script.play("Z", 1, 3);
+    script.wait(200ms);
+  };
+  for (const bool early : {true, true, false, true, true, true, false, false, true, true, false, true})
+    iteration(early);
+  script.take();
+  for (int i = 0; i < 24; ++i) iteration(i % 2 == 0);
+  const auto samples = script.take();
+  EXPECT_EQ(samples.size(), 24u);
+  for (const auto& sample : samples) EXPECT_LT(sample.duration, 300ms) << sample.index;
+  EXPECT_EQ(script.finder().period(), 8u);
+}
+
+TEST(Period, OfTwoCommunicatorsThatTakeTurnsIsBothTurns) {
+  CallScript script;
+  // On either communicator every iteration looks like the one before it, but not how many calls it has there.
+  for (int i = 0; i < 60; ++i) {
+    script.play("Z", 1, 1);
+    script.play("YY", 1, i % 2 == 0 ? 2 : 3);
+    script.wait(200ms);
+  }
+  EXPECT_EQ(script.finder().period(), 6u);
+}
+
 TEST(Period, ToleratesAnEvaluationEveryHundredIterationsForEver) {
   CallScript script;
   for (int i = 0; i < 1200; ++i) {
