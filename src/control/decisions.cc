@@ -8,25 +8,6 @@
 namespace falcon::control {
 namespace {
 
-// By connection: a slow link slows all of its channels.
-std::vector<instrument::TransferProfile> perIteration(const TransferView& transfers) {
-  std::vector<instrument::TransferProfile> profiles;
-  if (transfers.iterations == 0) return profiles;
-  const auto iterations = static_cast<double>(transfers.iterations);
-  std::map<std::tuple<CommunicatorId, Rank, bool>, instrument::TransferProfile> connections;
-  for (const TransferSum& sum : transfers.sums) {
-    instrument::TransferProfile& profile = connections[{sum.id, sum.peer, sum.sending}];
-    profile.communicator = sum.id;
-    profile.peer = sum.peer;
-    profile.sending = sum.sending;
-    profile.bytes += static_cast<double>(sum.bytes) / iterations;
-    profile.moving += sum.moving / iterations;
-    profile.waiting += sum.waiting / iterations;
-  }
-  for (const auto& [connection, profile] : connections) profiles.push_back(profile);
-  return profiles;
-}
-
 instrument::RankProfile profileOf(const RankMeans& means, double microBatches, const TransferView& transfers) {
   instrument::RankProfile profile;
   profile.own = means.outsidePerMicroBatch * microBatches;
@@ -142,15 +123,32 @@ rebalance::TrafficVolumes volumesOf(const JobView& job, const topology::Layout& 
 
 }  // namespace
 
+std::vector<instrument::TransferProfile> perIteration(const TransferView& transfers) {
+  std::vector<instrument::TransferProfile> profiles;
+  if (transfers.iterations == 0) return profiles;
+  const auto iterations = static_cast<double>(transfers.iterations);
+  std::map<std::tuple<CommunicatorId, Rank, bool>, instrument::TransferProfile> connections;
+  for (const TransferSum& sum : transfers.sums) {
+    instrument::TransferProfile& profile = connections[{sum.id, sum.peer, sum.sending}];
+    profile.communicator = sum.id;
+    profile.peer = sum.peer;
+    profile.sending = sum.sending;
+    profile.bytes += static_cast<double>(sum.bytes) / iterations;
+    profile.moving += sum.moving / iterations;
+    profile.waiting += sum.waiting / iterations;
+  }
+  for (const auto& [connection, profile] : connections) profiles.push_back(profile);
+  return profiles;
+}
+
 std::vector<instrument::RankComparison> comparisonsOf(const JobView& job, std::size_t window) {
   std::vector<instrument::RankComparison> comparisons;
   for (const auto& [process, member] : job.members()) {
-    if (!member.healthy) continue;
-    const RankMeans now = JobView::means(member, window);
-    if (now.iterations == 0) continue;
+    const auto now = JobView::comparableMeans(member, window);
+    if (!now) continue;
     const double microBatches = member.healthy->microBatches;
     comparisons.push_back({member.identity.jobRank, profileOf(*member.healthy, microBatches, member.healthyTransfers),
-                           profileOf(now, microBatches, member.transfers)});
+                           profileOf(*now, microBatches, member.transfers)});
   }
   return comparisons;
 }
@@ -200,10 +198,9 @@ instrument::Suspicion unexplained(const instrument::Suspicion& suspicion, const 
 }
 
 std::optional<double> ownTimeGrowth(const MemberView& member, std::size_t window) {
-  if (!member.healthy || member.healthy->outsidePerMicroBatch <= 0) return std::nullopt;
-  const RankMeans now = JobView::means(member, window);
-  if (now.iterations == 0) return std::nullopt;
-  return now.outsidePerMicroBatch / member.healthy->outsidePerMicroBatch;
+  const auto now = JobView::comparableMeans(member, window);
+  if (!now || member.healthy->outsidePerMicroBatch <= 0) return std::nullopt;
+  return now->outsidePerMicroBatch / member.healthy->outsidePerMicroBatch;
 }
 
 double usualGrowth(const JobView& job, std::size_t window) {
@@ -221,8 +218,9 @@ std::vector<RangeGrowth> rangeGrowths(const JobView& job, std::size_t window) {
   constexpr std::size_t mostNamed = 8;
   std::vector<RangeGrowth> growths;
   for (const auto& [process, member] : job.members()) {
-    if (!member.healthy) continue;
-    for (const auto& [name, seconds] : JobView::means(member, window).ranges) {
+    const auto now = JobView::comparableMeans(member, window);
+    if (!now) continue;
+    for (const auto& [name, seconds] : now->ranges) {
       const auto before = member.healthy->ranges.find(name);
       if (before == member.healthy->ranges.end() || seconds < leastGrowth * before->second) continue;
       growths.push_back({member.identity.jobRank, name, before->second * 1e3, seconds * 1e3});

@@ -13,6 +13,8 @@
 
 namespace falcon::control {
 
+/// What timing saw of one rank, an iteration and by connection: a slow link slows all of its channels.
+std::vector<instrument::TransferProfile> perIteration(const TransferView& transfers);
 /// Every member's newest `window` iterations beside its healthy baseline. Own times are given at the baseline's number
 /// of micro-batches, so that a split of ours makes nobody look slow or fast.
 std::vector<instrument::RankComparison> comparisonsOf(const JobView& job, std::size_t window);

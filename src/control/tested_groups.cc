@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "control/decisions.h"
 #include "control/peers.h"
 #include "topology/binary_tree.h"
 
@@ -118,6 +119,7 @@ void addPeers(const JobView& job, std::vector<validate::TestedGroup>& groups) {
         role->second != wanted->second)
       continue;
     groups.push_back(testedGroup(job, communicator));
+    groups.back().onlyCompared = true;
     ranks += size;
   }
 }
@@ -133,6 +135,31 @@ std::vector<validate::TestedGroup> testedGroups(const JobView& job, const instru
   }
   addPeers(job, groups);
   return groups;
+}
+
+std::set<Link> onlyCompared(const std::vector<validate::TestedGroup>& groups) {
+  std::vector<validate::TestedGroup> suspicious = groups;
+  std::erase_if(suspicious, [](const validate::TestedGroup& group) { return group.onlyCompared; });
+  std::set<Link> links;
+  for (const validate::WaveLink& link : validate::linksOf(groups)) links.insert(link.link);
+  for (const validate::WaveLink& link : validate::linksOf(suspicious)) links.erase(link.link);
+  return links;
+}
+
+std::map<Link, double> movingByLink(const JobView& job) {
+  std::map<std::pair<CommunicatorId, Link>, double> longest;  // of both ends
+  for (const auto& [process, member] : job.members())
+    for (const instrument::TransferProfile& transfer : perIteration(member.transfers)) {
+      const auto communicator = job.communicators().find(transfer.communicator);
+      const auto at = static_cast<std::size_t>(transfer.peer);
+      if (communicator == job.communicators().end() || at >= communicator->second.jobRanks.size()) continue;
+      const Rank self = member.identity.jobRank, peer = communicator->second.jobRanks[at];
+      double& seconds = longest[{transfer.communicator, transfer.sending ? Link{self, peer} : Link{peer, self}}];
+      seconds = std::max(seconds, transfer.moving);
+    }
+  std::map<Link, double> moving;
+  for (const auto& [connection, seconds] : longest) moving[connection.second] += seconds;
+  return moving;
 }
 
 instrument::Suspicion everybody(const JobView& job) {

@@ -2,6 +2,8 @@
 // link planner.
 #pragma once
 
+#include <map>
+#include <set>
 #include <vector>
 
 #include "control/job_view.h"
@@ -15,6 +17,11 @@ namespace falcon::control {
 /// it did not reach every member and there are collectives; and of the other pairs that carried something (messages,
 /// direct exchanges) the slowest of every sender.
 std::vector<validate::TestedGroup> testedGroups(const JobView& job, const instrument::Suspicion& suspects);
+/// Links that only such groups have as lend theirs.
+std::set<Link> onlyCompared(const std::vector<validate::TestedGroup>& groups);
+/// Seconds an iteration in which bytes moved between job ranks in the last profiling, over all communicators; links
+/// that were not seen are missing.
+std::map<Link, double> movingByLink(const JobView& job);
 /// For those who want to know of everybody: all groups that can be tested, nobody accused.
 instrument::Suspicion everybody(const JobView& job);
 

@@ -128,6 +128,7 @@ class LiveValidation final : public Validation {
   /// What the groups' collectives use, and other pairs as far as there is time: first those that had to wait before.
   void queueLinks() {
     std::vector<validate::TestedGroup> groups = testedGroups(job_, input_.suspects);
+    tests_.use = linkUseOf(job_, groups, input_.window);
     std::vector<validate::WaveLink> others = validate::linksOf(groups);
     for (validate::TestedGroup& group : groups) group.pairs.clear();
     const std::vector<validate::WaveLink> used = validate::linksOf(groups);

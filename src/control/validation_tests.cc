@@ -1,6 +1,9 @@
 #include "control/validation_tests.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "control/tested_groups.h"
 
 namespace falcon::control {
 namespace {
@@ -21,6 +24,14 @@ validate::CauseEvidence evidenceOf(const ComputeResult& result) {
 }
 
 }  // namespace
+
+validate::LinkUse linkUseOf(const JobView& job, const std::vector<validate::TestedGroup>& groups, std::size_t window) {
+  validate::LinkUse use{.onlyCompared = onlyCompared(groups), .moving = movingByLink(job)};
+  for (const auto& [process, member] : job.members())
+    if (const auto now = JobView::comparableMeans(member, window))
+      use.longerIteration = std::fmax(use.longerIteration, now->duration - member.healthy->duration);
+  return use;
+}
 
 std::map<Rank, validate::RankPlace> placesOf(const JobView& job) {
   std::map<Rank, validate::RankPlace> places;
@@ -76,6 +87,7 @@ validate::VerdictInput verdictInput(const JobView& job, const ValidationInput& i
         verdict.gpus.emplace(figures.rank, std::move(*sample));
   }
   verdict.links = tests.links;
+  verdict.use = tests.use;
   verdict.knownLinkRates = input.knownLinkRates;
   return verdict;
 }

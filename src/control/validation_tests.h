@@ -18,8 +18,11 @@ inline constexpr double computeSpanSeconds = 0.6;
 struct ValidationTests {
   std::map<ProcessId, ComputeResult> compute;
   std::vector<validate::LinkMeasurement> links;
+  validate::LinkUse use;  ///< of them
 };
 
+/// What the job, which is held, does with the links of these groups.
+validate::LinkUse linkUseOf(const JobView& job, const std::vector<validate::TestedGroup>& groups, std::size_t window);
 std::map<Rank, validate::RankPlace> placesOf(const JobView& job);
 /// Members of the suspicious groups; for suspicious ranks, of the groups they share with others.
 std::set<ProcessId> computeTargets(const JobView& job, const instrument::Suspicion& suspects);

@@ -17,6 +17,7 @@ struct TestedGroup {
   std::vector<Rank> ring;        ///< ranks of the communicator in ring order, of all channels; empty: 0, 1, 2 ...
   int trees = 0;                 ///< of the double binary tree, the first ones: channels take turns between two
   std::vector<Link> pairs = {};  ///< ranks of the communicator that are neighbours in none of these, and send
+  bool onlyCompared = false;     ///< not suspicious: with its links those of others are compared
 };
 
 /// Where a rank sits. Unknown parts stay empty and then count as the rank's own.

@@ -21,6 +21,8 @@ constexpr int fewestMeasurements = 3;
 // Some may be disturbed or not answered.
 constexpr int mostAttempts = 5;
 constexpr std::size_t fewestPeers = 3;
+// Of the longer iteration.
+constexpr double leastShare = 0.01;
 // Usual scatter (logarithms) of healthy links between processes of one machine.
 constexpr double usualScatter = 0.3;
 constexpr double priorWeight = 8;
@@ -34,6 +36,7 @@ struct Measured {
   double allowance = 0;        ///< logarithm of what a slow rank at an end explains
   double excess = unknown;     ///< above peers (or above its own history where there are too few), less the allowance
   double threshold = 0;        ///< for `excess`
+  bool accusable = true;       ///< somebody may wait for it
   bool named = false;
 };
 
@@ -99,13 +102,23 @@ void compare(Medium& medium, const std::vector<SlowRank>& slowRanks) {
   }
 }
 
+/// Finds those that nobody waits for. Through sockets bytes may be under way that neither end sees moving.
+void excuse(Medium& medium, transport::Medium kind, const LinkUse& use) {
+  for (auto& link : medium.links) {
+    const auto moving = use.moving.find(link.link);
+    const bool isNothing = kind == transport::Medium::sharedMemory && moving != use.moving.end() &&
+                           moving->second < leastShare * use.longerIteration;
+    link.accusable = !isNothing && !use.onlyCompared.contains(link.link);
+  }
+}
+
 /// Names what is above its threshold and apart from the rest.
 void name(Medium& medium) {
   std::vector<Measured*> above;
   double slowestOther = -std::numeric_limits<double>::infinity();
   for (auto& link : medium.links) {
     if (std::isnan(link.excess)) continue;
-    if (link.excess >= link.threshold && link.count >= fewestMeasurements)
+    if (link.accusable && link.excess >= link.threshold && link.count >= fewestMeasurements)
       above.push_back(&link);
     else
       slowestOther = std::max(slowestOther, link.excess);
@@ -140,12 +153,12 @@ std::string evidenceFor(const Measured& link, const Medium& medium, transport::M
 
 }  // namespace
 
-LinkJudgement judgeLinks(const std::vector<LinkMeasurement>& measurements, const std::map<Link, double>& knownRates,
-                         const std::vector<SlowRank>& slowRanks) {
+LinkJudgement judgeLinks(const VerdictInput& input, const std::vector<SlowRank>& slowRanks) {
+  const std::map<Link, double>& knownRates = input.knownLinkRates;
   std::map<transport::Medium, std::map<Link, Measured>> byMedium;
   std::set<Link> answered;
   std::map<Link, int> asked;  // times, answered or not
-  for (const auto& measurement : measurements) {
+  for (const auto& measurement : input.links) {
     ++asked[measurement.link];
     if (measurement.status != LinkStatus::measured || !(measurement.bytesPerSecond() > 0)) continue;
     answered.insert(measurement.link);
@@ -169,6 +182,7 @@ LinkJudgement judgeLinks(const std::vector<LinkMeasurement>& measurements, const
       medium.links.push_back(link);
     }
     compare(medium, slowRanks);
+    excuse(medium, kind, input.use);
     name(medium);
     const auto named =
         std::count_if(medium.links.begin(), medium.links.end(), [](const Measured& link) { return link.named; });
@@ -181,7 +195,7 @@ LinkJudgement judgeLinks(const std::vector<LinkMeasurement>& measurements, const
       judgement.remark = fmt::format("too few links to compare ({})", medium.links.size());
 
     for (const Measured& link : medium.links) {
-      if (std::isnan(link.excess)) continue;
+      if (std::isnan(link.excess) || !link.accusable) continue;
       const double margin = link.excess / link.threshold;
       if (link.named && !most) {
         judgement.slow.push_back({link.link, std::exp(link.excess + link.allowance),

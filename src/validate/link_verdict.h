@@ -32,12 +32,14 @@ struct LinkJudgement {
 ///  - takes at least 2.5 times the median, and more than five times the scatter of a mean of its measurements; and
 ///  - a gap of 1.5 separates it from the slowest link that is not named; and
 ///  - it takes more than twice its own healthy time, where that is known (links that always were slower are not
-///  accused).
+///  accused); and
+///  - the job waits for it: it was not tested for a comparison only, and in shared memory its bytes move for at least
+///  a hundredth of what an iteration takes more, where both are known (a process that loses its core for a moment makes
+///  6 GB/s of 20, which no iteration of a second would feel).
 /// Fewer than three comparable links: only the own healthy rate counts. Links at a slow rank's ends do not count as
 /// peers, are allowed the rank's slowdown, and then must be twice as slow again; that goes for ranks that are only
 /// suspected too. If most links look slow, none is named.
 /// @param slowRanks  named and suspected ones
-LinkJudgement judgeLinks(const std::vector<LinkMeasurement>& measurements, const std::map<Link, double>& knownRates,
-                         const std::vector<SlowRank>& slowRanks);
+LinkJudgement judgeLinks(const VerdictInput& input, const std::vector<SlowRank>& slowRanks);
 
 }  // namespace falcon::validate

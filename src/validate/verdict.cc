@@ -44,7 +44,7 @@ void addLinks(const std::vector<SlowLink>& slow, Verdict& verdict) {
 
 Verdict judge(const VerdictInput& input) {
   const RankJudgement ranks = judgeProcessors(input);
-  const LinkJudgement links = judgeLinks(input.links, input.knownLinkRates, ranks.namedAndSuspected());
+  const LinkJudgement links = judgeLinks(input, ranks.namedAndSuspected());
 
   Verdict verdict;
   verdict.confidence = 1;
@@ -73,8 +73,7 @@ Verdict judge(const VerdictInput& input) {
 }
 
 std::vector<WaveLink> linksToConfirm(const VerdictInput& input, const std::vector<Wave>& waves) {
-  const auto doubtful =
-      judgeLinks(input.links, input.knownLinkRates, judgeProcessors(input).namedAndSuspected()).toConfirm;
+  const auto doubtful = judgeLinks(input, judgeProcessors(input).namedAndSuspected()).toConfirm;
   std::vector<WaveLink> links;
   for (const Link& link : doubtful) {
     for (const Wave& wave : waves) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <vector>
 
 #include "base/event.h"
@@ -24,12 +25,21 @@ struct RankFigures {
   double ownTimeGrowth = unknown;   ///< time outside the library (per micro-batch), now over healthy: 1 is unchanged
 };
 
+/// What the job does with the links that were tested: none that nobody waits for is to blame, however slow its test
+/// was.
+struct LinkUse {
+  std::set<Link> onlyCompared;       ///< tested for others to be compared with
+  std::map<Link, double> moving;     ///< seconds an iteration in which bytes moved, as far as profiling saw them
+  double longerIteration = unknown;  ///< seconds that an iteration takes more than in health
+};
+
 struct VerdictInput {
   std::vector<RankFigures> ranks;
   /// The tests of the GPUs, by the rank that uses them. Empty without GPUs.
   std::map<Rank, GpuSample> gpus;
   /// All measurements of this validation; a link that was measured several times is there several times.
   std::vector<LinkMeasurement> links;
+  LinkUse use;
   /// Bytes per second that links gave when they were healthy, as far as known.
   std::map<Link, double> knownLinkRates;
 };

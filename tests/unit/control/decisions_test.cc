@@ -51,6 +51,29 @@ TEST(Decisions, SayNothingOfWhoHasNoBaseline) {
   EXPECT_FALSE(ownTimeGrowth(job.members().at(11), 4).has_value());
 }
 
+TEST(Decisions, DoNotCompareWhoCutsItsIterationsElsewhere) {
+  JobView job = healthyJob();
+  const auto calls = [&](ProcessId process, double seconds, std::uint32_t count) {
+    for (int i = 0; i < 4; ++i)
+      job.handle(process, Samples{{{.index = 9 + i,
+                                    .seconds = seconds,
+                                    .outside = 0.8 * seconds,
+                                    .microBatches = 8,
+                                    .communicators = {{1, 0.2 * seconds, count}}}}});
+  };
+  for (const ProcessId process : {10, 11, 12, 13}) calls(process, 0.1, 16);
+  for (auto& [process, member] : job.members()) member.healthy = JobView::means(member, 4);
+  // Two iterations of the others are one to rank 1: it has not become slower.
+  calls(11, 0.2, 32);
+  const auto comparisons = comparisonsOf(job, 4);
+  ASSERT_EQ(comparisons.size(), 3u);
+  for (const auto& comparison : comparisons) EXPECT_NE(comparison.rank, 1);
+  EXPECT_FALSE(ownTimeGrowth(job.members().at(11), 4).has_value());
+  // Some calls more come from the border of two iterations.
+  calls(11, 0.1, 18);
+  EXPECT_EQ(comparisonsOf(job, 4).size(), 4u);
+}
+
 TEST(Decisions, KnowWhoSendsAndWhoGoesRound) {
   JobView job = healthyJob();
   for (const ProcessId process : {10, 12}) job.handle(process, Traffic{2, true, {}});

@@ -176,6 +176,29 @@ TEST(Verdict, ARankAndALinkElsewhereAreBothNamed) {
   });
 }
 
+/// What becomes of a link between two cores that tests slow beside a slow rank elsewhere.
+Verdict besideASlowRank(const std::function<void(LinkUse&)>& describe) {
+  Job job(1);
+  job.rankSlowdown = [](Rank rank) { return rank == 6 ? 4 : 1; };
+  job.linkSlowdown = [](Link link) { return link == Link{1, 0} ? 20 : 1; };
+  VerdictInput input = job.measure();
+  describe(input.use);
+  return job.validate(std::move(input));
+}
+
+TEST(Verdict, ALinkThatNobodyWaitsForIsNotNamed) {
+  const std::vector<Culprit> both = {rankCulprit(6), linkCulprit({1, 0})}, one = {rankCulprit(6)};
+  EXPECT_EQ(besideASlowRank([](LinkUse&) {}).culprits, both);
+  EXPECT_EQ(besideASlowRank([](LinkUse& use) { use.onlyCompared = {{1, 0}}; }).culprits, one);
+  EXPECT_EQ(besideASlowRank([](LinkUse& use) { use.onlyCompared = {{0, 1}, {2, 3}}; }).culprits, both);
+  const auto moving = [](double seconds, double longer) {
+    return [=](LinkUse& use) { use.moving = {{{1, 0}, seconds}, {{0, 1}, seconds}}, use.longerIteration = longer; };
+  };
+  EXPECT_EQ(besideASlowRank(moving(0.001, 0.8)).culprits, one);
+  EXPECT_EQ(besideASlowRank(moving(0.1, 0.8)).culprits, both);
+  EXPECT_EQ(besideASlowRank(moving(0.001, unknown)).culprits, both) << "nobody knows how much longer it takes";
+}
+
 TEST(Verdict, WhereMostLinksAreSlowNoneIsNamed) {
   expectNamed({}, 1, 500, [](Job& job) {
     job.linkSlowdown = [](Link link) { return link.from % 2 == 0 || link.to == 1 ? 50 : 1; };
