@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "base/format.h"
@@ -165,16 +166,22 @@ void suspectWhoWaits(const instrument::Blame& blame, const JobView& job, instrum
 }
 
 void followChain(const instrument::Blame& blame, const JobView& job, instrument::Suspicion& suspicion) {
-  std::set<Rank> causes, near;
-  std::set<CommunicatorId> groups;
+  std::set<Rank> causes, near, accusedOnes;
+  std::map<CommunicatorId, double> shares;
+  const auto addMembers = [&](CommunicatorId communicator, std::set<Rank>& ranks) {
+    const auto members = job.communicators().find(communicator);
+    if (members != job.communicators().end())
+      ranks.insert(members->second.jobRanks.begin(), members->second.jobRanks.end());
+  };
   bool told = false;
   for (const Cause& cause : blame.causes) {
     causes.insert(cause.rank);
-    groups.insert(cause.communicator);
+    shares[cause.communicator] += cause.share;
     const bool isRank = cause.kind == Cause::Kind::rank, accused = cause.share >= accusedShare;
     if (cause.kind == Cause::Kind::everybody || cause.share < (isRank ? accusedShare : testedShare)) continue;
     told = told || accused;
     if (isRank) {
+      accusedOnes.insert(cause.rank);
       const auto same = [&](const auto& each) { return each.rank == cause.rank; };
       if (std::none_of(suspicion.ranks.begin(), suspicion.ranks.end(), same))
         suspicion.ranks.push_back({cause.rank, cause.growth});
@@ -183,13 +190,21 @@ void followChain(const instrument::Blame& blame, const JobView& job, instrument:
     const auto same = [&](const auto& each) { return each.communicator == cause.communicator; };
     if (std::none_of(suspicion.groups.begin(), suspicion.groups.end(), same))
       suspicion.groups.push_back({cause.communicator, cause.growth, cause.link});
-    if (const auto members = job.communicators().find(cause.communicator); members != job.communicators().end())
-      near.insert(members->second.jobRanks.begin(), members->second.jobRanks.end());
+    addMembers(cause.communicator, near);
+    if (accused) addMembers(cause.communicator, accusedOnes);
   }
   if (!told) return;
   std::erase_if(suspicion.ranks,
                 [&](const auto& each) { return !causes.contains(each.rank) && !near.contains(each.rank); });
-  std::erase_if(suspicion.groups, [&](const auto& each) { return !groups.contains(each.communicator); });
+  // What little a group of an accused one has of the delay is explained by that one, until the tests tell otherwise.
+  const auto isExplained = [&](const instrument::GroupSuspect& group) {
+    if (shares[group.communicator] >= testedShare) return false;
+    std::set<Rank> members;
+    addMembers(group.communicator, members);
+    return std::any_of(members.begin(), members.end(), [&](Rank rank) { return accusedOnes.contains(rank); });
+  };
+  std::erase_if(suspicion.groups,
+                [&](const auto& each) { return !shares.contains(each.communicator) || isExplained(each); });
 }
 
 }  // namespace falcon::control

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "base/clock.h"
 #include "control/call_window.h"
 
@@ -101,6 +103,26 @@ TEST(Waiting, MembersOfAnAccusedGroupStaySuspectsAndOthersDoNot) {
   followChain(blame, job.view, little);
   EXPECT_EQ(little.ranks.size(), 2U);
   EXPECT_EQ(little.groups.size(), 1U);
+}
+
+TEST(Waiting, AGroupWithLittleOfTheDelayIsExplainedByWhomItSharesWithAnAccusedOne) {
+  WaitingJob job;
+  using instrument::Cause;
+  const auto groupsLeft = [&](double share, Cause::Kind kind) {
+    instrument::Suspicion suspicion{{}, {{everybody, 2.4, {}}}, ""};
+    instrument::Blame blame;
+    blame.causes = {{.kind = kind, .rank = 1, .communicator = kind == Cause::Kind::rank ? 0 : pair, .share = 1},
+                    {.kind = Cause::Kind::link, .link = {0, 2}, .communicator = everybody, .share = share}};
+    followChain(blame, job.view, suspicion);
+    std::set<CommunicatorId> left;
+    for (const auto& group : suspicion.groups) left.insert(group.communicator);
+    return left;
+  };
+  using Groups = std::set<CommunicatorId>;
+  EXPECT_EQ(groupsLeft(0.1, Cause::Kind::group), Groups{pair});
+  EXPECT_EQ(groupsLeft(0.1, Cause::Kind::rank), Groups{});
+  EXPECT_EQ(groupsLeft(0.4, Cause::Kind::group), (Groups{pair, everybody})) << "two causes at once";
+  EXPECT_EQ(groupsLeft(0.4, Cause::Kind::rank), Groups{everybody});
 }
 
 TEST(Waiting, GroupsInWhichAllWaitAreTestedWhereMuchOfTheDelayIsNobodys) {
