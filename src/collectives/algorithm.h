@@ -50,6 +50,7 @@ extern const Algorithm starAllGather;
 extern const Algorithm doublingAllGather;
 extern const Algorithm exchangeAllGather;
 extern const Algorithm exchangeReduceScatter;
+extern const Algorithm starReduce;
 extern const Algorithm starReduceScatter;
 extern const Algorithm starAllToAll;
 /// Who has blocks of several ranks hands the farther half of them on.

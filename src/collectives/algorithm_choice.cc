@@ -42,6 +42,8 @@ const AlgorithmRow table[] = {
     {Operation::reduceScatter, &starReduceScatter, 0, 96 << 10, 5, 4, sockets},
     // An exchange connects everybody with everybody: not among many.
     {Operation::reduceScatter, &ringReduceScatter, 0, noLimit, 17, 5, sockets},
+    {Operation::reduce, &starReduce, 0, 8 << 10, 3, 2, sockets},
+    {Operation::reduce, &ringReduce, 0, noLimit, 17, 3, sockets},
     {Operation::allToAll, messages, 0, noLimit, 1, 1},
     {Operation::allToAll, &starAllToAll, 0, 8 << 10, 5, 2, sockets},
     {Operation::allToAll, messages, 0, noLimit, 17, 3, sockets},

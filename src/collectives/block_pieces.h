@@ -1,4 +1,4 @@
-// Several ranks' blocks of AllGather's output as pieces to send.
+// Several ranks' blocks of a buffer that has one for each, as pieces to send or receive.
 #pragma once
 
 #include <algorithm>

@@ -46,8 +46,8 @@ struct Geometry {
   Rank rank = 0;
   int size = 1;
   std::span<const Rank> ring;  ///< all ranks in ring order
-  Rank root = -1;              ///< of Broadcast and Reduce; the peer of a message
-  std::size_t count = 0;       ///< as in Call: the distance between ranks' blocks of AllGather and ReduceScatter
+  Rank root = -1;              ///< of calls that have one; the peer of a message
+  std::size_t count = 0;       ///< as in Call: the distance between blocks where a buffer has one for each rank
   std::size_t chunk = 1;       ///< most elements of one step
   std::size_t grain = 1;       ///< see partOf()
   int channel = 0;

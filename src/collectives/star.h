@@ -18,6 +18,18 @@ inline void appendSendOfBlocks(const Geometry& geometry, Range round, Rank to, W
   }
 }
 
+/// This rank's input of `step`'s range with that of all others, into its output.
+inline void appendReduction(const Geometry& geometry, Step step, std::vector<Step>& steps) {
+  step.source = Where::input;
+  step.destination = Where::output;
+  for (int distance = 1; distance < geometry.size; ++distance) {
+    step.receiveFrom = (geometry.rank + distance) % geometry.size;
+    step.last = distance == geometry.size - 1;
+    steps.push_back(step);
+    step.source = Where::output;
+  }
+}
+
 /// They come from `from`, into the output.
 inline void appendReceiptOfBlocks(const Geometry& geometry, Range round, Rank from, std::vector<Step>& steps) {
   for (BlockPieces pieces(geometry, round, 0, geometry.size); !pieces.empty();) {

@@ -151,6 +151,7 @@ constexpr Candidate candidates[] = {
     {Operation::allGather, &doublingAllGather},
     {Operation::allGather, &exchangeAllGather},
     {Operation::reduceScatter, &exchangeReduceScatter},
+    {Operation::reduce, &starReduce},
     {Operation::reduceScatter, &starReduceScatter},
     {Operation::allToAll, &starAllToAll},
     {Operation::scatter, &binomialScatter},
@@ -256,6 +257,34 @@ TEST(RoundSource, NeverHoldsMoreStepsThanARoundNeeds) {
     }
     EXPECT_LE(most * sizeof(Step), 64u << 10) << algorithm->name;
     EXPECT_EQ(furthest, count) << algorithm->name;
+  }
+}
+
+// A short last round too.
+TEST(RoundSource, StepsStayWithinTheScratchThatIsMade) {
+  for (const int size : {2, 3, 5, 8}) {
+    std::vector<Rank> ring(size);
+    std::iota(ring.begin(), ring.end(), 0);
+    for (const Algorithm* algorithm : {&starReduceScatter, &starAllToAll, &binomialScatter}) {
+      std::size_t furthest = 0;
+      for (Rank rank = 0; rank < size; ++rank) {
+        constexpr std::size_t count = 100;
+        RoundSource rounds(*algorithm, {rank, size, ring, 1, count, 64, 16, 0}, {0, count});
+        const std::size_t made = rounds.scratch();
+        Program program;
+        const auto reach = [&](Where where, std::size_t offset, std::size_t elements) {
+          if (where != Where::scratch) return;
+          EXPECT_LE(offset + elements, made) << algorithm->name << ", rank " << rank << " of " << size;
+          furthest = std::max(furthest, offset + elements);
+        };
+        while (rounds.next(program))
+          for (const Step& step : program.steps) {
+            reach(step.source, step.sourceOffset, step.count);
+            reach(step.destination, step.destinationOffset, step.count);
+          }
+      }
+      if (size > 3) EXPECT_GT(furthest, 0U) << algorithm->name;
+    }
   }
 }
 
