@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <random>
 
-#include "instrument/call_hash.h"
 #include "instrument/occasional_step.h"
 #include "unit/instrument/call_script.h"
 
@@ -29,46 +28,6 @@ void expectSteady(const std::vector<IterationSample>& samples, size_t count, std
 
 PeriodOptions quick() {
   return {.pattern = {}, .settleTime = 0s};
-}
-
-TEST(NewestRepetition, IsTheLongestSuffixOfThreeRepeats) {
-  const auto of = [](const char* text) {
-    std::vector<std::uint64_t> values;
-    for (; *text; ++text) values.push_back(static_cast<std::uint64_t>(*text));
-    const auto found = newestRepetition(values);
-    return found ? std::pair(found->length, found->covered) : std::pair(size_t{0}, size_t{0});
-  };
-  EXPECT_EQ(of(""), std::pair(size_t{0}, size_t{0}));
-  EXPECT_EQ(of("abcabca"), std::pair(size_t{0}, size_t{0}));
-  EXPECT_EQ(of("xyabcabcabc"), std::pair(size_t{3}, size_t{9}));
-  EXPECT_EQ(of("qababcababcababc"), std::pair(size_t{5}, size_t{15}));
-  EXPECT_EQ(of("ababab"), std::pair(size_t{2}, size_t{6}));
-  EXPECT_EQ(of("abababcab"), std::pair(size_t{0}, size_t{0}));
-}
-
-TEST(NewestRepetition, AgreesWithBruteForce) {
-  std::mt19937 random(1);
-  for (int round = 0; round < 500; ++round) {
-    std::vector<std::uint64_t> values(random() % 40);
-    const unsigned letters = 1 + random() % 3;
-    for (auto& value : values) value = random() % letters;
-    size_t length = 0, covered = 0;
-    for (size_t suffix = 3; suffix <= values.size(); ++suffix) {
-      for (size_t period = 1; 3 * period <= suffix; ++period) {
-        bool repeats = true;
-        for (size_t i = values.size() - suffix; i + period < values.size(); ++i)
-          repeats = repeats && values[i] == values[i + period];
-        if (!repeats) continue;
-        length = period, covered = suffix;
-        break;
-      }
-    }
-    const auto found = newestRepetition(values);
-    ASSERT_EQ(found.has_value(), covered > 0);
-    if (found) {
-      EXPECT_EQ(std::pair(found->length, found->covered), std::pair(length, covered));
-    }
-  }
 }
 
 class PeriodLengths : public testing::TestWithParam<int> {};
@@ -417,34 +376,6 @@ TEST(Period, IsNotFoundWhereNothingRepeats) {
   }
   EXPECT_TRUE(script.take().empty());
   EXPECT_EQ(script.finder().period(), 0u);
-}
-
-TEST(InLibrary, CountsOverlappingCallsOnce) {
-  BusyTime busy;
-  busy.add(1ms, 3ms);
-  busy.add(1ms, 3ms);  // another call of the same group
-  busy.add(2ms, 4ms);  // another thread
-  busy.add(6ms, 7ms);
-  busy.add(5ms, 8ms);
-  EXPECT_EQ(busy.total().count(), Nanoseconds(6ms).count());
-}
-
-TEST(CallHash, TellsAllPartsOfACallApartAndIgnoresTimes) {
-  CallRecord record = call('A');
-  const std::uint64_t hash = callHash(record);
-  record.enter = 5s, record.leave = 6s, record.sequence = 9;
-  EXPECT_EQ(callHash(record), hash);
-  const auto differs = [&](auto change) {
-    CallRecord other = record;
-    change(other);
-    return callHash(other) != hash;
-  };
-  EXPECT_TRUE(differs([](CallRecord& r) { r.communicator = 2; }));
-  EXPECT_TRUE(differs([](CallRecord& r) { r.operation = Operation::broadcast; }));
-  EXPECT_TRUE(differs([](CallRecord& r) { r.type = DataType::f16; }));
-  EXPECT_TRUE(differs([](CallRecord& r) { r.reduction = ReduceOp::max; }));
-  EXPECT_TRUE(differs([](CallRecord& r) { r.peer = 0; }));
-  EXPECT_TRUE(differs([](CallRecord& r) { r.count += 1; }));
 }
 
 }  // namespace
