@@ -131,7 +131,9 @@ void Controller::conclude() {
   for (const auto& [link, rate] : outcome.linkRates) {
     const Culprit tested{CulpritKind::link, -1, link, false};
     const auto accused = [&](const Culprit& culprit) { return isSameCulprit(culprit, tested); };
-    if (std::none_of(verdict.culprits.begin(), verdict.culprits.end(), accused)) linkRates_[link] = rate;
+    if (outcome.lookSlow.contains(link) || std::any_of(verdict.culprits.begin(), verdict.culprits.end(), accused))
+      continue;
+    linkRates_[link] = rate;
   }
   onsetOpen_ = false;
   const int before = named_;

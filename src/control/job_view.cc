@@ -9,6 +9,18 @@ namespace {
 
 // What an iteration may have more or fewer calls than in the baseline: some of them come at the border of two.
 constexpr double otherCalls = 0.25;
+// What a whole number of iterations may, that are counted as one.
+constexpr double otherCallsOfSeveral = 0.1;
+
+/// What sums up over iterations; how many micro-batches one has does not.
+void divide(RankMeans& means, double divisor) {
+  means.duration /= divisor;
+  means.outside /= divisor;
+  means.outsidePerMicroBatch /= divisor;
+  for (auto& [id, seconds] : means.inLibrary) seconds /= divisor;
+  for (auto& [id, calls] : means.calls) calls /= divisor;
+  for (auto& [name, seconds] : means.ranges) seconds /= divisor;
+}
 
 double callsOf(const RankMeans& means) {
   double sum = 0;
@@ -99,13 +111,8 @@ RankMeans JobView::means(const MemberView& member, std::size_t count) {
   if (used == 0) return means;
   const auto divisor = static_cast<double>(used);
   means.iterations = static_cast<int>(used);
-  means.duration /= divisor;
-  means.outside /= divisor;
-  means.outsidePerMicroBatch /= divisor;
   means.microBatches /= divisor;
-  for (auto& [id, seconds] : means.inLibrary) seconds /= divisor;
-  for (auto& [id, calls] : means.calls) calls /= divisor;
-  for (auto& [name, seconds] : means.ranges) seconds /= divisor;
+  divide(means, divisor);
   return means;
 }
 
@@ -116,7 +123,12 @@ std::optional<RankMeans> JobView::comparableMeans(const MemberView& member, std:
   // Another split changes the calls too, and is reckoned with elsewhere.
   if (std::abs(now.microBatches - member.healthy->microBatches) > 1e-9) return now;
   const double usual = callsOf(*member.healthy), calls = callsOf(now);
-  if (std::abs(calls - usual) > otherCalls * usual) return std::nullopt;
+  if (std::abs(calls - usual) <= otherCalls * usual) return now;
+  if (usual <= 0 || calls <= 0) return std::nullopt;
+  const double ratio = calls / usual;
+  const double several = ratio > 1 ? std::round(ratio) : 1 / std::round(1 / ratio);
+  if (std::abs(ratio / several - 1) > otherCallsOfSeveral) return std::nullopt;
+  divide(now, several);
   return now;
 }
 

@@ -128,7 +128,8 @@ class LiveValidation final : public Validation {
   /// What the groups' collectives use, and other pairs as far as there is time: first those that had to wait before.
   void queueLinks() {
     std::vector<validate::TestedGroup> groups = testedGroups(job_, input_.suspects);
-    tests_.use = linkUseOf(job_, groups, input_.window);
+    // Who asks for an examination wants to know of links that nobody waits for, too.
+    if (!input_.wantsExamination) tests_.use = linkUseOf(job_, groups, input_.window);
     std::vector<validate::WaveLink> others = validate::linksOf(groups);
     for (validate::TestedGroup& group : groups) group.pairs.clear();
     const std::vector<validate::WaveLink> used = validate::linksOf(groups);
@@ -180,7 +181,9 @@ class LiveValidation final : public Validation {
       outcome_.verdict = {.evidence = problem};
       return;
     }
-    outcome_.verdict = validate::judge(verdictInput(job_, input_, tests_));
+    const validate::VerdictInput input = verdictInput(job_, input_, tests_);
+    outcome_.verdict = validate::judge(input);
+    outcome_.lookSlow = validate::linksThatLookSlow(input);
     if (!outcome_.leftOut.empty() && !outcome_.verdict.certain)
       outcome_.verdict.evidence +=
           fmt::format("; {} links that carry less wait for another look", outcome_.leftOut.size());

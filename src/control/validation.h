@@ -24,6 +24,7 @@ class Validation {
     double trapSeconds = 0;            ///< from the order to close to the order to open
     double closingSeconds = 0;         ///< until all were held
     std::map<Link, double> linkRates;  ///< measured, bytes per second, by job ranks
+    std::set<Link> lookSlow;           ///< of these: what they give now is not their healthy rate
     std::vector<Link> leftOut;         ///< job ranks: there was no time to test them
     std::string examination;           ///< all that was measured, in validate's encoding; "": it came to no end
   };

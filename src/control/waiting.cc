@@ -196,9 +196,15 @@ void followChain(const instrument::Blame& blame, const JobView& job, instrument:
   if (!told) return;
   std::erase_if(suspicion.ranks,
                 [&](const auto& each) { return !causes.contains(each.rank) && !near.contains(each.rank); });
-  // What little a group of an accused one has of the delay is explained by that one, until the tests tell otherwise.
+  // What little a group of an accused one has of the delay is explained by that one.
+  const auto hasCauseOfItsOwn = [&](const instrument::GroupSuspect& group) {
+    return std::any_of(blame.causes.begin(), blame.causes.end(), [&](const Cause& cause) {
+      return cause.kind == Cause::Kind::link && cause.communicator == group.communicator &&
+             !accusedOnes.contains(cause.link.from) && !accusedOnes.contains(cause.link.to);
+    });
+  };
   const auto isExplained = [&](const instrument::GroupSuspect& group) {
-    if (shares[group.communicator] >= testedShare) return false;
+    if (shares[group.communicator] >= testedShare || hasCauseOfItsOwn(group)) return false;
     std::set<Rank> members;
     addMembers(group.communicator, members);
     return std::any_of(members.begin(), members.end(), [&](Rank rank) { return accusedOnes.contains(rank); });

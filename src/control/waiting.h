@@ -30,7 +30,8 @@ void suspectWhoWaits(const instrument::Blame& blame, const JobView& job, instrum
 /// Whom the chain of waiting accuses of at least half of the delay is tested too, and a group or link that it accuses
 /// of three tenths. Where it accuses somebody of half, nobody else is suspected for whom nobody waits: beside other
 /// programs some rank always looks slow. Members of an accused group stay; a group with less than three tenths that an
-/// accused rank, or a member of an accused group, belongs to does not: its delay is theirs.
+/// accused rank, or a member of an accused group, belongs to does not, unless it is that of a link between others: its
+/// delay is theirs.
 void followChain(const instrument::Blame& blame, const JobView& job, instrument::Suspicion& suspicion);
 
 }  // namespace falcon::control

@@ -69,9 +69,10 @@ std::vector<std::uint64_t> contextsOf(const std::vector<std::uint64_t>& kinds) {
   return contexts;
 }
 
-/// Who of a collective's members this one depends on: the root's data alone, or everybody's.
+/// Who of a collective's members this one depends on: the root's data alone, or everybody's. A scatter between nodes
+/// passes through others (binomial_scatter.cc), and one that is late there is as good as the root.
 bool needsOnlyRoot(Operation operation) {
-  return operation == Operation::broadcast || operation == Operation::scatter;
+  return operation == Operation::broadcast;
 }
 
 }  // namespace

@@ -118,7 +118,9 @@ void name(Medium& medium) {
   double slowestOther = -std::numeric_limits<double>::infinity();
   for (auto& link : medium.links) {
     if (std::isnan(link.excess)) continue;
-    if (link.accusable && link.excess >= link.threshold && link.count >= fewestMeasurements)
+    const bool isAbove = link.excess >= link.threshold;
+    if (isAbove && !link.accusable) continue;  // measured once perhaps: it tells nothing of the others
+    if (isAbove && link.count >= fewestMeasurements)
       above.push_back(&link);
     else
       slowestOther = std::max(slowestOther, link.excess);
@@ -194,15 +196,17 @@ LinkJudgement judgeLinks(const VerdictInput& input, const std::vector<SlowRank>&
                     [](const Measured& link) { return std::isnan(link.excess); }))
       judgement.remark = fmt::format("too few links to compare ({})", medium.links.size());
 
+    const double suspect = std::max(suspectLog, suspectDeviations * medium.scatter);
     for (const Measured& link : medium.links) {
-      if (std::isnan(link.excess) || !link.accusable) continue;
+      if (std::isnan(link.excess)) continue;
+      if (link.excess + link.allowance > suspect) judgement.lookSlow.insert(link.link);
+      if (!link.accusable) continue;
       const double margin = link.excess / link.threshold;
       if (link.named && !most) {
         judgement.slow.push_back({link.link, std::exp(link.excess + link.allowance),
                                   1 - 0.1 * std::exp(-3 * (margin - 1)), evidenceFor(link, medium, kind, knownRates)});
         continue;
       }
-      const double suspect = std::max(suspectLog, suspectDeviations * medium.scatter);
       if (link.allowance > 0 && link.excess + link.allowance > suspect) judgement.explainedAway.push_back(link.link);
       if (link.excess > suspect && asked[link.link] < mostAttempts) judgement.toConfirm.push_back(link.link);
       judgement.suspicion = std::max(judgement.suspicion, std::min(1.0, margin));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "validate/rank_verdict.h"
@@ -21,6 +22,7 @@ struct LinkJudgement {
   std::vector<Link> toConfirm;      ///< look slow, need more measurements
   std::vector<Link> silent;         ///< never answered or broke: nothing is said about their speed
   std::vector<Link> explainedAway;  ///< look slow, at a slow rank's end
+  std::set<Link> lookSlow;          ///< all that do, named or excused: what they give now is not their healthy rate
   double suspicion = 0;             ///< 0 to 1: how near the nearest link came to being named
   std::string remark;               ///< about links that could not be judged; may be empty
 };

@@ -72,6 +72,10 @@ Verdict judge(const VerdictInput& input) {
   return verdict;
 }
 
+std::set<Link> linksThatLookSlow(const VerdictInput& input) {
+  return judgeLinks(input, judgeProcessors(input).namedAndSuspected()).lookSlow;
+}
+
 std::vector<WaveLink> linksToConfirm(const VerdictInput& input, const std::vector<Wave>& waves) {
   const auto doubtful = judgeLinks(input, judgeProcessors(input).namedAndSuspected()).toConfirm;
   std::vector<WaveLink> links;

@@ -48,6 +48,9 @@ struct VerdictInput {
 /// the evidence says what kept it from naming one.
 Verdict judge(const VerdictInput& input);
 
+/// Links that look slow, whether they are named or something excuses them.
+std::set<Link> linksThatLookSlow(const VerdictInput& input);
+
 /// Links that look slow but were not measured often enough to be named: measure them again, one at a time (until empty:
 /// five times in all at most), add the measurements to the input and judge anew. Empty when more measuring would not
 /// help.

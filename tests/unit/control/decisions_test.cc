@@ -63,12 +63,17 @@ TEST(Decisions, DoNotCompareWhoCutsItsIterationsElsewhere) {
   };
   for (const ProcessId process : {10, 11, 12, 13}) calls(process, 0.1, 16);
   for (auto& [process, member] : job.members()) member.healthy = JobView::means(member, 4);
-  // Two iterations of the others are one to rank 1: it has not become slower.
-  calls(11, 0.2, 32);
+  calls(11, 0.15, 24);
   const auto comparisons = comparisonsOf(job, 4);
   ASSERT_EQ(comparisons.size(), 3u);
   for (const auto& comparison : comparisons) EXPECT_NE(comparison.rank, 1);
   EXPECT_FALSE(ownTimeGrowth(job.members().at(11), 4).has_value());
+  // Two iterations of the others are one to rank 1, or half of one: it has not become slower.
+  for (const double iterations : {2.0, 0.5}) {
+    calls(11, 0.1 * iterations, static_cast<std::uint32_t>(16 * iterations));
+    EXPECT_EQ(comparisonsOf(job, 4).size(), 4u);
+    EXPECT_NEAR(ownTimeGrowth(job.members().at(11), 4).value_or(0), 1, 1e-9) << iterations;
+  }
   // Some calls more come from the border of two iterations.
   calls(11, 0.1, 18);
   EXPECT_EQ(comparisonsOf(job, 4).size(), 4u);

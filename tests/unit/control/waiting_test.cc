@@ -108,11 +108,11 @@ TEST(Waiting, MembersOfAnAccusedGroupStaySuspectsAndOthersDoNot) {
 TEST(Waiting, AGroupWithLittleOfTheDelayIsExplainedByWhomItSharesWithAnAccusedOne) {
   WaitingJob job;
   using instrument::Cause;
-  const auto groupsLeft = [&](double share, Cause::Kind kind) {
+  const auto groupsLeft = [&](double share, Cause::Kind kind, Link link = {0, 2}) {
     instrument::Suspicion suspicion{{}, {{everybody, 2.4, {}}}, ""};
     instrument::Blame blame;
     blame.causes = {{.kind = kind, .rank = 1, .communicator = kind == Cause::Kind::rank ? 0 : pair, .share = 1},
-                    {.kind = Cause::Kind::link, .link = {0, 2}, .communicator = everybody, .share = share}};
+                    {.kind = Cause::Kind::link, .link = link, .communicator = everybody, .share = share}};
     followChain(blame, job.view, suspicion);
     std::set<CommunicatorId> left;
     for (const auto& group : suspicion.groups) left.insert(group.communicator);
@@ -120,9 +120,10 @@ TEST(Waiting, AGroupWithLittleOfTheDelayIsExplainedByWhomItSharesWithAnAccusedOn
   };
   using Groups = std::set<CommunicatorId>;
   EXPECT_EQ(groupsLeft(0.1, Cause::Kind::group), Groups{pair});
-  EXPECT_EQ(groupsLeft(0.1, Cause::Kind::rank), Groups{});
+  EXPECT_EQ(groupsLeft(0.1, Cause::Kind::rank, {1, 2}), Groups{});
+  EXPECT_EQ(groupsLeft(0.1, Cause::Kind::rank, {2, 3}), Groups{everybody}) << "a link between others";
   EXPECT_EQ(groupsLeft(0.4, Cause::Kind::group), (Groups{pair, everybody})) << "two causes at once";
-  EXPECT_EQ(groupsLeft(0.4, Cause::Kind::rank), Groups{everybody});
+  EXPECT_EQ(groupsLeft(0.4, Cause::Kind::rank, {1, 2}), Groups{everybody});
 }
 
 TEST(Waiting, GroupsInWhichAllWaitAreTestedWhereMuchOfTheDelayIsNobodys) {

@@ -199,6 +199,22 @@ TEST(Verdict, ALinkThatNobodyWaitsForIsNotNamed) {
   EXPECT_EQ(besideASlowRank(moving(0.001, unknown)).culprits, both) << "nobody knows how much longer it takes";
 }
 
+TEST(Verdict, WhatAnExcusedLinkGivesIsNotItsHealthyRate) {
+  Job job(1);
+  job.linkSlowdown = [](Link link) { return link == Link{1, 0} ? 20 : 1; };
+  VerdictInput input = job.measure();
+  input.use.onlyCompared = {{1, 0}};
+  EXPECT_EQ(linksThatLookSlow(input), (std::set<Link>{{1, 0}}));
+}
+
+TEST(Verdict, ALinkThatNobodyWaitsForHidesNoneThatSomebodyWaitsFor) {
+  Job job(1);
+  job.linkSlowdown = [](Link link) { return link == Link{0, 1} ? 10 : link == Link{6, 7} ? 16 : 1; };
+  VerdictInput input = job.measure();
+  input.use.onlyCompared = {{6, 7}};
+  EXPECT_EQ(job.validate(std::move(input)).culprits, std::vector{linkCulprit({0, 1})});
+}
+
 TEST(Verdict, WhereMostLinksAreSlowNoneIsNamed) {
   expectNamed({}, 1, 500, [](Job& job) {
     job.linkSlowdown = [](Link link) { return link.from % 2 == 0 || link.to == 1 ? 50 : 1; };
