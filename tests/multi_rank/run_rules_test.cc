@@ -137,6 +137,7 @@ TEST(NumberRules, RefuseWhatIsNoNumberOfTheRange) {
   for (const char* bad : {"nan", "0.99", "10.1"}) EXPECT_FALSE(takes(numberFrom(1, 10), bad)) << bad;
   for (const char* bad : {"-1", "+1", "", "1.5", "nan"}) EXPECT_FALSE(takes(wholeNumber(), bad)) << bad;
   EXPECT_TRUE(takes(wholeNumber(), "18446744073709551615"));
+  EXPECT_FALSE(takes(wholeNumber(), "18446744073709551616"));
 }
 
 TEST(PrefixedLines, GivesTheSameLinesHoweverTheBytesArrive) {

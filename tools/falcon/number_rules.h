@@ -3,10 +3,14 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <string>
+#include <system_error>
 
 namespace falcon::tools {
 
@@ -57,12 +61,17 @@ inline CLI::Validator notEmpty() {
       "");
 }
 
-/// Digits only: neither a sign nor a fraction. That it fits its type is checked by CLI11.
+/// Digits only: neither a sign nor a fraction. CLI11 takes the largest number for one that is larger.
 inline CLI::Validator wholeNumber() {
   return CLI::Validator(
       [](std::string& text) {
-        const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-        return digits ? std::string() : text + " is not a whole number, 0 or more";
+        const char* const end = text.data() + text.size();
+        std::uint64_t number = 0;
+        const auto [rest, problem] = std::from_chars(text.data(), end, number);
+        if (problem == std::errc::result_out_of_range && rest == end)
+          return text + " is too large, more than " + std::to_string(std::numeric_limits<std::uint64_t>::max());
+        const bool whole = problem == std::errc() && rest == end;
+        return whole ? std::string() : text + " is not a whole number, 0 or more";
       },
       "", "");
 }

@@ -48,6 +48,8 @@ Result<std::vector<Neighbours>> parseNeighbours(const std::string& text,
     std::sort(group.ranks.begin(), group.ranks.end());
     groups.push_back(std::move(group));
   }
+  if (groups.empty())
+    return Error::invalidArgument("it names nobody: write a line for each switch, with its ranks or hosts");
   return groups;
 }
 

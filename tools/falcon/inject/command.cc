@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <functional>
 #include <memory>
@@ -72,7 +73,8 @@ int inject(const CommonOptions& options, Rank victim, const Make& make) {
   const sigset_t signals = blockEndingSignals();
   const auto job = jobOf(options, victim);
   if (!job) return codeOf(job.error());
-  const double iterationBefore = options.job.empty() ? 0 : iterationSeconds(options.job);
+  const auto iterations = [&] { return options.job.empty() ? Iterations() : iterationsOf(options.job); };
+  const double iterationBefore = iterations().seconds;
   const auto injection = make(*job);
   const timespec now{};
   if (const int signal = injection ? 0 : ::sigtimedwait(&signals, nullptr, &now); signal > 0) {
@@ -81,11 +83,13 @@ int inject(const CommonOptions& options, Rank victim, const Make& make) {
   }
   if (!injection) return codeOf(injection.error());
   fmt::print(stderr, "falcon inject: in force\n");
+  const Iterations first = iterations();
   holdOn(**injection, *job, options.duration, signals);
-  const double iterationDuring = iterationBefore > 0 ? iterationSeconds(options.job) : 0;
+  const Iterations last = iterations();
   Outcome outcome = (*injection)->relieve();
   outcome.iterationBefore = iterationBefore;
-  outcome.iterationDuring = iterationDuring;
+  outcome.iterationsEnded = last.ended - std::min(first.ended, last.ended);
+  outcome.iterationDuring = outcome.iterationsEnded > 0 ? last.seconds : 0;
   fmt::print("{}\n", options.json ? toJson(outcome) : explain(outcome));
   if (effective(outcome)) return healthy;
   fmt::print(stderr, "falcon inject: it had no effect: {}\n", explain(outcome));

@@ -96,9 +96,10 @@ std::string explainKind(const Outcome& outcome) {
 
 std::string explain(const Outcome& outcome) {
   std::string text = explainKind(outcome);
-  if (outcome.iterationBefore > 0 && outcome.iterationDuring > 0)
-    text += fmt::format("; the job's iterations took {:.3f} s before and {:.3f} s at the end", outcome.iterationBefore,
-                        outcome.iterationDuring);
+  if (outcome.iterationBefore <= 0) return text;
+  text += fmt::format("; the job's iterations took {:.3f} s before, and {} ended meanwhile", outcome.iterationBefore,
+                      outcome.iterationsEnded == 0 ? "none" : std::to_string(outcome.iterationsEnded));
+  if (outcome.iterationsEnded > 0) text += fmt::format(", the last after {:.3f} s", outcome.iterationDuring);
   return text;
 }
 
@@ -126,7 +127,8 @@ std::string toJson(const Outcome& outcome) {
   if (outcome.kind == InjectionKind::memoryHog) text["bytes"] = outcome.hogBytes;
   if (outcome.iterationBefore > 0) {
     text["iteration_before"] = outcome.iterationBefore;
-    text["iteration_during"] = outcome.iterationDuring;
+    text["iterations_ended"] = outcome.iterationsEnded;
+    text["iteration_during"] = outcome.iterationsEnded > 0 ? nlohmann::ordered_json(outcome.iterationDuring) : nullptr;
   }
   text["started"] = {{"monotonic", outcome.started.monotonic}, {"wall", outcome.started.wall}};
   if (outcome.confirmed.monotonic > 0)

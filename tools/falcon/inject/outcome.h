@@ -44,7 +44,8 @@ struct Outcome {
   LinkTraffic back;                    ///< slowLink both ways: to -> from
   std::uint64_t hogBytes = 0;          ///< memoryHog
   double iterationBefore = 0;          ///< seconds, where the job has a call log; else 0
-  double iterationDuring = 0;
+  std::int64_t iterationsEnded = 0;    ///< while it was in force
+  double iterationDuring = 0;          ///< seconds, the last of these; 0: none
 };
 
 /// Whether the victim really was slowed, from the counters alone.

@@ -135,13 +135,16 @@ Result<JobDescription> describeJob(const std::string& name, Rank victim) {
   return job;
 }
 
-double iterationSeconds(const std::string& name) {
+Iterations iterationsOf(const std::string& name) {
+  Iterations iterations;
   const auto files = findRunning(name);
-  if (!files) return 0;
-  double longest = 0;
-  for (const auto& rank : files->ranks)
-    if (rank.alive) longest = std::max(longest, rank.view.iterationSeconds);
-  return longest;
+  if (!files) return iterations;
+  for (const auto& rank : files->ranks) {
+    if (!rank.alive) continue;
+    iterations.seconds = std::max(iterations.seconds, rank.view.iterationSeconds);
+    iterations.ended = std::max(iterations.ended, rank.view.iterations);
+  }
+  return iterations;
 }
 
 }  // namespace falcon::tools

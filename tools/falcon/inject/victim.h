@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,12 @@ Result<JobDescription> describeProcess(pid_t process);
 /// @param victim  its end is the end of the injection
 Result<JobDescription> describeJob(const std::string& job, Rank victim);
 
-/// The job's last iteration time in seconds, from its call logs; 0 where it is not known.
-double iterationSeconds(const std::string& job);
+/// What a job's call logs say of its iterations; zeros where that is not known.
+struct Iterations {
+  double seconds = 0;  ///< the last one took, on the rank where it took longest
+  std::int64_t ended = 0;
+};
+Iterations iterationsOf(const std::string& job);
 
 // For tests.
 

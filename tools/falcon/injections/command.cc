@@ -110,7 +110,10 @@ int runInterruptibly(const Options& options) try {
   demo::noteInterruptions();
   return run(options);
 } catch (const demo::Interrupted& interrupted) {
-  fmt::print(stderr, "falcon injections: ended by signal {}; what was injected is undone\n", interrupted.signal);
+  fmt::print(stderr, "falcon injections: ended by signal {}; what was injected is undone{}\n", interrupted.signal,
+             options.resume.empty()
+                 ? std::string()
+                 : fmt::format(", and what is done is kept: go on with the same --resume {}", options.resume));
   return 128 + interrupted.signal;
 }
 
