@@ -157,6 +157,7 @@ Result<std::vector<MemberOffer>> exchangeOffers(transport::Reactor& reactor, boo
   mine.choseChannels =
       channels.fewest > 0 || channels.most > 0 || parameters::minChannels.isSet() || parameters::maxChannels.isSet();
   mine.cores = coresOfThisProcess();
+  if (const auto quota = quotaOfThisProcess()) mine.quota = *quota;
   mine.preferred = preferencesFromEnvironment();
   if (network.rank() == 0 && network.size() > 1) mine.tuning = tuningTextFromEnvironment();
   mine.checksCalls = parameters::checkCalls.value();

@@ -16,6 +16,7 @@ std::string MemberOffer::encode() const {
   writer.put(info.host).put(info.pid).put(info.device).put(info.extra);
   writer.put(chunkBytes).put(fewestChannels).put(mostChannels);
   writer.put(static_cast<std::uint8_t>(choseChannels)).put(cores.count).put(cores.first);
+  writer.put(quota.cores).put(quota.group);
   for (const std::uint8_t mask : preferred.of) writer.put(mask);
   writer.put(tuning).put(static_cast<std::uint8_t>(checksCalls));
   writer.put(board).put(memory.process).put(memory.nonceAt).put(memory.nonce);
@@ -40,6 +41,8 @@ Result<MemberOffer> MemberOffer::decode(std::string_view bytes) {
   offer.choseChannels = reader.get<std::uint8_t>() != 0;
   offer.cores.count = reader.get<std::uint32_t>();
   offer.cores.first = reader.get<std::uint32_t>();
+  offer.quota.cores = reader.get<double>();
+  offer.quota.group = reader.get<std::uint64_t>();
   for (std::uint8_t& mask : offer.preferred.of) mask = reader.get<std::uint8_t>();
   offer.tuning = reader.getString();
   offer.checksCalls = reader.get<std::uint8_t>() != 0;
@@ -76,10 +79,13 @@ bool shareNode(const std::vector<MemberOffer>& offers) {
 
 double mostRanksPerCore(const std::vector<MemberOffer>& offers) {
   std::map<std::tuple<std::string_view, std::uint32_t, std::uint32_t>, std::uint32_t> sharing;
+  std::map<std::tuple<std::string_view, std::uint64_t>, std::uint32_t> ofQuota;
   double most = 0;
   for (const MemberOffer& offer : offers) {
     const auto ranks = ++sharing[{offer.info.peer.node, offer.cores.count, offer.cores.first}];
     most = std::max(most, static_cast<double>(ranks) / std::max(1U, offer.cores.count));
+    if (offer.quota.cores > 0)
+      most = std::max(most, ++ofQuota[{offer.info.peer.node, offer.quota.group}] / offer.quota.cores);
   }
   return most;
 }

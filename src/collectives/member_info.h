@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/cores.h"
+#include "base/cpu_cgroup.h"
 #include "collectives/algorithm_preference.h"
 #include "collectives/host_communicator.h"
 #include "transport/peer_memory.h"
@@ -20,6 +21,7 @@ struct MemberOffer {
   int mostChannels = 1;
   bool choseChannels = false;  ///< the application or a variable did
   CoreSet cores;
+  CpuQuota quota;  ///< 0 cores: none
   PreferenceMasks preferred;
   std::string tuning;  ///< rank 0: the text of its tuning file, "" without
   bool checksCalls = false;
@@ -37,7 +39,8 @@ std::vector<int> nodesOf(const std::vector<MemberInfo>& members);
 /// All on one node, and none has switched shared memory off.
 bool shareNode(const std::vector<MemberOffer>& offers);
 
-/// The most ranks for each core that they share; ranks with the same cores of one node share these.
+/// The most ranks for each core that they share: ranks of one node with the same cores share these, and ranks of one
+/// cgroup its quota.
 double mostRanksPerCore(const std::vector<MemberOffer>& offers);
 
 }  // namespace falcon::collectives

@@ -4,34 +4,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
-#include <fstream>
-#include <iterator>
+
+#include "base/cpu_cgroup.h"
+#include "base/text.h"
 
 namespace falcon::validate {
 namespace {
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (!text.empty()) {
-    const auto end = std::min(text.find(separator), text.size());
-    parts.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
-}
-
-bool listContains(std::string_view list, std::string_view word) {
-  for (const auto part : split(list, ','))
-    if (part == word) return true;
-  return false;
-}
-
 std::optional<std::uint64_t> number(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end == text.data()) return std::nullopt;
-  return value;
+  return leadingNumber<std::uint64_t>(text);
 }
 
 constexpr int mostProcessors = 8192;
@@ -40,51 +21,7 @@ std::string thermalCount(int processor) {
   return "/sys/devices/system/cpu/cpu" + std::to_string(processor) + "/thermal_throttle/core_throttle_count";
 }
 
-std::string readText(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-/// "<mount point>/<cgroup below what is mounted there>/cpu.stat"; nothing if the cgroup is not below.
-std::optional<std::string> below(std::string_view mountPoint, std::string_view mountedRoot, std::string_view cgroup) {
-  if (mountedRoot != "/") {
-    if (!cgroup.starts_with(mountedRoot)) return std::nullopt;
-    cgroup.remove_prefix(mountedRoot.size());
-    if (!cgroup.empty() && cgroup.front() != '/') return std::nullopt;
-  }
-  std::string path(mountPoint);
-  if (cgroup != "/") path += cgroup;
-  return path + "/cpu.stat";
-}
-
 }  // namespace
-
-std::vector<std::string> cpuStatPaths(std::string_view cgroup, std::string_view mountInfo) {
-  std::optional<std::string_view> version1, version2;
-  for (const auto line : split(cgroup, '\n')) {  // id:controllers:path
-    const auto first = line.find(':');
-    const auto second = first == line.npos ? first : line.find(':', first + 1);
-    if (second == line.npos) continue;
-    const auto controllers = line.substr(first + 1, second - first - 1);
-    if (controllers.empty()) version2 = line.substr(second + 1);
-    if (listContains(controllers, "cpu")) version1 = line.substr(second + 1);
-  }
-  std::vector<std::string> ofVersion1, ofVersion2;
-  for (const auto line : split(mountInfo, '\n')) {  // id parent device root point options [tags] - type source options
-    const auto dash = line.find(" - ");
-    if (dash == line.npos) continue;
-    const auto left = split(line.substr(0, dash), ' ');
-    const auto right = split(line.substr(dash + 3), ' ');
-    if (left.size() < 5 || right.size() < 3) continue;
-    if (version1 && right[0] == "cgroup" && listContains(right[2], "cpu")) {
-      if (auto path = below(left[4], left[3], *version1)) ofVersion1.push_back(std::move(*path));
-    } else if (version2 && right[0] == "cgroup2") {
-      if (auto path = below(left[4], left[3], *version2)) ofVersion2.push_back(std::move(*path));
-    }
-  }
-  ofVersion1.insert(ofVersion1.end(), ofVersion2.begin(), ofVersion2.end());
-  return ofVersion1;
-}
 
 void parseCpuStat(std::string_view text, ProcessorStat& stat) {
   for (const auto line : split(text, '\n')) {
@@ -135,8 +72,8 @@ std::vector<int> allowedProcessors() {
 ProcessorStat readProcessorStat() {
   ProcessorStat stat;
   // Every time anew: a process may be moved to another cgroup while it runs.
-  for (const auto& path : cpuStatPaths(readText("/proc/self/cgroup"), readText("/proc/self/mountinfo"))) {
-    parseCpuStat(readText(path), stat);
+  for (const auto& folder : cpuCgroupFolders(readText("/proc/self/cgroup"), readText("/proc/self/mountinfo"))) {
+    parseCpuStat(readText(folder + "/cpu.stat"), stat);
     if (stat.throttled) break;  // v2 files of cgroups without the cpu controller lack these lines
   }
   parseSchedStat(readText("/proc/thread-self/schedstat"), stat);

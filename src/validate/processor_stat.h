@@ -33,12 +33,6 @@ ProcessorStat operator-(const ProcessorStat& later, const ProcessorStat& earlier
 
 // The parts, for tests.
 
-/// Where the process's cgroup keeps its CPU counters: cgroup v1's cpu controller first, then v2. Several, best first;
-/// none where the cgroup is outside of what is mounted.
-/// @param cgroup     text of /proc/self/cgroup
-/// @param mountInfo  text of /proc/self/mountinfo
-std::vector<std::string> cpuStatPaths(std::string_view cgroup, std::string_view mountInfo);
-
 /// Reads `nr_throttled` and `throttled_time` (v1, ns) or `throttled_usec` (v2).
 void parseCpuStat(std::string_view text, ProcessorStat& stat);
 

@@ -24,9 +24,11 @@ MemberOffer sample() {
 }
 
 TEST(MemberOffer, ComesBackAsItWas) {
-  const auto back = MemberOffer::decode(sample().encode());
+  MemberOffer offer = sample();
+  offer.quota = {2.5, 99};
+  const auto back = MemberOffer::decode(offer.encode());
   ASSERT_TRUE(back) << back.error().message();
-  EXPECT_EQ(back->encode(), sample().encode());
+  EXPECT_EQ(back->encode(), offer.encode());
   EXPECT_EQ(back->info.peer.address.text(), "10.1.0.2:4000");
   EXPECT_EQ(back->info.peer.node, "node0");
   EXPECT_EQ(back->info.peer.jobRank, 3);
@@ -34,6 +36,7 @@ TEST(MemberOffer, ComesBackAsItWas) {
   EXPECT_EQ(back->mostChannels, 4);
   EXPECT_TRUE(back->choseChannels);
   EXPECT_EQ(back->cores, (CoreSet{8, 16}));
+  EXPECT_EQ(back->quota, (CpuQuota{2.5, 99}));
   EXPECT_EQ(back->preferred, sample().preferred);
   EXPECT_EQ(back->tuning, sample().tuning);
   EXPECT_TRUE(back->checksCalls);
@@ -70,6 +73,16 @@ TEST(MostRanksPerCore, CountsThoseThatShareCoresOfOneNode) {
   EXPECT_DOUBLE_EQ(ranksPerCore(16, 0), 0.5);
   EXPECT_DOUBLE_EQ(ranksPerCore(1, 1), 1) << "each has a core of its own";
   EXPECT_DOUBLE_EQ(ranksPerCore(2, 0, "node1"), 2) << "four on each node";
+}
+
+TEST(MostRanksPerCore, CountsThoseThatShareAQuota) {
+  std::vector<MemberOffer> offers(4, sample());
+  for (MemberOffer& offer : offers) offer.cores = {64, 0};
+  EXPECT_DOUBLE_EQ(mostRanksPerCore(offers), 4.0 / 64);
+  for (MemberOffer& offer : offers) offer.quota = {2, 77};
+  EXPECT_DOUBLE_EQ(mostRanksPerCore(offers), 2) << "a container of 2 cores on a machine of 64";
+  for (std::size_t rank = 0; rank < 4; ++rank) offers[rank].quota = {1, rank};
+  EXPECT_DOUBLE_EQ(mostRanksPerCore(offers), 1) << "each has its own";
 }
 
 }  // namespace

@@ -9,38 +9,6 @@
 namespace falcon::validate {
 namespace {
 
-TEST(ProcessorStat, FindsTheCgroupOfVersionOne) {
-  EXPECT_EQ(cpuStatPaths("5:memory:/m\n4:cpuset:/s\n3:cpu,cpuacct:/job/rank0\n",
-                         "30 23 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct\n"
-                         "31 23 0:30 / /sys/fs/cgroup/cpuset rw,relatime - cgroup cgroup rw,cpuset\n"),
-            std::vector<std::string>{"/sys/fs/cgroup/cpu,cpuacct/job/rank0/cpu.stat"});
-}
-
-TEST(ProcessorStat, FindsTheCgroupOfVersionTwo) {
-  EXPECT_EQ(
-      cpuStatPaths("0::/user.slice/rank0\n", "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"),
-      std::vector<std::string>{"/sys/fs/cgroup/user.slice/rank0/cpu.stat"});
-}
-
-TEST(ProcessorStat, InAContainerOnlyPartOfTheTreeIsMounted) {
-  EXPECT_EQ(cpuStatPaths("0::/docker/abc\n", "30 23 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup2 ro\n"),
-            std::vector<std::string>{"/sys/fs/cgroup/cpu.stat"});
-  EXPECT_EQ(cpuStatPaths("0::/docker/abcd\n", "30 23 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup2 ro\n"),
-            std::vector<std::string>{});
-}
-
-TEST(ProcessorStat, VersionOneBeforeTwoWhereBothAreThere) {
-  EXPECT_EQ(cpuStatPaths("1:cpu:/a\n0::/b\n",
-                         "32 31 0:29 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
-                         "33 31 0:30 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"),
-            (std::vector<std::string>{"/sys/fs/cgroup/cpu/a/cpu.stat", "/sys/fs/cgroup/unified/b/cpu.stat"}));
-}
-
-TEST(ProcessorStat, NonsenseFindsNothing) {
-  EXPECT_TRUE(cpuStatPaths("", "").empty());
-  EXPECT_TRUE(cpuStatPaths("garbage\n::\n", "one two\n - \n1 2 3 4 5 - cgroup2\n").empty());
-}
-
 TEST(ProcessorStat, ReadsBothKindsOfCounters) {
   ProcessorStat stat;
   parseCpuStat("nr_periods 10\nnr_throttled 4\nthrottled_time 2500000\n", stat);
