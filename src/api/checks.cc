@@ -7,20 +7,6 @@
 namespace falcon::api {
 namespace {
 
-bool hasPeer(Operation operation) {
-  switch (operation) {
-    case Operation::broadcast:
-    case Operation::reduce:
-    case Operation::gather:
-    case Operation::scatter:
-    case Operation::send:
-    case Operation::receive:
-      return true;
-    default:
-      return false;
-  }
-}
-
 /// Buffers that this rank's part does not touch may be anything, NULL too.
 struct Touched {
   bool send = true;

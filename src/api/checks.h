@@ -1,6 +1,9 @@
 // Turns the arguments of an operation into a Call, or says what is wrong with them.
 #pragma once
 
+#include <cstdint>
+#include <initializer_list>
+
 #include "api/communicator.h"
 #include "base/call.h"
 
@@ -16,6 +19,38 @@ struct Arguments {
   size_t count;
   int peer;
 };
+
+constexpr unsigned setOf(std::initializer_list<Operation> operations) {
+  unsigned bits = 0;
+  for (const Operation operation : operations) bits |= 1U << static_cast<unsigned>(operation);
+  return bits;
+}
+constexpr unsigned operationsWithPeer = setOf({Operation::broadcast, Operation::reduce, Operation::gather,
+                                               Operation::scatter, Operation::send, Operation::receive});
+constexpr bool hasPeer(Operation operation) {
+  return operationsWithPeer >> static_cast<unsigned>(operation) & 1;
+}
+
+/// Whether a glance shows that checkCall() would object to nothing, as nearly always: then `call`, which is fresh, is
+/// filled in. `communicator` is ready.
+inline bool isSoundAtAGlance(const ncclComm& communicator, const Arguments& a, Call& call) {
+  constexpr size_t surelyFits = PTRDIFF_MAX >> 32;
+  const bool sound = communicator.closed.load(std::memory_order_relaxed) == ncclComm::Closed::no &&
+                     static_cast<unsigned>(a.type) < dataTypeCount &&
+                     static_cast<unsigned>(a.reduction) < reduceOpCount && a.count <= surelyFits &&
+                     (!hasPeer(a.operation) || static_cast<unsigned>(a.peer) < communicator.ranks) &&
+                     (a.send || a.operation == Operation::receive) && (a.receive || a.operation == Operation::send);
+  if (!sound) [[unlikely]]
+    return false;
+  call.operation = a.operation;
+  call.type = static_cast<DataType>(a.type);
+  call.reduction = static_cast<ReduceOp>(a.reduction);
+  call.send = a.send;
+  call.receive = a.receive;
+  call.count = a.count;
+  call.peer = a.peer;
+  return true;
+}
 
 /// Fills in `call`, which is fresh: a copy of what was just written in small pieces would take a tenth of the shortest
 /// calls. Errors: invalidArgument (type, op, root, peer or a buffer), invalidUsage (the communicator was finalized).

@@ -3,13 +3,8 @@
 #include <thread>
 
 #include "api/guard.h"
-#include "api/process.h"
 #include "base/clock.h"
 #include "base/log.h"
-
-namespace {
-constexpr std::uint64_t headMark = 0x6e6f636c61466c63, tailMark = 0x636c466c61636f6e;
-}
 
 ncclComm::ncclComm(falcon::api::Settings configured)
     : headMagic(headMark),
@@ -27,6 +22,7 @@ ncclComm::~ncclComm() {
 void ncclComm::start(std::unique_ptr<falcon::Engine> made, std::shared_ptr<falcon::control::Job> inJob,
                      int placeInLog) {
   engine = std::move(made);
+  ranks = static_cast<unsigned>(engine->size());
   job = std::move(inJob);
   place = placeInLog;
   if (job) hooks = job->hooks();
@@ -47,30 +43,9 @@ void CommunicatorUse::release(ncclComm& communicator) {
   if (communicator.references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete &communicator;
 }
 
-PlainUse::PlainUse(ncclComm& communicator) : communicator_(communicator) {
-  communicator.inside.store(true, std::memory_order_relaxed);
-  lightFence(communicator.reliesOnHeavyFences);
-  holds_ = communicator.headMagic.load(std::memory_order_relaxed) == headMark;
-}
-
-namespace {
-
-bool looksLikeOne(const ncclComm* communicator) {
-  const bool aligned = reinterpret_cast<std::uintptr_t>(communicator) % alignof(ncclComm) == 0;
-  return aligned && communicator->headMagic.load(std::memory_order_relaxed) == headMark &&
-         communicator->tailMagic == tailMark;
-}
-
-}  // namespace
-
-bool isReadyAndPlain(const ncclComm* communicator) {
-  return communicator && looksLikeOne(communicator) && communicator->generation == Process::generation() &&
-         communicator->state.load(std::memory_order_acquire) == ncclComm::State::ready && communicator->plain;
-}
-
 Status requireOurs(const char* function, const ncclComm* communicator) {
   if (!communicator) return log::decided(Error::invalidArgument("{}: comm is NULL", function));
-  if (!looksLikeOne(communicator))
+  if (!ncclComm::isAt(communicator))
     return log::decided(Error::invalidArgument("{}: comm is not a communicator (freed or overwritten?)", function));
   if (communicator->generation != Process::generation())
     return log::decided(

@@ -11,6 +11,7 @@
 
 #include "api/exports.h"
 #include "api/lane.h"
+#include "api/process.h"
 #include "api/registrations.h"
 #include "api/settings.h"
 #include "api/user_ops.h"
@@ -50,6 +51,13 @@ struct ncclComm {
   void start(std::unique_ptr<falcon::Engine> made, std::shared_ptr<falcon::control::Job> inJob, int placeInLog);
   void fail(falcon::Error error);
 
+  static constexpr std::uint64_t headMark = 0x6e6f636c61466c63, tailMark = 0x636c466c61636f6e;
+  /// Whether there is a communicator at this address; there may be anything.
+  static bool isAt(const ncclComm* address) {
+    return reinterpret_cast<std::uintptr_t>(address) % alignof(ncclComm) == 0 &&
+           address->headMagic.load(std::memory_order_relaxed) == headMark && address->tailMagic == tailMark;
+  }
+
   /// See requireOurs(). Atomic, since one thread may abort while another one calls.
   std::atomic<std::uint64_t> headMagic;
   const int generation;  ///< Process::generation() at birth
@@ -72,6 +80,7 @@ struct ncclComm {
   int place = falcon::noPlace;  ///< where the recorder keeps it
   std::shared_ptr<const falcon::vendor::CudaDriver> driver;  ///< null: no pointer can be a device's
   std::unique_ptr<falcon::Engine> engine;
+  unsigned ranks = 0;  ///< engine->size()
   std::optional<falcon::control::Layout> layout;
   std::unique_ptr<falcon::CallCounts> counts;  ///< of the calls so far, where it is watched
   falcon::api::UserOps userOps;
@@ -111,7 +120,11 @@ class CommunicatorUse {
 /// application.
 class PlainUse {
  public:
-  explicit PlainUse(ncclComm& communicator);
+  explicit PlainUse(ncclComm& communicator) : communicator_(communicator) {
+    communicator.inside.store(true, std::memory_order_relaxed);
+    lightFence(communicator.reliesOnHeavyFences);
+    holds_ = communicator.headMagic.load(std::memory_order_relaxed) == ncclComm::headMark;
+  }
   PlainUse(const PlainUse&) = delete;
   PlainUse& operator=(const PlainUse&) = delete;
   ~PlainUse() { communicator_.inside.store(false, std::memory_order_release); }
@@ -125,7 +138,10 @@ class PlainUse {
 /// Errors (invalidArgument): null, or not a communicator of this library. invalidUsage: inherited across fork().
 Status requireOurs(const char* function, const ncclComm* communicator);
 /// Whether requireReady() would succeed, and the communicator is plain.
-bool isReadyAndPlain(const ncclComm* communicator);
+inline bool isReadyAndPlain(const ncclComm* communicator) {
+  return communicator && ncclComm::isAt(communicator) && communicator->generation == Process::generation() &&
+         communicator->state.load(std::memory_order_acquire) == ncclComm::State::ready && communicator->plain;
+}
 /// The same, its set-up is complete, and no call of it is under way in the background.
 Result<CommunicatorUse> requireReady(const char* function, ncclComm* communicator);
 /// Its set-up is complete.

@@ -7,11 +7,15 @@
 #include "api/queued_calls.h"
 #include "api/setup_jobs.h"
 #include "base/log.h"
+#include "collectives/host_communicator.h"
 
 namespace falcon::api {
 
-Group& Group::ofThisThread() {
+constinit thread_local Group* Group::mine = nullptr;
+
+Group& Group::make() {
   thread_local Group group;
+  mine = &group;
   return group;
 }
 
@@ -48,6 +52,7 @@ Status Group::submit(const char* function, CommunicatorUse communicator, const C
     return end();
   }
   if (const Status agreed = agreeOnBlocking(function, communicator->settings.blocking); !agreed) return agreed;
+  makeOrdinary();
   calls_.push_back(std::move(pending));
   inUse_.push_back(std::move(communicator));
   return {};
@@ -72,6 +77,7 @@ Status Group::end() {
   if (!open()) return log::decided(Error::invalidUsage("ncclGroupEnd without ncclGroupStart"));
   if (--depth_ > 0) return {};
   if (isPlain()) return runPlainly();
+  makeOrdinary();
   // The group is empty again whatever happens, exceptions included.
   Group ended = std::exchange(*this, Group());
   Status done = ended.run();
@@ -81,10 +87,27 @@ Status Group::end() {
   return done;
 }
 
+bool Group::collectPlain(ncclComm& communicator, const Call& call) {
+  if (!calls_.empty() || !blocking_.value_or(true)) return false;
+  blocking_ = true;
+  owners_.resize(plain_.size());  // where memory ran out, one is too many
+  if (owners_.empty() || owners_.back() != &communicator) inUse_.emplace_back(communicator);
+  owners_.push_back(&communicator);
+  Submission& kept = plain_.emplace_back();
+  kept.engine = communicator.engine.get();
+  kept.call = call;
+  return true;
+}
+
+/// Something else joins the plain calls.
+void Group::makeOrdinary() {
+  for (size_t i = 0; i < plain_.size(); ++i) calls_.push_back({owners_[i], plain_[i].call});
+  plain_.clear();
+  owners_.clear();
+}
+
 bool Group::isPlain() const {
-  return !firstError_ && jobs_.empty() && afterwards_.empty() && !calls_.empty() &&
-         std::all_of(calls_.begin(), calls_.end(),
-                     [](const PendingCall& pending) { return pending.communicator->plain && !pending.hostStream; });
+  return !plain_.empty() && !firstError_ && jobs_.empty() && afterwards_.empty();
 }
 
 /// The same as run() where there is nothing else to do: to move everything out and in again takes as long as a short
@@ -93,12 +116,14 @@ Status Group::runPlainly() {
   struct Emptied {
     Group& group;
     ~Emptied() {
-      group.calls_.clear();
+      group.plain_.clear();
+      group.owners_.clear();
       group.inUse_.clear();
       group.blocking_.reset();
     }
   } emptied{*this};
-  return runCalls(calls_);
+  for (ncclComm* owner : owners_) awaitQueued(*owner);
+  return collectives::runGroup(plain_);
 }
 
 /// The next group of the thread allocates nothing.
@@ -114,6 +139,7 @@ void Group::takeMemoryOf(Group& ended) {
 Result<std::optional<float>> Group::simulateEnd() {
   if (!open()) return log::decided(Error::invalidUsage("ncclGroupSimulateEnd without ncclGroupStart"));
   if (--depth_ > 0) return std::optional<float>();
+  makeOrdinary();
   Group ended = std::exchange(*this, Group());
   for (const SetupJob& job : ended.jobs_) CommunicatorUse::release(*job.communicator);
   for (const auto& work : ended.afterwards_)

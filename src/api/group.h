@@ -23,7 +23,11 @@ struct SetupJob {
 /// One thread's group. Every call outside of a group is a group of its own.
 class Group {
  public:
-  static Group& ofThisThread();
+  static Group& ofThisThread() {
+    if (mine) [[likely]]
+      return *mine;
+    return make();
+  }
 
   bool open() const { return depth_ > 0; }
   void start() { ++depth_; }
@@ -34,6 +38,9 @@ class Group {
   Result<std::optional<float>> simulateEnd();
 
   Status submit(const char* function, CommunicatorUse communicator, const Call& call, void* stream);
+  /// The same in an open group for a call on no stream of a plain communicator: it is kept as its engine takes it.
+  /// False: the group is no plain one, nothing has happened.
+  bool collectPlain(ncclComm& communicator, const Call& call);
   Status setUp(const char* function, SetupJob job);
   /// Runs `work` once the calls collected so far have been handed to their engines: now, where no group is open.
   Status afterwards(std::function<Status()> work);
@@ -41,13 +48,18 @@ class Group {
   Status noted(Status status);
 
  private:
+  static Group& make();
+
   /// All members of a group wait for their work, or none does.
   Status agreeOnBlocking(const char* function, bool blocking);
   Status run();
   bool isPlain() const;
   Status runPlainly();
+  void makeOrdinary();
   void takeMemoryOf(Group& ended);
   Status runCollected();
+
+  static constinit thread_local Group* mine;
 
   int depth_ = 0;
   std::optional<bool> blocking_;
@@ -55,6 +67,9 @@ class Group {
   std::vector<SetupJob> jobs_;
   std::vector<CommunicatorUse> inUse_;
   std::vector<PendingCall> calls_;
+  // The calls as long as all are plain; else empty. Behind each stands in `owners_` whose it is.
+  std::vector<Submission> plain_;
+  std::vector<ncclComm*> owners_;
   std::vector<std::function<Status()>> afterwards_;
 };
 

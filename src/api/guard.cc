@@ -2,11 +2,9 @@
 
 namespace falcon::api {
 
-ncclResult_t finish(const Status& status) {
-  if (status) [[likely]]
-    return ncclSuccess;
-  if (status.error().code() != ErrorCode::inProgress) log::setLastError(status.error().message());
-  return static_cast<ncclResult_t>(status.error().code());
+ncclResult_t finish(const Error& error) {
+  if (error.code() != ErrorCode::inProgress) log::setLastError(error.message());
+  return static_cast<ncclResult_t>(error.code());
 }
 
 Error notImplemented(const char* function) {

@@ -12,8 +12,11 @@
 
 namespace falcon::api {
 
-/// The C code of a status; keeps the text of an error for the calling thread (it may have been decided on another one).
-ncclResult_t finish(const Status& status);
+/// The C code of an error, whose text is kept for the calling thread (it may have been decided on another one).
+ncclResult_t finish(const Error& error);
+inline ncclResult_t finish(const Status& status) {
+  return status ? ncclSuccess : finish(status.error());
+}
 
 /// Runs `body`, which gives a Status. What it throws becomes an error that begins with `what`.
 template <class Body>

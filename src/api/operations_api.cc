@@ -15,16 +15,16 @@ namespace {
 ncclResult_t submit(const char* function, const Arguments& arguments, ncclComm_t comm, cudaStream_t stream) {
   return guarded(function, [&]() -> Status {
     Group& group = Group::ofThisThread();
-    if (!stream && !group.open() && isReadyAndPlain(comm)) [[likely]] {
-      if (const PlainUse use(*comm); use) [[likely]] {
-        Call call;
-        const Status sound = checkCall(function, *comm, arguments, call);
-        return sound ? runPlain(*comm, call) : sound;
+    Call call;
+    if (!stream && isReadyAndPlain(comm) && isSoundAtAGlance(*comm, arguments, call)) [[likely]] {
+      if (group.open()) {
+        if (group.collectPlain(*comm, call)) return {};
+      } else if (const PlainUse use(*comm); use) [[likely]] {
+        return runPlain(*comm, call);
       }
     }
     auto use = requireReady(function, comm);
     if (!use) return group.noted(use.error());
-    Call call;
     if (const Status sound = checkCall(function, **use, arguments, call); !sound) return group.noted(sound);
     return group.noted(group.submit(function, std::move(*use), call, stream));
   });

@@ -54,6 +54,8 @@ class AloneNetwork final : public CommunicatorNetwork {
     return failure_;
   }
 
+  bool isBroken() const override { return broken_.load(std::memory_order_acquire); }
+
   void onFailure(std::function<void(const Error&)> handler) override {
     {
       const std::lock_guard lock(mutex_);

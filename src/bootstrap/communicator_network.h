@@ -42,8 +42,10 @@ class CommunicatorNetwork {
 
   /// Breaks the communicator on all members.
   virtual void abort(std::string_view reason) = 0;
-  /// What broke it, if anything. Cheap enough for wait loops (one relaxed load while healthy).
+  /// What broke it, if anything.
   virtual std::optional<Error> failure() const = 0;
+  /// Whether anything did: one load, for wait loops and short calls.
+  virtual bool isBroken() const { return failure().has_value(); }
   /// Runs `handler` once, on the reactor's thread, when the communicator breaks (at once if it has). Replaces the last
   /// one; after the call returns the replaced one is not running.
   virtual void onFailure(std::function<void(const Error&)> handler) = 0;

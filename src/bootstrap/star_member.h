@@ -37,6 +37,7 @@ class StarMember : public std::enable_shared_from_this<StarMember> {
   Result<std::vector<std::string>> gather(std::string_view mine, Nanoseconds limit);
   void abort(std::string_view reason);
   std::optional<Error> failure() const;
+  bool isBroken() const { return failure_.load(std::memory_order_acquire) != nullptr; }
   void onFailure(std::function<void(const Error&)> handler);
   /// Says goodbye and waits a moment for the answer, so that the end of this process is not taken for a death.
   void leave();

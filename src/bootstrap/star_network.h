@@ -33,6 +33,7 @@ class StarNetwork final : public CommunicatorNetwork {
                                                       const std::function<std::optional<Error>()>& givenUp) override;
   void abort(std::string_view reason) override { member_->abort(reason); }
   std::optional<Error> failure() const override { return member_->failure(); }
+  bool isBroken() const override { return member_->isBroken(); }
   void onFailure(std::function<void(const Error&)> handler) override { member_->onFailure(std::move(handler)); }
 
  private:

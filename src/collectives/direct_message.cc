@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "base/log.h"
 
@@ -26,38 +27,59 @@ DirectMessage::DirectMessage(DirectMember& member, const Call& call)
       peer_(call.peer),
       sends_(call.operation == Operation::send) {}
 
-/// True once `holds()`; an error if the peer has left in order. What it published before it left counts: so that is
-/// looked at once more.
-template <class Condition>
-Result<bool> DirectMessage::await(Condition holds) const {
-  if (holds()) return true;
-  if (!member_->board().hasLeftInOrder(peer_)) [[likely]]
-    return false;
-  if (holds()) return true;
-  return log::decided(Error::remote("rank {} has left the communicator while a message {} it was expected", peer_,
-                                    sends_ ? "to" : "from"));
+Result<State> DirectMessage::progress() {
+  switch (advance()) {
+    case Advance::stuck:
+      return State::stuck;
+    case Advance::advanced:
+      return State::advanced;
+    case Advance::finished:
+      return State::finished;
+    case Advance::failed:
+      break;
+  }
+  return *failure_;
 }
 
-Result<State> DirectMessage::send() {
+DirectMessage::Advance DirectMessage::fail(Error error) {
+  failure_ = std::make_unique<const Error>(std::move(error));
+  return Advance::failed;
+}
+
+DirectMessage::Advance DirectMessage::finish() {
+  finished_ = true;
+  return Advance::finished;
+}
+
+/// `advanced` once `holds()`; an error if the peer has left in order. What it published before it left counts: so that
+/// is looked at once more.
+template <class Condition>
+DirectMessage::Advance DirectMessage::await(Condition holds) {
+  if (holds()) return Advance::advanced;
+  if (!member_->board().hasLeftInOrder(peer_)) [[likely]]
+    return Advance::stuck;
+  if (holds()) return Advance::advanced;
+  return fail(log::decided(Error::remote("rank {} has left the communicator while a message {} it was expected", peer_,
+                                         sends_ ? "to" : "from")));
+}
+
+DirectMessage::Advance DirectMessage::send() {
   Mailboxes& mail = *member_->mail();
-  State state = State::stuck;
+  Advance state = Advance::stuck;
   if (!begun_) {
-    const auto free = await([&] { return mail.mayPost(peer_, number_); });
-    if (!free) return free.error();
-    if (!*free) {
-      if (watch_) watch_->stuckSending(peer_, false);
-      return State::stuck;
+    if (const Advance free = await([&] { return mail.mayPost(peer_, number_); }); free != Advance::advanced) {
+      if (watch_ && free == Advance::stuck) watch_->stuckSending(peer_, false);
+      return free;
     }
     if (member_->board().hasLeftInOrder(peer_)) [[unlikely]]
-      return await([] { return false; }).error();
+      return await([] { return false; });
     post();
     begun_ = true;
-    state = State::advanced;
+    state = Advance::advanced;
   }
-  if (!posted_) return State::finished;
-  const auto taken = await([&] { return mail.wasTaken(peer_, number_); });
-  if (!taken) return taken.error();
-  if (!*taken) {
+  if (!posted_) return finish();
+  if (const Advance taken = await([&] { return mail.wasTaken(peer_, number_); }); taken != Advance::advanced) {
+    if (taken == Advance::failed) return taken;
     if (watch_) watch_->stuckSending(peer_, mail.isBeingRead(peer_, number_));
     return state;
   }
@@ -65,7 +87,7 @@ Result<State> DirectMessage::send() {
     watch_->stepBegins();
     watch_->stepEnds(-1, peer_, bytes_);
   }
-  return State::finished;
+  return finish();
 }
 
 void DirectMessage::post() {
@@ -79,24 +101,20 @@ void DirectMessage::post() {
   mail.postAddress(peer_, number_, buffer_, bytes_, watch_ != nullptr);
 }
 
-Result<State> DirectMessage::receive() {
+DirectMessage::Advance DirectMessage::receive() {
   Mailboxes& mail = *member_->mail();
   if (!begun_) {
-    const auto come = await([&] { return mail.hasCome(peer_, number_); });
-    if (!come) return come.error();
-    if (!*come) {
-      if (watch_) watch_->stuckReceiving(peer_);
-      return State::stuck;
+    if (const Advance come = await([&] { return mail.hasCome(peer_, number_); }); come != Advance::advanced) {
+      if (watch_ && come == Advance::stuck) watch_->stuckReceiving(peer_);
+      return come;
     }
-    if (const Status opened = open(); !opened) return opened.error();
+    if (const Status opened = open(); !opened) return fail(opened.error());
     begun_ = true;
   }
-  const auto got = takePiece();
-  if (!got) return got.error();
-  done_ += *got;
-  if (done_ < bytes_) return State::advanced;
+  if (const Status got = takePiece(); !got) return fail(got.error());
+  if (done_ < bytes_) return Advance::advanced;
   mail.take(peer_, number_);
-  return State::finished;
+  return finish();
 }
 
 /// Looks what has come.
@@ -109,19 +127,18 @@ Status DirectMessage::open() {
   return {};
 }
 
-/// Bytes that it moved.
-Result<std::size_t> DirectMessage::takePiece() {
+Status DirectMessage::takePiece() {
   const std::size_t bytes = std::min(bytes_ - done_, letter_.here ? bytes_ : pieceBytes);
   if (watch_) watch_->stepBegins();
   if (letter_.here) {
     std::memcpy(buffer_, letter_.here, bytes);
   } else {
     const bool last = done_ + bytes == bytes_;
-    if (const Status got = member_->read(peer_, buffer_ + done_, letter_.address + done_, bytes, last); !got)
-      return got.error();
+    if (Status got = member_->read(peer_, buffer_ + done_, letter_.address + done_, bytes, last); !got) return got;
   }
   if (watch_) watch_->stepEnds(peer_, -1, bytes);
-  return bytes;
+  done_ += bytes;
+  return {};
 }
 
 void DirectMessages::add(DirectMember& member, const Call& call) {
@@ -129,25 +146,26 @@ void DirectMessages::add(DirectMember& member, const Call& call) {
 }
 
 Result<State> DirectMessages::progress() {
-  bool moved = false;
-  for (std::size_t i = 0; i < messages_.size();) {
-    const auto state = messages_[i].progress();
-    if (!state) return state.error();
-    moved |= *state != State::stuck;
-    if (*state == State::finished)
-      messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(i));
-    else
-      ++i;
+  bool moved = false, left = false;
+  for (DirectMessage& message : messages_) {
+    if (message.finished()) continue;
+    const auto state = message.advance();
+    if (state == DirectMessage::Advance::failed) return message.error();
+    moved |= state != DirectMessage::Advance::stuck;
+    left |= state != DirectMessage::Advance::finished;
   }
-  if (messages_.empty()) return State::finished;
+  if (!left) return State::finished;
   return moved ? State::advanced : State::stuck;
 }
 
 NodeBoard::Awaited DirectMessages::awaited() const {
-  const auto first = messages_.front().awaited();
-  const bool alike = std::all_of(messages_.begin(), messages_.end(),
-                                 [&](const DirectMessage& message) { return message.awaited() == first; });
-  return alike ? first : NodeBoard::Awaited{};
+  std::optional<NodeBoard::Awaited> first;
+  for (const DirectMessage& message : messages_) {
+    if (message.finished()) continue;
+    if (!first) first = message.awaited();
+    if (message.awaited() != *first) return {};
+  }
+  return first.value_or(NodeBoard::Awaited{});
 }
 
 }  // namespace falcon::collectives

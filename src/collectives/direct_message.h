@@ -25,21 +25,30 @@ class DirectMessage {
 
   /// Does what can be done now, but only so much that others get their turn. `finished` once this rank's buffer is its
   /// own again. Errors: remote, invalidUsage where the sizes at both ends differ.
-  Result<State> progress() { return sends_ ? send() : receive(); }
+  Result<State> progress();
   /// After `stuck`: what must come first.
   transport::NodeBoard::Awaited awaited() const { return transport::NodeBoard::awaitedMessage(peer_); }
 
   /// Null where nothing was measured.
   const TransferWatch* transfers() const { return watch_.get(); }
 
+  /// progress() without a Result, which takes as long as the rest of a short message.
+  enum class Advance : std::uint8_t { stuck, advanced, finished, failed };
+  Advance advance() { return sends_ ? send() : receive(); }
+  bool finished() const { return finished_; }
+  /// Of one that has failed.
+  const Error& error() const { return *failure_; }
+
  private:
-  Result<State> send();
+  Advance fail(Error error);
+  Advance finish();
+  Advance send();
   void post();
-  Result<State> receive();
+  Advance receive();
   Status open();
-  Result<std::size_t> takePiece();
+  Status takePiece();
   template <class Condition>
-  Result<bool> await(Condition holds) const;
+  Advance await(Condition holds);
 
   DirectMember* member_;
   std::byte* buffer_;
@@ -50,7 +59,9 @@ class DirectMessage {
   bool sends_;
   bool begun_ = false;   // posted, or come
   bool posted_ = false;  // only its address was
+  bool finished_ = false;
   transport::Mailboxes::Letter letter_;
+  std::unique_ptr<const Error> failure_;
   std::unique_ptr<TransferWatch> watch_;
 };
 
@@ -66,7 +77,7 @@ class DirectMessages {
   transport::NodeBoard::Awaited awaited() const;
 
  private:
-  std::vector<DirectMessage> messages_;  // unfinished ones
+  std::vector<DirectMessage> messages_;
 };
 
 }  // namespace falcon::collectives

@@ -43,21 +43,31 @@ DirectRunner::DirectRunner(DirectMember& member, const DirectAlgorithm& algorith
       signature_(signatureOf(call)),
       whole_(shape.count),
       part_(partOfCall(member, algorithm, shape.count, operands.elementBytes)) {
+  planPart();
   beginPart();
 }
 
 void DirectRunner::again(const Call& call) {
   operands_.input = static_cast<const std::byte*>(call.send);
   operands_.output = static_cast<std::byte*>(call.receive);
-  partBegin_ = 0;
+  if (whole_ > part_) {
+    partBegin_ = 0;
+    planPart();
+  }
   beginPart();
 }
 
-void DirectRunner::beginPart() {
+/// What follows from the part's shape: a call like the last one has the same.
+void DirectRunner::planPart() {
   shape_.count = std::min(part_, whole_ - partBegin_);
   postedBytes_ = bytes(algorithm_->posts(shape_));
-  steps_ = algorithm_->steps(shape_);
   postedAddress_ = postedBytes_ > member_->inlineBytes();
+  steps_ = algorithm_->steps(shape_);
+  for (int index = 0; index < steps_ && index < std::ssize(planned_); ++index)
+    planned_[index] = algorithm_->step(shape_, index);
+}
+
+void DirectRunner::beginPart() {
   operation_ = 0;
   phase_ = Phase::entering;
   aside_ = nullptr;
@@ -67,30 +77,33 @@ void DirectRunner::beginPart() {
   awaited_ = {};
 }
 
-Result<DirectRunner::State> DirectRunner::progress() {
-  bool moved = false;
+DirectRunner::Ready DirectRunner::fail(Error error) {
+  failure_ = std::move(error);
+  return Ready::failed;
+}
+
+/// `before`: what was awaited when progress() began.
+Result<DirectRunner::State> DirectRunner::notReady(Ready ready, bool moved, const NodeBoard::Awaited& before) {
+  if (ready == Ready::failed) return *failure_;
   // Who waits for something else than before has to say so before it sleeps: what it waited for has come and rings no
   // more, and the other rank does not know. 1 MiB broadcast among four took 4 ms now and then, until the next look.
+  const bool another = before.rank != NodeBoard::Awaited::anyone && awaited_ != before;
+  return moved || another ? State::advanced : State::stuck;
+}
+
+Result<DirectRunner::State> DirectRunner::progress() {
+  bool moved = false;
   const NodeBoard::Awaited before = awaited_;
-  const auto stuck = [&] {
-    const bool another = before.rank != NodeBoard::Awaited::anyone && awaited_ != before;
-    return moved || another ? State::advanced : State::stuck;
-  };
   if (phase_ == Phase::entering) {
     if (operation_ == 0) operation_ = member_->nextOperation();
-    const auto entered = enter();
-    if (!entered) return entered.error();
-    if (!*entered) return stuck();
+    if (const Ready entered = enter(); entered != Ready::yes) return notReady(entered, moved, before);
     phase_ = Phase::stepping;
     moved = true;
   }
   if (phase_ == Phase::stepping) {
     for (std::size_t turn = 0; step_ < steps_;) {
       if (turn >= bytesPerTurn) return State::advanced;
-      const auto ran = runStep();
-      if (!ran) return ran.error();
-      if (!ran->ready) return stuck();
-      turn += ran->bytes;
+      if (const Ready ran = runStep(turn); ran != Ready::yes) return notReady(ran, moved, before);
       moved = true;
     }
     member_->board().complete(operation_);
@@ -98,16 +111,15 @@ Result<DirectRunner::State> DirectRunner::progress() {
     moved = true;
   }
   if (phase_ == Phase::leaving) {
-    const auto left = readersHaveLeft();
-    if (!left) return left.error();
-    if (!*left) return stuck();
+    if (const Ready left = readersHaveLeft(); left != Ready::yes) return notReady(left, moved, before);
     if (aside_) std::memcpy(operands_.output, aside_, bytes(shape_.count));
     phase_ = Phase::finished;
-    partBegin_ += shape_.count;
-    if (partBegin_ < whole_) {
+    if (partBegin_ + shape_.count < whole_) {
+      partBegin_ += shape_.count;
       // Buffers that a rank does not use may be null.
       if (operands_.input) operands_.input += bytes(shape_.count);
       if (operands_.output) operands_.output += bytes(shape_.count);
+      planPart();
       beginPart();
       return State::advanced;
     }
@@ -115,29 +127,30 @@ Result<DirectRunner::State> DirectRunner::progress() {
   return State::finished;
 }
 
-/// True once `holds()`; an error if the rank which would have to bring that about has left. What it published before it
-/// left counts: so that is looked at once more.
+/// `yes` once `holds()`; an error if the rank which would have to bring that about has left. What it published before
+/// it left counts: so that is looked at once more.
 template <class Condition>
-Result<bool> DirectRunner::await(const NodeBoard::Awaited& awaited, Condition holds) {
-  if (holds()) return true;
+DirectRunner::Ready DirectRunner::await(const NodeBoard::Awaited& awaited, Condition holds) {
+  if (holds()) return Ready::yes;
   awaited_ = awaited;
   if (!member_->board().hasLeft(awaited.rank)) [[likely]]
-    return false;
-  if (holds()) return true;
-  return log::decided(Error::remote("rank {} has left the communicator in the middle of a collective", awaited.rank));
+    return Ready::no;
+  if (holds()) return Ready::yes;
+  return fail(
+      log::decided(Error::remote("rank {} has left the communicator in the middle of a collective", awaited.rank)));
 }
 
-/// Publishes what the others read from this rank; false while the slot is still needed.
-Result<bool> DirectRunner::enter() {
+/// Publishes what the others read from this rank, once the slot is not needed any more.
+DirectRunner::Ready DirectRunner::enter() {
   const std::size_t posted = postedBytes_;
-  if (posted == 0) return true;
+  if (posted == 0) return Ready::yes;
   NodeBoard& board = member_->board();
   const std::uint64_t place = postedAddress_ ? NodeBoard::inLine : NodeBoard::placeFor(posted);
   while (!board.mayPost(operation_, place)) {
     const Rank slow = board.blocker();
-    const auto ready = await(NodeBoard::awaitedCompletion(slow, board.needed()),
-                             [&] { return board.hasCompleted(slow, board.needed()); });
-    if (!ready || !*ready) return ready;
+    const Ready ready = await(NodeBoard::awaitedCompletion(slow, board.needed()),
+                              [&] { return board.hasCompleted(slow, board.needed()); });
+    if (ready != Ready::yes) return ready;
   }
   NodeBoard::Notice notice{.signature = signature_};
   if (!postedAddress_) {
@@ -152,55 +165,50 @@ Result<bool> DirectRunner::enter() {
   if (algorithm_->output == Output::late && notice.input == addressOf(operands_.output))
     aside_ = member_->aside(posted);
   board.post(operation_, notice);
-  return true;
+  return Ready::yes;
 }
 
-Result<bool> DirectRunner::reached(Rank peer, Stage stage) {
+DirectRunner::Ready DirectRunner::reached(Rank peer, Stage stage) {
   const NodeBoard& board = member_->board();
-  const auto ready =
+  const Ready ready =
       await(NodeBoard::awaitedStage(peer, operation_, stage), [&] { return board.reached(peer, operation_, stage); });
-  if (!ready) return ready;
-  if (!*ready) {
-    if (watch_) watch_->stuckReceiving(peer);
-    return false;
+  if (ready != Ready::yes) {
+    if (watch_ && ready == Ready::no) watch_->stuckReceiving(peer);
+    return ready;
   }
-  if (board.notice(peer, operation_).signature != signature_)
-    return log::decided(Error::invalidUsage(
+  if (board.notice(peer, operation_).signature != signature_) [[unlikely]]
+    return fail(log::decided(Error::invalidUsage(
         "rank {} made another call: the ranks' calls differ in operation, count, type, reduction, root or order",
-        peer));
-  return true;
+        peer)));
+  return Ready::yes;
 }
 
-Result<bool> DirectRunner::peersReady(const DirectStep& step) {
-  if (step.kind == DirectStep::Kind::copy) {
-    if (step.peer == shape_.rank) return true;
-    return reached(step.peer, step.from);
-  }
+DirectRunner::Ready DirectRunner::peersReady(const DirectStep& step) {
+  if (step.kind == DirectStep::Kind::copy) return step.peer == shape_.rank ? Ready::yes : reached(step.peer, step.from);
   for (; asked_ < shape_.size; ++asked_) {
     if (asked_ == shape_.rank) continue;
-    const auto ready = reached(asked_, Stage::posted);
-    if (!ready || !*ready) return ready;
+    if (const Ready ready = reached(asked_, Stage::posted); ready != Ready::yes) return ready;
   }
-  return true;
+  return Ready::yes;
 }
 
-/// Moves one piece of the present step.
-Result<DirectRunner::Moved> DirectRunner::runStep() {
-  const DirectStep step = algorithm_->step(shape_, step_);
-  Moved moved{.ready = true};
+/// Moves one piece of the present step, and counts its bytes.
+DirectRunner::Ready DirectRunner::runStep(std::size_t& movedBytes) {
+  const DirectStep step = stepAt(step_);
   if (step.count > 0) {
     if (done_ == 0) {
-      const auto ready = peersReady(step);
-      if (!ready) return ready.error();
-      if (!*ready) return Moved();
+      if (const Ready ready = peersReady(step); ready != Ready::yes) return ready;
     }
     const bool copies = step.kind == DirectStep::Kind::copy;
-    const std::size_t most = (copies ? copiedBytes : DirectMember::pieceBytes) / operands_.elementBytes;
-    const Range piece{step.source + done_, step.source + std::min(done_ + most, step.count)};
-    if (const Status ran = runPiece(step, piece); !ran) return ran.error();
-    moved.bytes = bytes(piece.size());
+    const std::size_t most = copies ? copiedBytes : DirectMember::pieceBytes;
+    std::size_t end = step.count;
+    // A division takes as long as ten instructions of another kind.
+    if (bytes(step.count - done_) > most) end = done_ + most / operands_.elementBytes;
+    const Range piece{step.source + done_, step.source + end};
+    if (const Status ran = runPiece(step, piece); !ran) return fail(ran.error());
+    movedBytes += bytes(piece.size());
     done_ += piece.size();
-    if (done_ < step.count) return moved;
+    if (done_ < step.count) return Ready::yes;
   }
   if (step.publish) member_->board().advance(operation_, Stage::output);
   if (algorithm_->inTurn && step.peer != shape_.rank && readsAddressOf(step.peer))
@@ -208,7 +216,7 @@ Result<DirectRunner::Moved> DirectRunner::runStep() {
   done_ = 0;
   asked_ = 0;
   ++step_;
-  return moved;
+  return Ready::yes;
 }
 
 Status DirectRunner::runPiece(const DirectStep& step, Range piece) {
@@ -279,7 +287,7 @@ Result<const std::byte*> DirectRunner::operandOf(Rank peer, Range piece, int roo
 }
 
 /// This one, which reads this rank's buffers, has done so.
-Result<bool> DirectRunner::hasRead(Rank reader) {
+DirectRunner::Ready DirectRunner::hasRead(Rank reader) {
   const NodeBoard& board = member_->board();
   if (!algorithm_->inTurn)
     return await(NodeBoard::awaitedCompletion(reader, operation_),
@@ -290,16 +298,15 @@ Result<bool> DirectRunner::hasRead(Rank reader) {
 }
 
 /// Everyone who reads this rank's buffers has done so.
-Result<bool> DirectRunner::readersHaveLeft() {
+DirectRunner::Ready DirectRunner::readersHaveLeft() {
   const Readers readers = postedAddress_ ? algorithm_->readers(shape_) : Readers::nobody;
-  if (readers == Readers::nobody) return true;
+  if (readers == Readers::nobody) return Ready::yes;
   for (; asked_ < shape_.size; ++asked_) {
     if (readers == Readers::root && asked_ != shape_.root) continue;
     if (asked_ == shape_.rank) continue;
-    const auto left = hasRead(asked_);
-    if (!left || !*left) return left;
+    if (const Ready left = hasRead(asked_); left != Ready::yes) return left;
   }
-  return true;
+  return Ready::yes;
 }
 
 }  // namespace falcon::collectives

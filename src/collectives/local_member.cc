@@ -2,15 +2,11 @@
 
 namespace falcon::collectives {
 
-Status LocalMember::health() {
-  if (!broken_.load(std::memory_order_relaxed)) {
-    const auto failure = network.failure();
-    if (!failure) return {};
-    const std::lock_guard lock(mutex_);
-    if (!error_) error_ = *failure;
-    broken_.store(true, std::memory_order_relaxed);
-  }
+Error LocalMember::whatBroke() {
+  const auto failure = network.failure();
   const std::lock_guard lock(mutex_);
+  if (!error_) error_ = *failure;
+  broken_.store(true, std::memory_order_relaxed);
   return *error_;
 }
 

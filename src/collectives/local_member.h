@@ -40,8 +40,13 @@ class LocalMember {
               const EngineHooks& hooks, std::vector<Rank> ring)
       : shape(shape), ports(ports), network(network), hooks(hooks), rings(std::move(ring)) {}
 
-  /// Success, or what broke the communicator; from then on always that. Two relaxed loads while healthy.
-  Status health();
+  /// Success, or what broke the communicator; from then on always that. Two loads while healthy.
+  Status health() {
+    if (isHealthy()) [[likely]]
+      return {};
+    return whatBroke();
+  }
+  bool isHealthy() const { return !broken_.load(std::memory_order_relaxed) && !network.isBroken(); }
   /// An error of this rank that the others cannot live with: breaks the communicator everywhere. Gives back what
   /// health() says from now on, which is the cause if one was known before.
   Error fail(const Error& error);
@@ -67,6 +72,8 @@ class LocalMember {
   std::vector<std::uint64_t> received = std::vector<std::uint64_t>(shape.size);  ///< the same
 
  private:
+  Error whatBroke();
+
   std::mutex mutex_;
   std::atomic<bool> broken_{false};
   std::atomic<bool> revoked_{false};

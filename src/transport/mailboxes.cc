@@ -1,5 +1,6 @@
 #include "transport/mailboxes.h"
 
+#include <bit>
 #include <cstring>
 
 #include "transport/node_board.h"
@@ -17,6 +18,7 @@ std::byte* restOf(void* slot) {
 Mailboxes::Mailboxes(NodeBoard& board, std::byte* memory, int ranks, Rank self)
     : board_(&board), ranks_(ranks), self_(self), memory_(memory), sides_(ranks) {
   static_assert(sizeof(Slot) == 64 && 3 * sizeof(std::uint64_t) + slotBytes == sizeof(Slot));
+  static_assert(std::has_single_bit(slotCountFor(16)) && std::has_single_bit(slotCountFor(17)));
 }
 
 bool Mailboxes::mayPost(Rank to, std::uint64_t number) {

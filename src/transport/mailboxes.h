@@ -21,7 +21,7 @@ class Mailboxes {
   /// The boxes grow with the square of the ranks: with more there are none.
   static constexpr int mostRanks = 64;
   static constexpr bool existFor(int ranks) { return ranks <= mostRanks; }
-  /// Messages of a pair that may be posted and not yet taken.
+  /// Messages of a pair that may be posted and not yet taken; a power of two.
   static constexpr std::uint64_t slotCountFor(int ranks) { return ranks <= 16 ? 16 : 8; }
   /// Each rank has some rooms for messages that do not fit into a slot, whoever gets them.
   static constexpr std::size_t roomBytesFor(int ranks) { return ranks <= 16 ? 64 << 10 : 4 << 10; }
@@ -101,7 +101,7 @@ class Mailboxes {
     return memory_ + (static_cast<std::size_t>(from) * ranks_ + to) * stride_;
   }
   Slot& slot(Rank from, Rank to, std::uint64_t number) const {
-    return *reinterpret_cast<Slot*>(box(from, to) + sizeof(Line) + number % slotCount_ * sizeof(Slot));
+    return *reinterpret_cast<Slot*>(box(from, to) + sizeof(Line) + (number & (slotCount_ - 1)) * sizeof(Slot));
   }
   Line& hisLine(Rank to) const { return *reinterpret_cast<Line*>(box(self_, to)); }
   Line& myLine(Rank from) const { return *reinterpret_cast<Line*>(box(from, self_)); }

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <bit>
 #include <map>
 #include <mutex>
 
@@ -28,6 +29,8 @@ NodeBoard::NodeBoard(std::shared_ptr<SharedSegment> segment, int ranks)
 Result<std::unique_ptr<NodeBoard>> NodeBoard::create(int ranks) {
   static_assert(sizeof(Memory) % alignof(Cell) == 0 && sizeof(Line) == cacheLine);
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+  static_assert(std::has_single_bit(lineCountFor(16)) && std::has_single_bit(lineCountFor(17)));
+  static_assert(std::has_single_bit(slotCountFor(16)) && std::has_single_bit(slotCountFor(17)));
   if (ranks > mostRanks) return Error::system("{} ranks are too many for a board in shared memory", ranks);
   auto segment = SharedSegment::create(bytesFor(ranks));
   if (!segment) return segment.error();

@@ -27,6 +27,7 @@ class NodeBoard {
  public:
   /// Operations that a rank may be ahead of the slowest one: many, so that a root that only sends need not wait for
   /// ranks that have no core just now; few where the message is long.
+  /// Powers of two, so that to find a line takes no division (four of them took a tenth of the shortest calls).
   static constexpr std::uint64_t lineCountFor(int ranks) { return ranks <= 16 ? 256 : 32; }
   static constexpr std::uint64_t slotCountFor(int ranks) { return ranks <= 16 ? 64 : 16; }
   static constexpr std::uint64_t roomCount = 4;
@@ -219,12 +220,12 @@ class NodeBoard {
   Cell& cell(Rank rank) const { return *reinterpret_cast<Cell*>(cells_ + rank * cellStride_); }
   Line& line(Rank rank, std::uint64_t operation) const {
     std::byte* lines = cells_ + rank * cellStride_ + sizeof(Cell);
-    return *reinterpret_cast<Line*>(lines + operation % lineCount_ * sizeof(Line));
+    return *reinterpret_cast<Line*>(lines + (operation & (lineCount_ - 1)) * sizeof(Line));
   }
   std::byte* payloadAt(Rank rank, std::uint64_t operation, std::uint64_t place) const {
     if (place == inLine) return line(rank, operation).message;
     std::byte* mine = cells_ + rank * cellStride_;
-    if (place == inSlot) return mine + slotsAt_ + operation % slotCount_ * slotBytes;
+    if (place == inSlot) return mine + slotsAt_ + (operation & (slotCount_ - 1)) * slotBytes;
     return mine + roomsAt_ + operation % roomCount * payloadBytesFor(ranks_);
   }
   /// True: somebody sleeps. Either this sees the sleeper, or the sleeper, who bears the fence, sees the value. A full
