@@ -11,16 +11,17 @@ namespace falcon {
 namespace {
 
 TEST(CpuCgroup, FindsTheCgroupOfVersionOne) {
-  EXPECT_EQ(cpuCgroupFolders("5:memory:/m\n4:cpuset:/s\n3:cpu,cpuacct:/job/rank0\n",
-                         "30 23 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct\n"
-                         "31 23 0:30 / /sys/fs/cgroup/cpuset rw,relatime - cgroup cgroup rw,cpuset\n"),
-            std::vector<std::string>{"/sys/fs/cgroup/cpu,cpuacct/job/rank0"});
+  EXPECT_EQ(
+      cpuCgroupFolders("5:memory:/m\n4:cpuset:/s\n3:cpu,cpuacct:/job/rank0\n",
+                       "30 23 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct\n"
+                       "31 23 0:30 / /sys/fs/cgroup/cpuset rw,relatime - cgroup cgroup rw,cpuset\n"),
+      std::vector<std::string>{"/sys/fs/cgroup/cpu,cpuacct/job/rank0"});
 }
 
 TEST(CpuCgroup, FindsTheCgroupOfVersionTwo) {
-  EXPECT_EQ(
-      cpuCgroupFolders("0::/user.slice/rank0\n", "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"),
-      std::vector<std::string>{"/sys/fs/cgroup/user.slice/rank0"});
+  EXPECT_EQ(cpuCgroupFolders("0::/user.slice/rank0\n",
+                             "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"),
+            std::vector<std::string>{"/sys/fs/cgroup/user.slice/rank0"});
 }
 
 TEST(CpuCgroup, InAContainerOnlyPartOfTheTreeIsMounted) {
@@ -32,8 +33,8 @@ TEST(CpuCgroup, InAContainerOnlyPartOfTheTreeIsMounted) {
 
 TEST(CpuCgroup, VersionOneBeforeTwoWhereBothAreThere) {
   EXPECT_EQ(cpuCgroupFolders("1:cpu:/a\n0::/b\n",
-                         "32 31 0:29 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
-                         "33 31 0:30 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"),
+                             "32 31 0:29 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
+                             "33 31 0:30 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"),
             (std::vector<std::string>{"/sys/fs/cgroup/cpu/a", "/sys/fs/cgroup/unified/b"}));
 }
 
