@@ -42,7 +42,7 @@ std::optional<double> quotaIn(const std::string& folder) {
 }
 
 std::uint64_t numberOf(const std::string& folder) {
-  struct stat status{};
+  struct stat status {};
   return stat(folder.c_str(), &status) == 0 ? status.st_ino : 0;
 }
 
