@@ -76,6 +76,7 @@ class RoundSource {
     return algorithm_->scratch(geometry_, std::min(rest_.size(), algorithm_->elementsPerRound(geometry_)));
   }
 
+  bool finished() const { return rest_.empty(); }
   /// Replaces `program`'s steps by the next round's; false when there are no more.
   bool next(Program& program) {
     program.channel = geometry_.channel;

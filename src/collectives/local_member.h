@@ -20,16 +20,22 @@
 
 namespace falcon::collectives {
 
-/// The last call that went without connections: training loops make the same one again and again, and to check and
-/// plan it takes as long as to do it where it is short.
+/// Whether `next` is the same as `last` but for the buffers: training loops make the same call again and again, and to
+/// check and plan it takes as long as to do it where it is short. No user op is ever kept as the last one.
+inline bool isLike(const Call& last, const Call& next) {
+  return next.count == last.count && next.operation == last.operation && next.type == last.type &&
+         next.reduction == last.reduction && next.peer == last.peer;
+}
+/// The last call that went without connections.
 struct LastDirect {
-  /// Whether `next` is the same but for the buffers. No user op is ever kept.
-  bool fits(const Call& next) const {
-    return next.count == call.count && next.operation == call.operation && next.type == call.type &&
-           next.reduction == call.reduction && next.peer == call.peer;
-  }
   Call call;
   DirectRunner runner;
+};
+/// The last one that went over connections: as LocalMember::steps planned it, or as an exchange of messages.
+struct LastConnected {
+  Call call;
+  RingSchedule::Order ring;
+  bool asMessages = false;
 };
 
 /// Everything that outlives a call. One thread at a time runs calls; health(), fail() and `rings` are thread-safe.
@@ -62,11 +68,12 @@ class LocalMember {
   bootstrap::CommunicatorNetwork& network;
   const EngineHooks hooks;
   RingSchedule rings;
-  std::unique_ptr<DirectMember> direct;  ///< null: the ranks share no board. Set before the first call.
-  MessageRun messages;                   ///< of the calls that go the short way
-  DirectMessages directMessages;         ///< the same inside a node
-  std::optional<LastDirect> lastDirect;  ///< the same
-  StepRun steps;                         ///< the same
+  std::unique_ptr<DirectMember> direct;        ///< null: the ranks share no board. Set before the first call.
+  MessageRun messages;                         ///< of the calls that go the short way
+  DirectMessages directMessages;               ///< the same inside a node
+  std::optional<LastDirect> lastDirect;        ///< the same
+  StepRun steps;                               ///< the same
+  std::optional<LastConnected> lastConnected;  ///< the same; empty while `steps` has no call to be made again
   std::atomic<std::uint64_t> nextCollective{0};
   std::vector<std::uint64_t> sent = std::vector<std::uint64_t>(shape.size);      ///< messages so far, by peer
   std::vector<std::uint64_t> received = std::vector<std::uint64_t>(shape.size);  ///< the same

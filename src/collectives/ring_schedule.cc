@@ -29,6 +29,7 @@ RingSchedule::Order RingSchedule::start(std::uint64_t number) {
   decided_.erase(decided_.begin(), std::prev(decided_.upper_bound(number)));
   nextStart_.store(number + 1, std::memory_order_relaxed);
   look();
+  inForce_ = decided_.begin()->second.get();
   return decided_.begin()->second;
 }
 

@@ -34,6 +34,10 @@ class RingSchedule {
     return !changing_.load(std::memory_order_relaxed);
   }
 
+  /// The same for one whose ring would be `order`, as that of the one before was. False: it may be another, ask
+  /// start().
+  bool startOn(const Order& order, std::uint64_t number) { return startWithoutRing(number) && inForce_ == order.get(); }
+
   /// See HostCommunicator.
   Status propose(std::uint64_t from, std::vector<Rank> order);
   void decide(std::uint64_t from, bool commit);
@@ -51,8 +55,9 @@ class RingSchedule {
   mutable std::mutex mutex_;
   std::map<std::uint64_t, Order> decided_;  // by first collective; the last one at or before a number is in force
   std::optional<Proposal> proposal_;
-  std::atomic<std::uint64_t> nextStart_{0};  // written by the thread that starts collectives
-  std::atomic<bool> changing_{false};        // a proposal is undecided, or a decision not yet in force
+  std::atomic<std::uint64_t> nextStart_{0};     // written by the thread that starts collectives
+  std::atomic<bool> changing_{false};           // a proposal is undecided, or a decision not yet in force
+  const std::vector<Rank>* inForce_ = nullptr;  // since the last start(); only for the thread that starts collectives
   const bool reliesOnHeavyFences_ = takePartInHeavyFences();
 };
 

@@ -84,6 +84,36 @@ bool isSoundMessage(const MemberShape& shape, const Call& call) {
   return static_cast<unsigned>(call.peer) < static_cast<unsigned>(shape.size) && call.count <= surelyFits && buffer;
 }
 
+Status exchange(LocalMember& member, const Call& call, transport::Waiter& waiter) {
+  member.messages.begin(member.ports);
+  if (const Status added = member.messages.addExchange(member.shape, call); !added) return member.fail(added.error());
+  return driveConnections(member.messages, member, waiter);
+}
+
+/// For a call like the last one; null: it is not like it, or its ring may be another.
+std::optional<Status> runAgain(LocalMember& member, const Call& call, transport::Waiter& waiter) {
+  const auto& direct = member.lastDirect;
+  const auto& connected = member.lastConnected;
+  const bool likeDirect = direct && isLike(direct->call, call);
+  if (!likeDirect && !(connected && isLike(connected->call, call))) return {};
+  // The check takes as long as a quarter of the shortest calls.
+  if (!call.send || !call.receive || call.send == call.receive) {
+    if (const Status possible = checkBuffers(member.shape, call); !possible) return possible;
+  }
+  const std::uint64_t number = member.nextCollective.load(std::memory_order_relaxed);
+  if (likeDirect) {
+    if (!member.rings.startWithoutRing(number) && !member.rings.start(number)) return {};
+    member.nextCollective.store(number + 1, std::memory_order_relaxed);
+    member.lastDirect->runner.again(call);
+    return drive(member.lastDirect->runner, member, waiter);
+  }
+  if (!member.rings.startOn(connected->ring, number)) return {};
+  if (!connected->asMessages && !member.steps.again(call)) return {};
+  member.nextCollective.store(number + 1, std::memory_order_relaxed);
+  if (connected->asMessages) return exchange(member, call, waiter);
+  return driveConnections(member.steps, member, waiter);
+}
+
 /// Measured or compared calls go the long way.
 bool mayGoTheShortWay(const LocalMember& member) {
   return !member.shape.checksCalls && !(member.hooks.transfers && member.hooks.transfers->enabled());
@@ -94,36 +124,26 @@ bool mayGoTheShortWay(const LocalMember& member) {
 std::optional<Status> runAlone(LocalMember& member, const Call& call, transport::Waiter& waiter) {
   if (!mayGoTheShortWay(member) || isPointToPoint(call.operation)) return {};
   if (const Status healthy = member.health(); !healthy) return healthy;
+  if (auto done = runAgain(member, call, waiter)) return done;
   const std::uint64_t number = member.nextCollective.load(std::memory_order_relaxed);
-  auto& last = member.lastDirect;
-  if (last && last->fits(call)) {
-    // The check takes as long as a quarter of the shortest calls.
-    const bool plainBuffers = call.send && call.receive && call.send != call.receive;
-    if (!plainBuffers) {
-      if (const Status possible = checkBuffers(member.shape, call); !possible) return possible;
-    }
-    if (!member.rings.startWithoutRing(number) && !member.rings.start(number)) return {};
-    member.nextCollective.store(number + 1, std::memory_order_relaxed);
-    last->runner.again(call);
-    return drive(last->runner, member, waiter);
-  }
   if (const Status possible = checkCall(member.shape, call); !possible) return possible;
   std::optional<DirectRunner> runner;
   if (member.direct) runner = planDirect(*member.direct, member.shape, call);
-  const RingSchedule::Order ring = member.rings.start(number);
+  RingSchedule::Order ring = member.rings.start(number);
   if (!ring) return {};
   member.nextCollective.store(number + 1, std::memory_order_relaxed);
   if (runner) {
+    auto& last = member.lastDirect;
     last = LastDirect{call, std::move(*runner)};
     return drive(last->runner, member, waiter);
   }
-  if (const Way way = chooseWay(member.shape, call); way.algorithm) {
-    member.steps.begin(member.ports, member.shape, call, way, *ring);
-    return driveConnections(member.steps, member, waiter);
-  }
-  member.messages.begin(member.ports);
-  if (const Status added = member.messages.addExchange(member.shape, call); !added) return member.fail(added.error());
-  return driveConnections(member.messages, member, waiter);
+  const Way way = chooseWay(member.shape, call);
+  member.lastConnected.reset();
+  if (way.algorithm) member.steps.begin(member.ports, member.shape, call, way, *ring);
+  const Status done = way.algorithm ? driveConnections(member.steps, member, waiter) : exchange(member, call, waiter);
+  if (done && call.reduction != ReduceOp::preMulSum)
+    member.lastConnected = LastConnected{call, std::move(ring), way.algorithm == nullptr};
+  return done;
 }
 
 bool areMessages(const LocalMember& member, std::span<const Submission> submissions) {

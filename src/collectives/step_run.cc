@@ -19,6 +19,15 @@ void StepRun::begin(transport::Ports& ports, const MemberShape& shape, const Cal
   running_ = used_;
 }
 
+bool StepRun::again(const Call& call) {
+  for (Channel& channel : std::span(channels_).first(used_)) {
+    if (!channel.runner.again(call.send, call.receive)) return false;
+    channel.finished = false;
+  }
+  running_ = used_;
+  return true;
+}
+
 Result<bool> StepRun::progress() {
   bool moved = false;
   for (Channel& channel : std::span(channels_).first(used_)) {

@@ -16,6 +16,9 @@ class StepRun {
   void begin(transport::Ports& ports, const MemberShape& shape, const Call& call, const Way& way,
              std::span<const Rank> ring);
 
+  /// After it has finished: the same call on other buffers. False: it is too long for that, begin() anew.
+  bool again(const Call& call);
+
   /// Does what can be done now, but only so much that others get their turn; true if anything moved. Errors: remote,
   /// invalidUsage where the ranks' calls differ.
   Result<bool> progress();

@@ -34,6 +34,19 @@ void StepRunner::restart(transport::Ports& ports, const RoundSource& rounds, con
   operands_ = operands;
   makeScratch();
   program_.steps.clear();
+  roundsMade_ = 0;
+  beginSteps();
+}
+
+bool StepRunner::again(const void* input, void* output) {
+  if (roundsMade_ != 1 || watch_) return false;
+  operands_.input = static_cast<const std::byte*>(input);
+  operands_.output = static_cast<std::byte*>(output);
+  beginSteps();
+  return true;
+}
+
+void StepRunner::beginSteps() {
   nextStep_ = 0;
   allDone_ = false;
   stuckOn_ = nullptr;
@@ -78,9 +91,11 @@ Result<StepRunner::State> StepRunner::progress() {
   if (!moved) return moved.error();
   for (int i = 0; i < stepsPerTurn && !allDone_; ++i) {
     if (nextStep_ == program_.steps.size()) {
-      nextStep_ = 0;
-      allDone_ = !rounds_.next(program_);
+      // The last round's steps stay: see again().
+      allDone_ = rounds_.finished() || !rounds_.next(program_);
       if (allDone_) break;
+      nextStep_ = 0;
+      ++roundsMade_;
     }
     const auto ran = runStep(program_.steps[nextStep_]);
     if (!ran) return ran.error();

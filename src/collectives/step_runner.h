@@ -41,6 +41,10 @@ class StepRunner {
   /// As a new one, but keeps the memory of the last.
   void restart(transport::Ports& ports, const RoundSource& rounds, const Operands& operands);
 
+  /// After it has finished, and all of it was one round: the same steps once more, between other buffers. False: it was
+  /// more than one round, nothing has happened.
+  bool again(const void* input, void* output);
+
   /// Only before the first progress().
   void watch(TransferWatch watch) { watch_ = std::make_unique<TransferWatch>(std::move(watch)); }
 
@@ -64,6 +68,7 @@ class StepRunner {
   Result<transport::ReceivePort*> receivePort(Rank peer);
   Result<bool> moveSends();
   Result<bool> runStep(const Step& step);
+  void beginSteps();
   void makeScratch();
   std::byte* destinationOf(const Step& step);
   const std::byte* sourceOf(const Step& step) const;
@@ -76,6 +81,7 @@ class StepRunner {
   Program program_;
   std::vector<std::byte> scratch_;
   std::size_t nextStep_ = 0;
+  int roundsMade_ = 0;
   bool allDone_ = false;  // but perhaps not flushed
   std::vector<Opened<transport::SendPort>> sends_;
   std::vector<Opened<transport::ReceivePort>> receives_;

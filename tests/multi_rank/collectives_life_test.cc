@@ -140,7 +140,6 @@ TEST(Life, ARingIsReplacedAtTheAgreedCollective) {
   constexpr std::size_t bytes = 60'000;
   SharedBoard board;
   ForkedRanks forked(ranks, [&](Rank rank) -> std::string {
-    // Only what goes through connections follows the ring.
     // Only what goes through connections follows the ring: so does who prefers an algorithm of theirs.
     setenv("NCCL_ALGO", "ring", 1);
     const auto communicator = joinCommunicator(board, 0, rank, ranks);

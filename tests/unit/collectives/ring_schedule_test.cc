@@ -61,6 +61,21 @@ TEST(RingSchedule, WithoutARingOnlyWhileNoChangeIsUnderWay) {
   EXPECT_EQ(rings.current(), second);
 }
 
+TEST(RingSchedule, OnALikeRingOnlyWhileItIsInForce) {
+  RingSchedule rings(first);
+  const RingSchedule::Order before = rings.start(0);
+  EXPECT_TRUE(rings.startOn(before, 1));
+  ASSERT_TRUE(rings.propose(3, second));
+  EXPECT_FALSE(rings.startOn(before, 2)) << "a change is under way";
+  EXPECT_EQ(rings.start(2), before);
+  rings.decide(3, true);
+  EXPECT_FALSE(rings.startOn(before, 3));
+  const RingSchedule::Order after = rings.start(3);
+  EXPECT_EQ(*after, second);
+  EXPECT_FALSE(rings.startOn(before, 4)) << "no change is under way any more, but the ring is another";
+  EXPECT_TRUE(rings.startOn(after, 4));
+}
+
 // What the absence of locks must not allow: a collective that starts although its ring is being decided.
 TEST(RingSchedule, NoCollectiveStartsInTheMiddleOfADecision) {
   RingSchedule rings(first);
