@@ -21,6 +21,8 @@ const char* nameOf(ProcessState state);
 struct RankSnapshot {
   CallLogView log;
   ProcessState process = ProcessState::alive;
+  /// By Falcon; what the log of one that is gone says was so when it went.
+  bool isHeld() const { return log.held && process != ProcessState::dead && process != ProcessState::ended; }
   /// The moment on the records' clock; of a process that is gone, that of its last sign of life.
   Nanoseconds now{0};
 

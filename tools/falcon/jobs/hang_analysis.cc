@@ -305,7 +305,7 @@ class Analysis {
     place.pid = rank.log.pid;
     place.host = rank.log.identity.host;
     place.process = rank.process;
-    place.held = rank.log.held;
+    place.held = rank.isHeld();
     place.inFlight = rank.log.inFlight;
     place.makings = rank.log.makings;
     std::sort(place.inFlight.begin(), place.inFlight.end(),

@@ -14,6 +14,7 @@ struct RankFile {
   std::string path;
   instrument::CallLogView view;
   bool alive = false;                                  ///< the process that wrote it still runs
+  bool isHeld() const { return alive && view.held; }   ///< by Falcon
   std::vector<instrument::RangeLogView::Name> ranges;  ///< the application's, in the last iteration
 };
 

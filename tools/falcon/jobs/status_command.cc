@@ -38,7 +38,7 @@ json toJson(const JobFiles& job) {
                      {"alive", rank.alive},
                      {"state", nameOf(rank.view.state)},
                      {"controller", &rank == job.controller()},
-                     {"held", rank.view.held},
+                     {"held", rank.isHeld()},
                      {"iterations", rank.view.iterations},
                      {"iteration_s", rank.view.iterationSeconds},
                      {"calls", rank.view.calls},
@@ -66,7 +66,7 @@ void print(const JobFiles& job) {
         rank.alive ? nameOf(rank.view.state) : "gone", rank.view.iterations,
         rank.view.iterationSeconds > 0 ? fmt::format("{:.1f} ms", rank.view.iterationSeconds * 1e3) : "unknown",
         rank.view.calls,
-        std::string(&rank == job.controller() ? "controller" : "") + (rank.alive && rank.view.held ? " held" : ""));
+        std::string(&rank == job.controller() ? "controller" : "") + (rank.isHeld() ? " held" : ""));
   }
   const json last = json::parse(job.lastEvent, nullptr, false);
   if (last.is_object()) fmt::print("  last event: {}: {}\n", last.value("kind", ""), last.value("text", ""));

@@ -112,7 +112,7 @@ json toJson(const Picture& picture) {
                      {"host", rank.log.identity.host},
                      {"process", nameOf(rank.process)},
                      {"state", nameOf(rank.log.state)},
-                     {"held", rank.log.held},
+                     {"held", rank.isHeld()},
                      {"iterations", rank.log.iterations},
                      {"iteration_s", rank.log.iterationSeconds > 0 ? json(rank.log.iterationSeconds) : json()},
                      {"arrival_lag_s", orNull(load.lag)},
