@@ -77,9 +77,9 @@ Status Group::end() {
   if (!open()) return log::decided(Error::invalidUsage("ncclGroupEnd without ncclGroupStart"));
   if (--depth_ > 0) return {};
   if (isPlain()) return runPlainly();
-  makeOrdinary();
   // The group is empty again whatever happens, exceptions included.
   Group ended = std::exchange(*this, Group());
+  ended.makeOrdinary();
   Status done = ended.run();
   for (const auto& work : ended.afterwards_)
     if (const Status worked = work(); done && !worked) done = worked;
@@ -134,13 +134,15 @@ void Group::takeMemoryOf(Group& ended) {
   ended.inUse_.clear();
   calls_.swap(ended.calls_);
   inUse_.swap(ended.inUse_);
+  plain_.swap(ended.plain_);
+  owners_.swap(ended.owners_);
 }
 
 Result<std::optional<float>> Group::simulateEnd() {
   if (!open()) return log::decided(Error::invalidUsage("ncclGroupSimulateEnd without ncclGroupStart"));
   if (--depth_ > 0) return std::optional<float>();
-  makeOrdinary();
   Group ended = std::exchange(*this, Group());
+  ended.makeOrdinary();
   for (const SetupJob& job : ended.jobs_) CommunicatorUse::release(*job.communicator);
   for (const auto& work : ended.afterwards_)
     if (const Status worked = work(); !worked && !ended.firstError_) ended.firstError_ = worked.error();
