@@ -61,12 +61,11 @@ void print(const JobFiles& job) {
   fmt::print("  {:>4}  {:>8}  {:<12}  {:>10}  {:>12}  {:>10}  {}\n", "rank", "pid", "state", "iterations", "iteration",
              "calls", "");
   for (const RankFile& rank : job.ranks) {
-    fmt::print(
-        "  {:>4}  {:>8}  {:<12}  {:>10}  {:>12}  {:>10}  {}\n", rank.view.identity.jobRank, rank.view.pid,
-        rank.alive ? nameOf(rank.view.state) : "gone", rank.view.iterations,
-        rank.view.iterationSeconds > 0 ? fmt::format("{:.1f} ms", rank.view.iterationSeconds * 1e3) : "unknown",
-        rank.view.calls,
-        std::string(&rank == job.controller() ? "controller" : "") + (rank.isHeld() ? " held" : ""));
+    fmt::print("  {:>4}  {:>8}  {:<12}  {:>10}  {:>12}  {:>10}  {}\n", rank.view.identity.jobRank, rank.view.pid,
+               rank.alive ? nameOf(rank.view.state) : "gone", rank.view.iterations,
+               rank.view.iterationSeconds > 0 ? fmt::format("{:.1f} ms", rank.view.iterationSeconds * 1e3) : "unknown",
+               rank.view.calls,
+               std::string(&rank == job.controller() ? "controller" : "") + (rank.isHeld() ? " held" : ""));
   }
   const json last = json::parse(job.lastEvent, nullptr, false);
   if (last.is_object()) fmt::print("  last event: {}: {}\n", last.value("kind", ""), last.value("text", ""));
