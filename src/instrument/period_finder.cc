@@ -26,6 +26,7 @@ std::vector<IterationSample> PeriodFinder::add(const CallRecord& record) {
   if (options_.method == PeriodMethod::acf) return addByCorrelation(record);
   std::vector<IterationSample> done;
   count(record);
+  noteSilence(record.leave);
   const TrackedCall call{.hash = callHash(record),
                          .time = record.leave,
                          .bytes = static_cast<float>(bytesOf(record)),
@@ -62,6 +63,15 @@ std::vector<IterationSample> PeriodFinder::add(const CallRecord& record) {
   const bool due = (own || together) && record.leave - considered_ >= considerInterval;
   if (due || changes_ != before) choose(record.leave);
   return done;
+}
+
+/// While the whole process makes no call (it was stopped, or writes a checkpoint) the chosen communicator is not gone.
+/// Once for each of its boundaries: where it is gone, the calls of others may be as far apart.
+void PeriodFinder::noteSilence(Nanoseconds now) {
+  const Nanoseconds before = std::exchange(lastCall_, now);
+  if (!chosen_) return;
+  const PatternTracker& tracker = tracks_.at(*chosen_).tracker;
+  if (now - before > 4 * tracker.interval() && tracker.lastBoundary() >= resumed_) resumed_ = now;
 }
 
 std::optional<PatternTracker::Boundary> PeriodFinder::feed(CommunicatorId id, Track& track, const TrackedCall& call) {
@@ -127,7 +137,8 @@ void PeriodFinder::choose(Nanoseconds now) {
     if (tracker.generation() != chosenGeneration_) return take(*chosen_, now), choose(now);
     // A pattern that was lost is waited for, but not for ever: the communicator may have been destroyed.
     usual = std::max(tracker.interval(), Nanoseconds(1));
-    gone = tracker.following() ? now - tracker.lastBoundary() > 20 * usual : now - current->lastCall > 20s;
+    const Nanoseconds heard = std::max(tracker.lastBoundary(), resumed_);
+    gone = tracker.following() ? now - heard > 20 * usual : now - current->lastCall > 20s;
     if (!gone && boundaries_ >= static_cast<std::uint64_t>(options_.pattern.establishedRepeats) &&
         now - chosenSince_ >= options_.pattern.establishedTime)
       return;

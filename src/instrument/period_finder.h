@@ -94,6 +94,7 @@ class PeriodFinder {
   bool isOccasional(const Track& candidate, Nanoseconds usual) const;
   bool isOneOrderOfSeveral(const Track& together) const;
 
+  void noteSilence(Nanoseconds now);
   void choose(Nanoseconds now);
   bool isBetterCut(const Track& candidate, const Track& chosen) const;
   std::optional<Nanoseconds> quietBehind(const PatternTracker& tracker) const;
@@ -110,6 +111,7 @@ class PeriodFinder {
   std::map<CommunicatorId, Track> tracks_;
   std::optional<CommunicatorId> chosen_;
   Nanoseconds chosenSince_{0}, considered_{0};
+  Nanoseconds lastCall_{0}, resumed_{0};  // of the process: its newest call, and the first one after a silence
   int chosenGeneration_ = 0;
   std::uint64_t boundaries_ = 0;  // of the chosen period
   std::uint64_t patterns_ = 0, index_ = 0, lost_ = 0;

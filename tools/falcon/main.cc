@@ -1,6 +1,8 @@
 // The `falcon` command: a table of subcommands. Results go to stdout, everything else to stderr.
 #include <fmt/core.h>
 
+#include <cstdio>
+
 #include "demo/command.h"
 #include "doctor/command.h"
 #include "inject/command.h"
@@ -63,6 +65,11 @@ int main(int argc, char** argv) {
     return falcon::tools::badUsage;
   } catch (const std::exception& error) {
     fmt::print(stderr, "falcon: {}\n", error.what());
+    return falcon::tools::toolFailed;
+  }
+  // A part of what was to be printed must not pass for all of it.
+  if (exitCode == falcon::tools::healthy && (std::fflush(stdout) != 0 || std::ferror(stdout))) {
+    fmt::print(stderr, "falcon: standard output cannot be written to (is the disk full?)\n");
     return falcon::tools::toolFailed;
   }
   return exitCode;

@@ -328,6 +328,26 @@ TEST(Period, GoesOnWhileCommunicatorsComeAndGo) {
   expectSteady(script.take(), 10, 3, 106ms);
 }
 
+TEST(Period, OutlastsAPauseOfTheWholeProcess) {
+  CallScript script(quick());
+  const auto iteration = [&] { script.play("AB", 1, 1), script.play("XY", 1, 2), script.wait(17ms); };
+  for (int i = 0; i < 60; ++i) iteration();
+  const auto before = script.take();
+  script.wait(3s);  // longer than twenty iterations, at the start of one: the other communicator ends its turn first
+  for (int i = 0; i < 60; ++i) iteration();
+  const auto after = script.take();
+  ASSERT_EQ(after.size(), 60u);
+  EXPECT_EQ(after[0].duration.count(), Nanoseconds(3025ms).count());
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    EXPECT_EQ(after[i].pattern, before.back().pattern) << i;
+    EXPECT_TRUE(i == 0 || after[i].duration == 25ms) << i;
+  }
+
+  // But one that is gone is not waited for, however far apart the calls of the others are.
+  for (int i = 0; i < 60; ++i) script.play("AB", 1, 1), script.wait(500ms);
+  EXPECT_EQ(script.finder().period(), 2u);
+}
+
 TEST(Period, OfOneCallAnIterationIsOne) {
   CallScript script;
   for (int i = 0; i < 30; ++i) script.play("G"), script.wait(98ms);

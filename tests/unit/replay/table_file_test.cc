@@ -50,6 +50,18 @@ TEST(TimesFile, MindsNeitherBlanksNorOtherLineEnds) {
   EXPECT_DOUBLE_EQ(rows[1].milliseconds, 3.5);
 }
 
+TEST(TimesFile, KnowsQuotedCells) {
+  const auto rows =
+      times("links,iteration,elapsed_ms\n\"0-1, 5-6\",1,100\n \"a \"\"b\"\", c\" ,2,\"101\"\n\"two\nlines\",3,102\n");
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[1].iteration, 2);
+  EXPECT_DOUBLE_EQ(rows[1].milliseconds, 101);
+  EXPECT_EQ(rows[2].iteration, 3);
+  EXPECT_EQ(episodes("start,links,end\n81,\"0-1, 5-6\",141\n").at(0).end, 141);
+  EXPECT_THAT(errorOf("note,ms\n\"two\nlines\",5\nx,fast\n"), HasSubstr("a.csv:4: ms is 'fast'"));
+  EXPECT_THAT(errorOf("note,ms\nx,5\n\"open,6\n7,7\n"), HasSubstr("a.csv:3: a quotation mark is not closed"));
+}
+
 TEST(TimesFile, SaysWhichLineAndValueIsWrong) {
   EXPECT_THAT(errorOf("iteration,elapsed_ms\n1,5\n2,fast\n"), HasSubstr("a.csv:3: elapsed_ms is 'fast'"));
   EXPECT_THAT(errorOf("iteration,elapsed_ms\n1,nan\n"), HasSubstr("'nan'"));

@@ -10,25 +10,54 @@
 #include <optional>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 namespace falcon::replay {
 namespace {
 
+constexpr std::string_view blank = " \t\r";
+
 std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view blank = " \t\r";
   const auto first = text.find_first_not_of(blank);
   if (first == std::string_view::npos) return {};
-  text = text.substr(first, text.find_last_not_of(blank) - first + 1);
-  if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
-  return text;
+  return text.substr(first, text.find_last_not_of(blank) - first + 1);
 }
 
-std::vector<std::string> cellsOf(std::string_view line) {
+/// Takes the rest of a cell off `line`, with the comma behind it if there is one.
+std::string_view takeToComma(std::string_view& line, bool& more) {
+  const auto comma = line.find(',');
+  more = comma != std::string_view::npos;
+  const std::string_view cell = trimmed(line.substr(0, comma));
+  line.remove_prefix(more ? comma + 1 : line.size());
+  return cell;
+}
+
+/// Takes the first cell off `line`; nothing: it is quoted and does not end here. In quotes there may be commas, and two
+/// quotes for one (RFC 4180).
+std::optional<std::string> takeCell(std::string_view& line, bool& more) {
+  const auto start = line.find_first_not_of(blank);
+  if (start == std::string_view::npos || line[start] != '"') return std::string(takeToComma(line, more));
+  line.remove_prefix(start + 1);
+  std::string cell;
+  for (;;) {
+    const auto quote = line.find('"');
+    if (quote == std::string_view::npos) return std::nullopt;
+    cell += line.substr(0, quote);
+    line.remove_prefix(quote + 1);
+    if (!line.starts_with('"')) break;
+    cell += '"';
+    line.remove_prefix(1);
+  }
+  return cell.append(takeToComma(line, more));
+}
+
+/// Nothing: the last one is quoted and does not end here.
+std::optional<std::vector<std::string>> cellsOf(std::string_view line) {
   std::vector<std::string> cells;
-  for (std::size_t from = 0; from <= line.size();) {
-    const auto comma = std::min(line.find(',', from), line.size());
-    cells.emplace_back(trimmed(line.substr(from, comma - from)));
-    from = comma + 1;
+  for (bool more = true; more;) {
+    auto cell = takeCell(line, more);
+    if (!cell) return std::nullopt;
+    cells.push_back(std::move(*cell));
   }
   return cells;
 }
@@ -40,7 +69,7 @@ class Table {
     if (!nextLine()) fail("the file is empty; a header line with the names of the columns was expected");
     std::string_view header = line_;
     if (header.starts_with("\xef\xbb\xbf")) header.remove_prefix(3);
-    header_ = cellsOf(header);
+    header_ = wholeCellsOf(header);
   }
 
   /// The first column with one of these names.
@@ -62,7 +91,7 @@ class Table {
   /// The next row that is not blank; false at the end.
   bool nextRow() {
     if (!nextLine()) return false;
-    cells_ = cellsOf(line_);
+    cells_ = wholeCellsOf(line_);
     return true;
   }
 
@@ -101,17 +130,28 @@ class Table {
  private:
   bool nextLine() {
     while (std::getline(text_, line_)) {
-      ++lineNumber_;
+      lineNumber_ += 1 + std::exchange(continued_, 0);
       if (!trimmed(line_).empty()) return true;
     }
     if (text_.bad()) fail("cannot be read");
     return false;
   }
 
+  /// A quoted cell may go on over several lines.
+  std::vector<std::string> wholeCellsOf(std::string_view line) {
+    std::string whole(line);
+    for (std::string more;;) {
+      if (auto cells = cellsOf(whole)) return std::move(*cells);
+      if (!std::getline(text_, more)) fail("a quotation mark is not closed before the end of the file");
+      whole += '\n' + more;
+      ++continued_;
+    }
+  }
+
   std::istream& text_;
   const std::string& name_;
   std::string line_;
-  int lineNumber_ = 0;
+  int lineNumber_ = 0, continued_ = 0;  // where the row begins, and how many lines more it has
   std::vector<std::string> header_, cells_;
 };
 
