@@ -21,6 +21,8 @@ constexpr std::int64_t patternEvery = 32;
 constexpr int movedSamples = 8;
 /// A change that is no alternation of healthy iterations: half as long again.
 constexpr double large = 0.45;
+/// Slow ones among the first iterations are warm-up, also where quick ones lie between: neither noise nor spikes.
+constexpr std::int64_t warmUpSamples = 16;
 constexpr double wantedProbability = 0.9;
 /// Standard errors between the levels. Some ten million samples are judged in ten thousand jobs, each at several run
 /// lengths, with an estimated deviation.
@@ -117,8 +119,9 @@ void ChangePointDetector::countSpikes(double value) {
   spikes_ *= 0.999;
   if (side == 0 || side * streak_ < 0) {
     const int burst = std::abs(streak_);  // the streak has ended without a change: it was spikes
-    spikes_ += burst;
-    if (burst > 1 && burst < movedSamples && (burst >= longestBurst_ || added_ - burstAt_ >= 2000)) {
+    const bool warmUp = added_ <= warmUpSamples && distanceOfStreak_ > large;
+    if (!warmUp) spikes_ += burst;
+    if (!warmUp && burst > 1 && burst < movedSamples && (burst >= longestBurst_ || added_ - burstAt_ >= 2000)) {
       longestBurst_ = burst;
       burstAt_ = added_;
     }
@@ -140,6 +143,7 @@ std::optional<Change> ChangePointDetector::add(double milliseconds) {
   if (raw_.size() > keptSamples) raw_.pop_front();
   if (history_.size() > keptSamples) history_.pop_front();
   ++added_;
+  if (learntWarmUp()) learnAnew();
   if (state_ == State::learning) {
     learn();
     return std::nullopt;
@@ -160,6 +164,24 @@ std::optional<Change> ChangePointDetector::add(double milliseconds) {
   return std::nullopt;
 }
 
+/// The level of a young job is that of its warm-up: then neither its scatter nor how far the others lie below it is
+/// noise.
+bool ChangePointDetector::learntWarmUp() const {
+  if (state_ != State::healthy || added_ >= 4 * warmUpSamples) return false;
+  const auto samples = newest(movedSamples);
+  return std::all_of(samples.begin(), samples.end(), [&](double sample) { return sample < level_ - large; });
+}
+
+void ChangePointDetector::learnAnew() {
+  state_ = State::learning;
+  healthyNoise_.clear();
+  upward_.clear();
+  downward_.clear();
+  spikes_ = watched_ = 0;
+  streak_ = longestBurst_ = 0;
+  learn();
+}
+
 void ChangePointDetector::learn() {
   if (added_ < learningSamples) return;
   const auto samples = newest(learningSamples);
@@ -173,8 +195,10 @@ void ChangePointDetector::learn() {
   healthy_ = healthyCeiling_ = level_ = anchor_ = robustCentre(samples, leastNoise);
   otherMode_ = 0;
   for (const double sample : samples) {
-    healthyNoise_.add(sample - level_);
-    otherMode_ += std::abs(sample - level_) > 0.75 * threshold_;
+    const double distance = sample - level_;
+    if (distance > large) continue;
+    healthyNoise_.add(distance);
+    otherMode_ += std::abs(distance) > 0.75 * threshold_;
   }
   settled_ = added_;
 }
@@ -184,7 +208,7 @@ void ChangePointDetector::settle(std::int64_t end) {
   const std::int64_t oldest = added_ - static_cast<std::int64_t>(history_.size());
   for (settled_ = std::max(settled_, oldest); settled_ < end; ++settled_) {
     const double residual = history_[static_cast<std::size_t>(settled_ - oldest)] - level_;
-    noise().add(residual);
+    if (settled_ >= warmUpSamples || residual < large) noise().add(residual);
     if (settled_ - levelStart_ < fewSamples) continue;
     const double limit = 2.5 * deviation();
     level_ +=

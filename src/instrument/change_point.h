@@ -72,6 +72,8 @@ class ChangePointDetector {
   void countVisits(double value);
   double spikeRate() const;
   int lastingSamples() const;
+  bool learntWarmUp() const;
+  void learnAnew();
   void learn();
   void settle(std::int64_t end);
 
