@@ -142,9 +142,11 @@ class Table {
     std::string whole(line);
     for (std::string more;;) {
       if (auto cells = cellsOf(whole)) return std::move(*cells);
-      if (!std::getline(text_, more)) fail("a quotation mark is not closed before the end of the file");
-      whole += '\n' + more;
-      ++continued_;
+      do {  // up to a line that may close it: to look at all of it again after every line would take for ever
+        if (!std::getline(text_, more)) fail("a quotation mark is not closed before the end of the file");
+        whole.append(1, '\n').append(more);
+        ++continued_;
+      } while (more.find('"') == std::string::npos);
     }
   }
 
