@@ -120,7 +120,7 @@ void Controller::handle(ProcessId from, const Message& message) {
   } else if (std::holds_alternative<RequestOff>(message)) {
     switchOff();
   } else if (const auto* ask = std::get_if<AskSuspend>(&message)) {
-    onSuspend({{from, ask->request}, ask->limitSeconds});
+    onSuspend({{from, ask->request}, ask->limitSeconds, ask->attempt});
   } else if (const auto* resume = std::get_if<AskResume>(&message)) {
     onResume(from, resume->request);
   } else if (const auto* examine = std::get_if<AskExamination>(&message)) {

@@ -13,11 +13,10 @@ void Controller::onSuspend(const SuspendRequest& asked) {
   const double most = seconds(longestTrap);
   request.limitSeconds = std::isfinite(asked.limitSeconds) ? std::clamp(asked.limitSeconds, 0.001, most) : most;
   noticeItsEnd();
-  if ((suspension_ && suspension_->request().id == asked.id) || (suspendNext_ && suspendNext_->id == asked.id)) return;
-  if (suspension_ || suspendNext_) {
-    outbox_.to(asked.id.from, SuspendAnswer{asked.id.number, SuspendOutcome::already, "the job is suspended already"});
-    return;
-  }
+  if (suspension_ && suspension_->request().id == asked.id) return suspension_->askedAgain(asked.attempt);
+  const bool again = suspendNext_ && suspendNext_->id == asked.id;
+  if (!again && (suspension_ || suspendNext_))
+    return outbox_.to(asked.id.from, asked.answered(SuspendOutcome::already, "the job is suspended already"));
   suspendNext_ = request;
   startSuspension();
 }
@@ -29,8 +28,7 @@ void Controller::onResume(ProcessId from, std::uint64_t request) {
     suspension_->resume();
     endSuspension();
   } else if (const auto next = std::exchange(suspendNext_, std::nullopt)) {
-    outbox_.to(next->id.from,
-               SuspendAnswer{next->id.number, SuspendOutcome::givenUp, "the job was resumed before it was held"});
+    outbox_.to(next->id.from, next->answered(SuspendOutcome::givenUp, "the job was resumed before it was held"));
   } else {
     answer = {request, SuspendOutcome::notSuspended,
               "the job is not suspended; a suspension ends by itself at its limit"};
@@ -110,7 +108,7 @@ void Controller::learnAnew() {
 
 void Controller::giveUpSuspension(const std::string& why) {
   if (const auto next = std::exchange(suspendNext_, std::nullopt))
-    outbox_.to(next->id.from, SuspendAnswer{next->id.number, SuspendOutcome::givenUp, why});
+    outbox_.to(next->id.from, next->answered(SuspendOutcome::givenUp, why));
   if (!suspension_) return;
   suspension_->giveUp(why);
   endSuspension();

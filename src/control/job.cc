@@ -277,7 +277,7 @@ class LiveJob final : public Job, private CallRecorder {
         controller_->inherit(letGo->asked, letGo->held);
       member_->newController();
       // The old one's word may never come.
-      for (const std::uint64_t number : requests_.pending()) send(number);
+      for (const std::uint64_t number : requests_.again()) send(number);
       return;
     }
     if (bus.kind == Kind::left) {

@@ -126,7 +126,7 @@ template <class A>
 void visit(A&, RequestOff&) {}
 template <class A>
 void visit(A& a, AskSuspend& m) {
-  all(a, m.request, m.limitSeconds);
+  all(a, m.request, m.limitSeconds, m.attempt);
 }
 template <class A>
 void visit(A& a, AskResume& m) {
@@ -140,7 +140,7 @@ template <class A>
 void visit(A&, Leaving&) {}
 template <class A>
 void visit(A& a, SuspendAnswer& m) {
-  all(a, m.request, m.outcome, m.text);
+  all(a, m.request, m.outcome, m.text, m.attempt);
 }
 template <class A>
 void visit(A& a, Examined& m) {

@@ -160,6 +160,8 @@ inline constexpr Nanoseconds longestTrap = std::chrono::hours(1);
 struct AskSuspend {
   std::uint64_t request = 0;
   double limitSeconds = 10;
+  /// How often it was said again, since the controller has changed: only an answer to the newest counts.
+  std::uint32_t attempt = 0;
 };
 struct AskResume {
   std::uint64_t request = 0;
@@ -257,7 +259,8 @@ enum class SuspendOutcome : std::uint8_t { done, already, notSuspended, notAllCa
 struct SuspendAnswer {
   std::uint64_t request = 0;
   SuspendOutcome outcome = SuspendOutcome::done;
-  std::string text;  ///< what went wrong
+  std::string text;           ///< what went wrong
+  std::uint32_t attempt = 0;  ///< of the request
 };
 /// To who asked for an examination.
 struct Examined {

@@ -53,11 +53,14 @@ std::optional<Message> SuspendRequests::message(std::uint64_t number) const {
   return request->second.message;
 }
 
-std::vector<std::uint64_t> SuspendRequests::pending() const {
+std::vector<std::uint64_t> SuspendRequests::again() {
   const std::lock_guard lock(mutex_);
   std::vector<std::uint64_t> numbers;
-  for (const auto& [number, request] : requests_)
-    if (!request.outcome) numbers.push_back(number);
+  for (auto& [number, request] : requests_) {
+    if (request.outcome) continue;
+    if (auto* suspend = std::get_if<AskSuspend>(&request.message)) ++suspend->attempt;
+    numbers.push_back(number);
+  }
   return numbers;
 }
 
@@ -66,6 +69,8 @@ void SuspendRequests::answer(const SuspendAnswer& answer) {
     const std::lock_guard lock(mutex_);
     const auto request = requests_.find(answer.request);
     if (request == requests_.end() || request->second.outcome) return;
+    const auto* suspend = std::get_if<AskSuspend>(&request->second.message);
+    if (suspend && suspend->attempt != answer.attempt) return;
     request->second.outcome = statusOf(answer);
   }
   answered_.notify_all();

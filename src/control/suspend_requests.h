@@ -25,7 +25,10 @@ class SuspendRequests {
 
   /// What to send; nothing where it was answered.
   std::optional<Message> message(std::uint64_t number) const;
-  std::vector<std::uint64_t> pending() const;
+  /// The controller has changed. Those that have no answer, to be sent again: to suspensions, answers to what was sent
+  /// before do not count any more. A controller that refuses, as it goes, what its successor then carries out would
+  /// leave the job held and nobody knowing of it.
+  std::vector<std::uint64_t> again();
   void answer(const SuspendAnswer& answer);
   void failAll(const Error& error);
 

@@ -23,6 +23,11 @@ void Suspension::handle(ProcessId from, const Message& message) {
   if (closing_.isDone()) allAreHeld();
 }
 
+void Suspension::askedAgain(std::uint32_t attempt) {
+  request_.attempt = attempt;
+  if (state_ == State::held) answer(SuspendOutcome::done);
+}
+
 void Suspension::left(ProcessId process, bool died) {
   if (finished()) return;
   if (died) return finish(State::rankDied, closing_.namesOf({process}) + " died while the job was suspended");
@@ -46,7 +51,7 @@ void Suspension::allAreHeld() {
 }
 
 void Suspension::answer(SuspendOutcome outcome) {
-  outbox_.to(request_.id.from, SuspendAnswer{request_.id.number, outcome, text_});
+  outbox_.to(request_.id.from, request_.answered(outcome, text_));
 }
 
 void Suspension::finish(State state, const std::string& text) {

@@ -14,6 +14,11 @@ namespace falcon::control {
 struct SuspendRequest {
   RequestId id;
   double limitSeconds = 10;
+  std::uint32_t attempt = 0;
+
+  SuspendAnswer answered(SuspendOutcome outcome, const std::string& text) const {
+    return {id.number, outcome, text, attempt};
+  }
 };
 
 /// A state machine of the controller, like a validation. Never blocks; whatever ends it opens the trap, and who asked
@@ -28,6 +33,8 @@ class Suspension {
 
   /// Those of the closing; others are ignored.
   void handle(ProcessId from, const Message& message);
+  /// Who asked has asked again, and waits for an answer to that now.
+  void askedAgain(std::uint32_t attempt);
   /// `died`: it did not end in order.
   void left(ProcessId process, bool died);
   void tick();
@@ -47,7 +54,7 @@ class Suspension {
   void finish(State state, const std::string& text);
 
   const std::uint64_t trap_;
-  const SuspendRequest request_;
+  SuspendRequest request_;
   const JobView& job_;
   const Clock& clock_;
   Outbox& outbox_;

@@ -64,10 +64,11 @@ class FakeJob final : public Outbox, public EventSink {
     return found;
   }
   /// What a request to suspend or resume was answered; the last word counts.
-  std::optional<SuspendOutcome> lastAnswer(std::uint64_t request) const {
+  std::optional<SuspendOutcome> lastAnswer(std::uint64_t request, std::uint32_t attempt = 0) const {
     std::optional<SuspendOutcome> found;
     for (const auto& [process, message] : sent_)
-      if (const auto* answer = std::get_if<SuspendAnswer>(&message); answer && answer->request == request)
+      if (const auto* answer = std::get_if<SuspendAnswer>(&message);
+          answer && answer->request == request && answer->attempt == attempt)
         found = answer->outcome;
     return found;
   }

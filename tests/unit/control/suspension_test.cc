@@ -42,6 +42,33 @@ TEST_F(SuspensionTest, ASecondOneIsRefusedAndSoIsResumingNothing) {
   EXPECT_TRUE(job.anyHeld());
 }
 
+TEST_F(SuspensionTest, WhoAsksAgainWhileItClosesOrHoldsIsAnsweredToThat) {
+  FakeJob& job = start();
+  job.say(2, AskSuspend{1, 60});
+  job.say(2, AskSuspend{1, 60, 1});
+  job.run(1);
+  EXPECT_EQ(job.lastAnswer(1), std::nullopt);
+  EXPECT_EQ(job.lastAnswer(1, 1), SuspendOutcome::done);
+  job.say(2, AskSuspend{1, 60, 2});
+  job.run(1);
+  EXPECT_EQ(job.lastAnswer(1, 2), SuspendOutcome::done);
+  EXPECT_EQ(job.count(suspended), 1) << job.text();
+}
+
+// As where the controller changes at a job's start: the old one's refusal is no longer what the asker waits for.
+TEST_F(SuspensionTest, WhatOneControllerRefusedAsItWentItsSuccessorAnswers) {
+  FakeJob& job = start();
+  job.deaf = [](Rank rank, const Message& message) { return rank == 5 && std::holds_alternative<CloseTrap>(message); };
+  job.say(2, AskSuspend{1, 60});
+  job.run(1);
+  job.controller().handOver();
+  job.deaf = nullptr;
+  job.say(2, AskSuspend{1, 60, 1});
+  job.run(1);
+  EXPECT_EQ(job.lastAnswer(1), SuspendOutcome::givenUp);
+  EXPECT_EQ(job.lastAnswer(1, 1), SuspendOutcome::done);
+}
+
 TEST_F(SuspensionTest, OfAControllerThatDiedIsEndedByItsSuccessorsWord) {
   FakeJob& job = start();
   job.controller().inherit(true, 3s);
