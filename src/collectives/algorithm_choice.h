@@ -55,6 +55,6 @@ inline const Algorithm& chooseAlgorithm(Operation operation, std::size_t bytes, 
 const DirectAlgorithm* chooseDirect(Operation operation, std::size_t bytes, int ranks, const Tuning* tuning = nullptr);
 
 /// Channels that `bytes` are worth, within [fewest, most].
-int chooseChannels(std::size_t bytes, int fewest, int most, Place place = Place::node);
+int chooseChannels(std::size_t bytes, int ranks, int fewest, int most, Place place);
 
 }  // namespace falcon::collectives

@@ -186,7 +186,7 @@ Way chooseWay(const MemberShape& shape, const Call& call) {
   const std::size_t bytes = bytesOf(shape, call);
   return {findAlgorithm(call.operation, bytes, shape.size, shape.preferred[call.operation], shape.tuning.get(),
                         shape.place),
-          chooseChannels(bytes, shape.fewestChannels, shape.mostChannels, shape.place)};
+          chooseChannels(bytes, shape.size, shape.fewestChannels, shape.mostChannels, shape.place)};
 }
 
 std::vector<TaskPlan> planCollective(const MemberShape& shape, const Call& call, std::span<const Rank> ring) {

@@ -128,14 +128,12 @@ Result<bool> MessageRun::sendChunk(Message& message) {
   if (slot->size() < chunk.size())
     return log::decided(Error::internal("a chunk of {} bytes does not fit into {}", chunk.size(), slot->size()));
   if (message.out->sendsInPlace(chunk.size())) {
-    message.out->commitFrom(chunk);
+    message.out->commitFrom(chunk, chunk.size() < rest.size());
   } else {
     std::memcpy(slot->data(), chunk.data(), chunk.size());
     message.out->commit(chunk.size());
   }
   message.done += chunk.size();
-  const auto left = message.out->progress();
-  if (!left) return left;
   return true;
 }
 

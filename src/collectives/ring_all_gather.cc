@@ -17,12 +17,12 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
     if (hop == 0) step.source = Where::input;
     if (hop > 0) step.receiveFrom = place.previous;
     if (hop < size - 1) step.sendTo = place.next;
-    steps.push_back(step);
+    appendChunks(step, geometry.chunk, steps);
   }
 }
 
 }  // namespace
 
-const Algorithm ringAllGather{"ring", transport::Lane::ring, oneChunk, appendRound};
+const Algorithm ringAllGather{"ring", transport::Lane::ring, ringRound, appendRound};
 
 }  // namespace falcon::collectives

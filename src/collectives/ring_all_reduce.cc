@@ -4,7 +4,7 @@ namespace falcon::collectives {
 namespace {
 
 std::size_t elementsPerRound(const Geometry& geometry) {
-  return static_cast<std::size_t>(geometry.size) * geometry.chunk;
+  return static_cast<std::size_t>(geometry.size) * ringRound(geometry);
 }
 
 /// A round has one part a rank. Part p starts at position p, is complete after n - 1 hops, and goes round once more.
@@ -25,7 +25,7 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
     if (hop <= size - 1) step.source = Where::input;
     if (hop >= size - 1) step.destination = Where::output;
     step.last = hop == size - 1;
-    steps.push_back(step);
+    appendChunks(step, geometry.chunk, steps);
   }
 }
 

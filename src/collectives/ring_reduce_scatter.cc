@@ -20,12 +20,12 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
     if (last) step.destination = Where::output;
     if (!last) step.sendTo = place.next;
     step.last = last;
-    steps.push_back(step);
+    appendChunks(step, geometry.chunk, steps);
   }
 }
 
 }  // namespace
 
-const Algorithm ringReduceScatter{"ring", transport::Lane::ring, oneChunk, appendRound};
+const Algorithm ringReduceScatter{"ring", transport::Lane::ring, ringRound, appendRound};
 
 }  // namespace falcon::collectives

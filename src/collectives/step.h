@@ -1,6 +1,7 @@
 // What an algorithm is made of: steps that move or reduce one chunk. Algorithms only write lists of them.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -31,6 +32,16 @@ struct Step {
   std::size_t destinationOffset = 0;
   std::size_t count = 0;
 };
+
+/// Appends `step`, whose offsets and count are of more than one chunk, chunk by chunk.
+inline void appendChunks(const Step& step, std::size_t chunk, std::vector<Step>& steps) {
+  for (std::size_t done = 0; done < step.count; done += chunk) {
+    Step& piece = steps.emplace_back(step);
+    piece.sourceOffset += done;
+    piece.destinationOffset += done;
+    piece.count = std::min(chunk, step.count - done);
+  }
+}
 
 /// `other` gets this rank's input of `step`'s range, and sends back what it makes of it.
 inline void appendThereAndBack(Rank other, Step step, std::vector<Step>& steps) {

@@ -163,16 +163,21 @@ Result<bool> StepRunner::runStep(const Step& step) {
   compute(step, received, lasting ? nullptr : outgoing);
   if (receiving) receiving->release();
   if (sending) {
+    // At once, so that the bytes travel while the next chunk is computed; what needs no computing leaves together.
     if (lasting)
-      sending->commitFrom({lasting, bytes});
+      sending->commitFrom({lasting, bytes}, sendsOnlyNext(step));
     else
       sending->commit(bytes);
-    // At once, so that the bytes travel while the next chunk is computed.
-    const auto progressed = sending->progress();
-    if (!progressed) return progressed.error();
   }
   if (watch_) watch_->stepEnds(step.receiveFrom, step.sendTo, bytes);
   return true;
+}
+
+/// Whether the step after `step` sends to the same rank and waits for nobody.
+bool StepRunner::sendsOnlyNext(const Step& step) const {
+  const Step* next = &step + 1;
+  return step.receiveFrom < 0 && next != program_.steps.data() + program_.steps.size() && next->receiveFrom < 0 &&
+         next->sendTo == step.sendTo;
 }
 
 /// Null: nowhere.

@@ -70,6 +70,7 @@ class StepRunner {
   Result<bool> runStep(const Step& step);
   void beginSteps();
   void makeScratch();
+  bool sendsOnlyNext(const Step& step) const;
   std::byte* destinationOf(const Step& step);
   const std::byte* sourceOf(const Step& step) const;
   const std::byte* lastingValue(const Step& step) const;

@@ -54,7 +54,7 @@ class ConnectingSendPort final : public SendPort {
   }
   void commit(std::size_t bytes) override { connection.port()->commit(bytes); }
   bool sendsInPlace(std::size_t bytes) const override { return connection.port()->sendsInPlace(bytes); }
-  void commitFrom(std::span<const std::byte> data) override { connection.port()->commitFrom(data); }
+  void commitFrom(std::span<const std::byte> data, bool more) override { connection.port()->commitFrom(data, more); }
   Result<bool> progress() override {
     if (SendPort* port = connection.port()) [[likely]]
       return port->progress();

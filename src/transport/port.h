@@ -29,7 +29,8 @@ class SendPort {
   /// Whether commitFrom() is to be used for a chunk of `bytes`.
   virtual bool sendsInPlace(std::size_t) const { return false; }
   /// Sends `data`, which stays as it is until flushed(), instead of what is in the acquired chunk: saves a copy.
-  virtual void commitFrom(std::span<const std::byte>) {}
+  /// `more`: the next chunk follows at once, and this one may leave together with it, or at progress().
+  virtual void commitFrom(std::span<const std::byte>, bool /*more*/) {}
   /// Moves what it can; true if anything moved. Call it while chunks are pending.
   virtual Result<bool> progress() = 0;
   /// Nothing committed is waiting inside this process any more.

@@ -47,7 +47,7 @@ class SocketSendPort final : public SendPort {
   Result<std::span<std::byte>> acquire() override;
   void commit(std::size_t bytes) override;
   bool sendsInPlace(std::size_t bytes) const override { return bytes >= leastInPlace; }
-  void commitFrom(std::span<const std::byte> data) override;
+  void commitFrom(std::span<const std::byte> data, bool more) override;
   Result<bool> progress() override;
   bool flushed() const override { return sent_ == committed_; }
   WaitSource waitSource() const override;
@@ -56,7 +56,7 @@ class SocketSendPort final : public SendPort {
 
  private:
   std::byte* frame(std::uint64_t number) { return frames_.get() + number % chunkSlots * frameStride_; }
-  void commit(std::size_t bytes, const std::byte* external);
+  void append(std::size_t bytes, const std::byte* external);
   bool sendPending();
   bool sendOnce();
   void noteSent(std::size_t bytes);

@@ -298,6 +298,7 @@ TEST(StepRunner, RefusesAChunkOfTheWrongSize) {
     return StepRunner(fabric.portsOf(rank), plan.rounds, plan.operands);
   };
   StepRunner sender = runnerOf(0, send), receiver = runnerOf(1, receive);
+  ASSERT_EQ(*sender.progress(), StepRunner::State::advanced);
   ASSERT_EQ(*sender.progress(), StepRunner::State::finished);
   const auto received = receiver.progress();
   ASSERT_FALSE(received);

@@ -70,16 +70,19 @@ TEST(AlgorithmChoice, FewHopsForLittleAndRingsForMuchBetweenNodes) {
 }
 
 TEST(AlgorithmChoice, ChannelsStayWithinTheirBoundsAndGrowWithTheMessage) {
-  EXPECT_EQ(chooseChannels(0, 1, 4), 1);
-  EXPECT_EQ(chooseChannels(0, 3, 4), 3);
-  EXPECT_EQ(chooseChannels(std::size_t{1} << 40, 1, 4), 4);
-  EXPECT_EQ(chooseChannels(std::size_t{1} << 40, 8, 2), 2);
-  int before = 0;
-  for (std::size_t bytes = 0; bytes < 1 << 24; bytes += 10'000) {
-    const int channels = chooseChannels(bytes, 1, 64);
-    EXPECT_GE(channels, before);
-    before = channels;
-  }
+  for (const Place place : {Place::node, Place::network})
+    for (const int ranks : {2, 3, 8}) {
+      EXPECT_EQ(chooseChannels(0, ranks, 1, 4, place), 1);
+      EXPECT_EQ(chooseChannels(0, ranks, 3, 4, place), 3);
+      EXPECT_EQ(chooseChannels(std::size_t{1} << 40, ranks, 1, 4, place), 4);
+      EXPECT_EQ(chooseChannels(std::size_t{1} << 40, ranks, 8, 2, place), 2);
+      int before = 0;
+      for (std::size_t bytes = 0; bytes < 1 << 24; bytes += 10'000) {
+        const int channels = chooseChannels(bytes, ranks, 1, 64, place);
+        EXPECT_GE(channels, before);
+        before = channels;
+      }
+    }
 }
 
 }  // namespace

@@ -125,7 +125,7 @@ inline Status sendStream(Ports& ports, const PortKey& key, std::uint64_t stream,
           if (chunk->size() != out.chunkBytes()) return Error::internal("a slot of {} bytes", chunk->size());
           if (number % 2 == 1 && out.sendsInPlace(size)) {
             fill(lasting.emplace_back(size), stream, number++);
-            out.commitFrom(lasting.back());
+            out.commitFrom(lasting.back(), number % 3 == 0);
             return true;
           }
           fill(chunk->first(size), stream, number++);
