@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/owned.h"
 #include "transport/port.h"
 #include "transport/shared_segment.h"
+#include "transport/socket_port.h"
 
 namespace falcon::transport {
 
@@ -72,9 +72,11 @@ class ConnectingSendPort final : public SendPort {
 
   Connecting<SendPort> connection;
   // While the peer has not answered yet; guarded by who connects.
-  std::vector<FileDescriptor> sockets;
+  std::vector<SharedSocket> sockets;
   std::size_t answered = 0;  // of them
   std::shared_ptr<SharedSegment> offered;
+  FileDescriptor twin;         // of the only socket, which is offered for both ways
+  bool isForBothWays = false;  // the only socket was offered so, and not refused
 
  private:
   std::size_t chunkBytes_;
@@ -105,7 +107,7 @@ class ConnectingReceivePort final : public ReceivePort {
 
   Connecting<ReceivePort> connection;
   // Until all of the sender's sockets have come; guarded by who connects.
-  std::vector<FileDescriptor> arrived;
+  std::vector<SharedSocket> arrived;
 
  private:
   std::size_t chunkBytes_;

@@ -7,7 +7,14 @@ namespace falcon::transport {
 
 std::string ConnectionOffer::encode() const {
   WireWriter out;
-  out.put(channel).put(lane).put(chunkBytes).put(segment).put(doorbell).put(stream).put(streams);
+  out.put(channel)
+      .put(lane)
+      .put(chunkBytes)
+      .put(segment)
+      .put(doorbell)
+      .put(stream)
+      .put(streams)
+      .put(std::uint8_t{bothWays});
   return out.take();
 }
 
@@ -21,8 +28,10 @@ Result<ConnectionOffer> ConnectionOffer::decode(std::string_view bytes) {
   offer.doorbell = in.getString();
   offer.stream = in.get<int>();
   offer.streams = in.get<int>();
+  offer.bothWays = in.get<std::uint8_t>() != 0;
   const bool streamsFit = offer.stream >= 0 && offer.stream < offer.streams && offer.streams <= mostStreams &&
-                          (offer.streams == 1 || offer.segment.empty());
+                          (offer.streams == 1 || offer.segment.empty()) &&
+                          !(offer.bothWays && (offer.streams > 1 || !offer.segment.empty()));
   if (!in.finished() || !streamsFit || offer.channel < 0 || offer.channel >= channelLimit || offer.lane > Lane::probe)
     return Error::remote("an offer of {} bytes for a connection cannot be read", bytes.size());
   return offer;

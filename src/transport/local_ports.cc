@@ -2,16 +2,13 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <climits>
 #include <cstring>
 #include <deque>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -35,6 +32,11 @@ struct PeerState {
   std::atomic<bool> sharesMemory{false};
   std::shared_ptr<Doorbell> doorbell;  // once mapped
 };
+
+void reply(int to, OfferAnswer answer) {
+  // A fresh connection takes one byte at once; if the peer has gone, the next read says so.
+  [[maybe_unused]] const auto sent = send(to, &answer, sizeof answer, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
 
 bool hungUp(int socket) {
   char byte;
@@ -74,6 +76,13 @@ class LocalPorts final : public Ports {
   std::shared_ptr<SharedSegment> segmentFor(Rank peer, std::size_t chunkBytes);
   std::shared_ptr<Doorbell> doorbellOf(Rank peer);
   void stopSharingWith(Rank peer, std::string_view reason);
+  void attachSockets(const PortKey& key, SendLine& line, std::vector<SharedSocket> sockets);
+  void attachSockets(const PortKey& key, ReceiveLine& line, std::vector<SharedSocket> sockets);
+  /// Whoever sends to that peer or receives from it, now or later, uses this socket.
+  void shareSocket(const PortKey& key, const SharedSocket& socket);
+  void dropDial(SendLine& line);
+  bool usesMine(const PortKey& key) const;
+  bool mayShareASocket(const PortKey& key) const;
   void failLine(SendLine& line, const Error& error);
 
   // On the reactor's thread.
@@ -99,6 +108,7 @@ class LocalPorts final : public Ports {
   std::deque<PeerState> states_;
   std::map<PortKey, std::unique_ptr<SendLine>> sends_;
   std::map<PortKey, std::unique_ptr<ReceiveLine>> receives_;
+  std::map<PortKey, SharedSocket> shared_;  // for both ways
 };
 
 LocalPorts::LocalPorts(std::shared_ptr<Reactor> reactor, CommunicatorId communicator, const Secret& secret, Rank self,
@@ -126,13 +136,13 @@ LocalPorts::~LocalPorts() {
   }
   reactor_->forget(Purpose::data, inboxKey(communicator_, self_));
   // The sockets stay open until nobody watches them: their numbers must not become somebody else's before.
-  std::vector<FileDescriptor> waiting;
+  std::vector<SharedSocket> waiting;
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;
     for (auto& [key, line] : sends_) std::ranges::move(std::exchange(line->sockets, {}), std::back_inserter(waiting));
   }
-  for (const FileDescriptor& socket : waiting) reactor_->unwatch(socket.get());
+  for (const SharedSocket& socket : waiting) reactor_->unwatch(socket->get());
 }
 
 Status LocalPorts::checkKey(const PortKey& key) const {
@@ -160,7 +170,9 @@ Result<SendPort*> LocalPorts::openSend(const PortKey& key) {
   auto& known = sends_[key];
   if (known) return known.get();
   auto line = std::make_unique<SendLine>(chunkBytesOf(key));
-  if (auto started = key.peer == self_ ? connectToSelf(key, *line) : startConnecting(key, *line); !started) {
+  if (const auto both = shared_.find(key); both != shared_.end()) {
+    attachSockets(key, *line, {both->second});
+  } else if (auto started = key.peer == self_ ? connectToSelf(key, *line) : startConnecting(key, *line); !started) {
     sends_.erase(key);
     return started.error();
   }
@@ -176,7 +188,9 @@ Result<ReceivePort*> LocalPorts::openReceive(const PortKey& key) {
 
 LocalPorts::ReceiveLine& LocalPorts::receiveLine(const PortKey& key) {
   auto& line = receives_[key];
-  if (!line) line = std::make_unique<ReceiveLine>(chunkBytesOf(key));
+  if (line) return *line;
+  line = std::make_unique<ReceiveLine>(chunkBytesOf(key));
+  if (const auto both = shared_.find(key); both != shared_.end()) attachSockets(key, *line, {both->second});
   return *line;
 }
 
@@ -198,8 +212,11 @@ Status LocalPorts::startConnecting(const PortKey& key, SendLine& line) {
   while (line.sockets.size() < streams) {
     auto socket = beginConnect(reactor_->address(), infoOf(key.peer).address);
     if (!socket) return log::decided(socket.error());
-    line.sockets.push_back(std::move(*socket));
+    line.sockets.push_back(std::make_shared<FileDescriptor>(std::move(*socket)));
   }
+  const auto theirs = receives_.find(key);
+  const bool theySendElsewhere = theirs != receives_.end() && theirs->second->connection.decided();
+  line.isForBothWays = streams == 1 && !line.offered && !theySendElsewhere;
   for (std::size_t stream = 0; stream < streams; ++stream) {
     const ConnectionOffer offer{key.channel,
                                 key.lane,
@@ -207,9 +224,10 @@ Status LocalPorts::startConnecting(const PortKey& key, SendLine& line) {
                                 line.offered ? line.offered->name() : "",
                                 line.offered ? ownDoorbell_->name() : "",
                                 static_cast<int>(stream),
-                                static_cast<int>(streams)};
+                                static_cast<int>(streams),
+                                line.isForBothWays};
     const Hello hello{Purpose::data, inboxKey(communicator_, key.peer), secret_, self_, offer.encode()};
-    reactor_->watch(line.sockets[stream].get(), POLLOUT,
+    reactor_->watch(line.sockets[stream]->get(), POLLOUT,
                     [this, key, &line, stream, hello](short) { onConnected(key, line, stream, hello); });
   }
   return {};
@@ -240,10 +258,35 @@ void LocalPorts::stopSharingWith(Rank peer, std::string_view reason) {
     log::notice("no shared memory with {}, though it is on this node: {}; sockets are used", nameOf(peer), reason);
 }
 
-void LocalPorts::failLine(SendLine& line, const Error& error) {
-  for (const FileDescriptor& socket : line.sockets) reactor_->unwatch(socket.get());
+void LocalPorts::attachSockets(const PortKey& key, SendLine& line, std::vector<SharedSocket> sockets) {
+  line.connection.attach(makeSocketSendPort(std::move(sockets), nameOf(key.peer), chunkBytesOf(key),
+                                            linkThrottle({infoOf(self_).jobRank, infoOf(key.peer).jobRank}),
+                                            stateOf(key.peer).bytesSent));
+}
+
+void LocalPorts::attachSockets(const PortKey& key, ReceiveLine& line, std::vector<SharedSocket> sockets) {
+  line.connection.attach(makeSocketReceivePort(std::move(sockets), nameOf(key.peer), chunkBytesOf(key)));
+}
+
+// Who has dialled meanwhile goes on at once, and is told by the peer that its own socket is of no use.
+void LocalPorts::shareSocket(const PortKey& key, const SharedSocket& socket) {
+  shared_[key] = socket;
+  if (const auto line = sends_.find(key); line != sends_.end() && !line->second->connection.decided())
+    attachSockets(key, *line->second, {socket});
+  if (const auto line = receives_.find(key); line != receives_.end() && !line->second->connection.decided())
+    attachSockets(key, *line->second, {socket});
+}
+
+void LocalPorts::dropDial(SendLine& line) {
+  for (const SharedSocket& socket : line.sockets) reactor_->unwatch(socket->get());
   line.sockets.clear();
   line.offered.reset();
+}
+
+void LocalPorts::failLine(SendLine& line, const Error& error) {
+  dropDial(line);
+  line.isForBothWays = false;
+  if (line.connection.decided()) return;  // it sends over the peer's socket
   line.connection.fail(log::decided(error));
   ownDoorbell_->ring();
 }
@@ -251,7 +294,7 @@ void LocalPorts::failLine(SendLine& line, const Error& error) {
 void LocalPorts::onConnected(const PortKey& key, SendLine& line, std::size_t stream, const Hello& hello) {
   const std::lock_guard lock(mutex_);
   if (closing_ || line.sockets.empty()) return;
-  const int socket = line.sockets[stream].get();
+  const int socket = line.sockets[stream]->get();
   if (auto done = finishConnect(socket, infoOf(key.peer).address, hello); !done)
     return failLine(line, Error(done.error().code(), fmt::format("{}: {}", nameOf(key.peer), done.error().message())));
   reactor_->watch(socket, POLLIN, [this, key, &line, stream](short) { onAnswer(key, line, stream); });
@@ -260,7 +303,7 @@ void LocalPorts::onConnected(const PortKey& key, SendLine& line, std::size_t str
 void LocalPorts::onAnswer(const PortKey& key, SendLine& line, std::size_t stream) {
   const std::lock_guard lock(mutex_);
   if (closing_ || line.sockets.empty()) return;
-  const int socket = line.sockets[stream].get();
+  const int socket = line.sockets[stream]->get();
   OfferAnswer answer{};
   const auto got = recv(socket, &answer, sizeof answer, MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -273,8 +316,10 @@ void LocalPorts::onAnswer(const PortKey& key, SendLine& line, std::size_t stream
   if (answer == OfferAnswer::noDescriptor)
     return failLine(line, Error::remote("{} has no file descriptor left for a connection (raise ulimit -n there)",
                                         nameOf(key.peer)));
+  if (answer == OfferAnswer::mine && line.isForBothWays) return dropDial(line);
   const bool memory = answer == OfferAnswer::sharedMemory && line.offered;
-  if (!memory && answer != OfferAnswer::socket)
+  const bool bothWays = answer == OfferAnswer::bothWays && line.isForBothWays;
+  if ((!memory && !bothWays && answer != OfferAnswer::socket) || line.connection.decided())
     return failLine(line, Error::remote("{} answered nonsense to a new connection", nameOf(key.peer)));
   reactor_->unwatch(socket);
   if (++line.answered < line.sockets.size()) return;
@@ -287,9 +332,12 @@ void LocalPorts::onAnswer(const PortKey& key, SendLine& line, std::size_t stream
   } else {
     if (line.offered) stopSharingWith(key.peer, "it cannot open it");
     line.offered.reset();
-    line.connection.attach(makeSocketSendPort(std::exchange(line.sockets, {}), nameOf(key.peer), chunkBytesOf(key),
-                                              linkThrottle({infoOf(self_).jobRank, infoOf(key.peer).jobRank}),
-                                              stateOf(key.peer).bytesSent));
+    line.isForBothWays = bothWays;
+    const auto sockets = std::exchange(line.sockets, {});
+    if (bothWays)
+      shareSocket(key, sockets[0]);
+    else
+      attachSockets(key, line, sockets);
   }
   ownDoorbell_->ring();
 }
@@ -302,6 +350,7 @@ void LocalPorts::onOffer(FileDescriptor socket, const Hello& hello) {
     return;
   }
   const std::lock_guard lock(mutex_);
+  if (offer->bothWays && usesMine(key)) return reply(socket.get(), OfferAnswer::mine);
   if (receiveLine(key).connection.decided()) {
     log::warn("{} opened channel {} a second time; dropped", nameOf(key.peer), key.channel);
     return;
@@ -313,19 +362,15 @@ void LocalPorts::onOffer(FileDescriptor socket, const Hello& hello) {
 void LocalPorts::accept(const PortKey& key, const ConnectionOffer& offer, FileDescriptor socket, bool admitted) {
   auto& connection = receiveLine(key).connection;
   const std::size_t chunkBytes = chunkBytesOf(key);
-  const auto reply = [](const FileDescriptor& to, OfferAnswer answer) {
-    // A fresh connection takes one byte at once; if the peer has gone, the next read says so.
-    [[maybe_unused]] const auto sent = send(to.get(), &answer, sizeof answer, MSG_NOSIGNAL | MSG_DONTWAIT);
-  };
   if (!admitted) {
     connection.fail(log::decided(Error::system("no connection from {}: {}", nameOf(key.peer), reasonOf(EMFILE))));
-    return reply(socket, OfferAnswer::noDescriptor);
+    return reply(socket.get(), OfferAnswer::noDescriptor);
   }
   if (offer.chunkBytes != chunkBytes) {
     connection.fail(
         log::decided(Error::invalidUsage("{} has another NCCL_BUFFSIZE ({}); set it alike on all ranks (here {})",
                                          nameOf(key.peer), offer.chunkBytes * chunkSlots, chunkBytes * chunkSlots)));
-    return reply(socket, OfferAnswer::chunkSize);
+    return reply(socket.get(), OfferAnswer::chunkSize);
   }
   if (!offer.segment.empty()) {
     auto doorbell = stateOf(key.peer).sharesMemory ? doorbellOf(key.peer) : nullptr;
@@ -334,7 +379,7 @@ void LocalPorts::accept(const PortKey& key, const ConnectionOffer& offer, FileDe
       connection.attach(std::make_unique<MemoryReceivePort>(
           MemoryLine{std::make_shared<SharedSegment>(std::move(*segment)), std::move(doorbell), nameOf(key.peer)},
           chunkBytes));
-      return reply(socket, OfferAnswer::sharedMemory);
+      return reply(socket.get(), OfferAnswer::sharedMemory);
     }
     if (!segment && hungUp(socket.get())) {
       connection.fail(Error::remote("{} left while it connected", nameOf(key.peer)));
@@ -344,35 +389,30 @@ void LocalPorts::accept(const PortKey& key, const ConnectionOffer& offer, FileDe
   }
   auto& arrived = receiveLine(key).arrived;
   arrived.resize(static_cast<std::size_t>(offer.streams));
-  arrived[static_cast<std::size_t>(offer.stream)] = std::move(socket);
-  if (!std::ranges::all_of(arrived, [](const FileDescriptor& each) { return each.get() >= 0; })) return;
+  arrived[static_cast<std::size_t>(offer.stream)] = std::make_shared<FileDescriptor>(std::move(socket));
+  if (!std::ranges::all_of(arrived, [](const SharedSocket& each) { return each != nullptr; })) return;
+  const bool bothWays = offer.bothWays && mayShareASocket(key);
   // The answer goes first: once attached, the sockets are the engine's.
-  for (const FileDescriptor& each : arrived) reply(each, OfferAnswer::socket);
-  connection.attach(makeSocketReceivePort(std::exchange(arrived, {}), nameOf(key.peer), chunkBytes));
+  for (const SharedSocket& each : arrived) reply(each->get(), bothWays ? OfferAnswer::bothWays : OfferAnswer::socket);
+  const auto sockets = std::exchange(arrived, {});
+  if (bothWays)
+    shareSocket(key, sockets[0]);
+  else
+    attachSockets(key, receiveLine(key), sockets);
 }
 
-std::string nodeName() {
-  if (const std::string name = parameters::hostId.value(); !name.empty()) return name;
-  char host[HOST_NAME_MAX + 1] = "";
-  gethostname(host, sizeof host - 1);
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  // Containers of one machine that do not share /dev/shm are taken for nodes of their own, as NCCL does.
-  struct stat shared {};
-  const bool known = stat("/dev/shm", &shared) == 0;
-  return fmt::format("{}/{}/{}", host, boot, known ? shared.st_dev : 0);
+// Where both have dialled, both know whose socket it is: the lower rank's.
+bool LocalPorts::usesMine(const PortKey& key) const {
+  const auto own = sends_.find(key);
+  return own != sends_.end() && own->second->isForBothWays && self_ < key.peer;
+}
+
+bool LocalPorts::mayShareASocket(const PortKey& key) const {
+  const auto own = sends_.find(key);
+  return mediumTo(key.peer) == Medium::socket && (own == sends_.end() || own->second->isForBothWays);
 }
 
 }  // namespace
-
-Result<Peer> localPeer(Reactor& reactor) {
-  Peer peer;
-  peer.address = reactor.address();
-  peer.node = nodeName();
-  peer.process = processIdentity();
-  if (!parameters::shmDisable.value()) peer.doorbell = processDoorbell().name();
-  return peer;
-}
 
 Result<std::unique_ptr<Ports>> makeLocalPorts(std::shared_ptr<Reactor> reactor, CommunicatorId communicator,
                                               const Secret& secret, Rank self, std::vector<Peer> peers) {

@@ -12,10 +12,10 @@
 
 namespace falcon::transport {
 
-SocketSendPort::SocketSendPort(FileDescriptor socket, std::string peerName, std::size_t chunkBytes,
+SocketSendPort::SocketSendPort(SharedSocket socket, std::string peerName, std::size_t chunkBytes,
                                std::shared_ptr<LinkThrottle> throttle, std::atomic<std::uint64_t>& bytesSent)
     : socket_(std::move(socket)),
-      pacing_(socket_.get()),
+      pacing_(socket_->get()),
       peerName_(std::move(peerName)),
       chunkBytes_(chunkBytes),
       frameStride_((FrameHeader::frameBytes(chunkBytes) + 63) / 64 * 64),
@@ -60,7 +60,7 @@ Result<bool> SocketSendPort::progress() {
 WaitSource SocketSendPort::waitSource() const {
   // Out of tokens the socket is writable all the same: only time helps then.
   const short events = throttled_ ? 0 : POLLOUT;
-  return {.kind = WaitSource::Kind::socket, .descriptor = socket_.get(), .events = events};
+  return {.kind = WaitSource::Kind::socket, .descriptor = socket_->get(), .events = events};
 }
 
 bool SocketSendPort::sendPending() {
@@ -104,7 +104,7 @@ bool SocketSendPort::sendOnce() {
   msghdr message{};
   message.msg_iov = pieces.data();
   message.msg_iovlen = count;
-  const auto taken = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  const auto taken = sendmsg(socket_->get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   const auto problem = errno;
   if (throttle_) throttle_->giveBack(granted - static_cast<std::size_t>(std::max<ssize_t>(taken, 0)));
   if (taken < 0) {
@@ -125,7 +125,7 @@ void SocketSendPort::noteSent(std::size_t bytes) {
   }
 }
 
-SocketReceivePort::SocketReceivePort(FileDescriptor socket, std::string peerName, std::size_t chunkBytes)
+SocketReceivePort::SocketReceivePort(SharedSocket socket, std::string peerName, std::size_t chunkBytes)
     : socket_(std::move(socket)),
       peerName_(std::move(peerName)),
       chunkBytes_(chunkBytes),
@@ -190,7 +190,7 @@ Result<bool> SocketReceivePort::readInPlace() {
     msghdr message{};
     message.msg_iov = parts;
     message.msg_iovlen = 2;
-    const auto got = bytesRead(recvmsg(socket_.get(), &message, MSG_DONTWAIT));
+    const auto got = bytesRead(recvmsg(socket_->get(), &message, MSG_DONTWAIT));
     if (!got) return got.error();
     if (*got == 0) return false;
     placed_ += std::min(*got, rest.size());
@@ -221,7 +221,7 @@ void SocketReceivePort::release() {
 }
 
 WaitSource SocketReceivePort::waitSource() const {
-  return {.kind = WaitSource::Kind::socket, .descriptor = socket_.get(), .events = POLLIN};
+  return {.kind = WaitSource::Kind::socket, .descriptor = socket_->get(), .events = POLLIN};
 }
 
 /// The next frame's, then in header_.
@@ -252,7 +252,8 @@ Result<bool> SocketReceivePort::readMore(std::size_t most) {
     end_ -= begin_;
     begin_ = 0;
   }
-  const auto got = bytesRead(recv(socket_.get(), buffer_.get() + end_, std::min(capacity_ - end_, most), MSG_DONTWAIT));
+  const auto got =
+      bytesRead(recv(socket_->get(), buffer_.get() + end_, std::min(capacity_ - end_, most), MSG_DONTWAIT));
   if (!got) return got.error();
   end_ += *got;
   return *got > 0;

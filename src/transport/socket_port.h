@@ -35,12 +35,15 @@ static_assert(sizeof(FrameHeader) == 16);
 /// read, which is worth more than the copy (Broadcasts of 64 KiB in a row: 20 us instead of 45).
 inline constexpr std::size_t leastInPlace = 96 << 10;
 
+/// Of one direction of a connection, or of both: this end's two ports share it.
+using SharedSocket = std::shared_ptr<const FileDescriptor>;
+
 class SocketSendPort final : public SendPort {
  public:
   /// @param socket    connected, not blocking
   /// @param peerName  for messages: "rank 3 (10.0.0.2:4000)"
   /// @param throttle  null: as fast as it goes
-  SocketSendPort(FileDescriptor socket, std::string peerName, std::size_t chunkBytes,
+  SocketSendPort(SharedSocket socket, std::string peerName, std::size_t chunkBytes,
                  std::shared_ptr<LinkThrottle> throttle, std::atomic<std::uint64_t>& bytesSent);
 
   std::size_t chunkBytes() const override { return chunkBytes_; }
@@ -61,7 +64,7 @@ class SocketSendPort final : public SendPort {
   bool sendOnce();
   void noteSent(std::size_t bytes);
 
-  FileDescriptor socket_;
+  SharedSocket socket_;
   Pacing pacing_;
   std::string peerName_;
   std::size_t chunkBytes_;
@@ -84,7 +87,7 @@ class SocketSendPort final : public SendPort {
 
 class SocketReceivePort final : public ReceivePort {
  public:
-  SocketReceivePort(FileDescriptor socket, std::string peerName, std::size_t chunkBytes);
+  SocketReceivePort(SharedSocket socket, std::string peerName, std::size_t chunkBytes);
 
   std::size_t chunkBytes() const override { return chunkBytes_; }
   Result<bool> ready() override;
@@ -102,7 +105,7 @@ class SocketReceivePort final : public ReceivePort {
   Result<std::size_t> bytesRead(ssize_t got) const;
   void dropPadding();
 
-  FileDescriptor socket_;
+  SharedSocket socket_;
   std::string peerName_;
   std::size_t chunkBytes_;
   std::size_t capacity_;

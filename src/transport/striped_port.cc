@@ -65,20 +65,20 @@ class StripedReceivePort final : public ReceivePort {
 
 }  // namespace
 
-std::unique_ptr<SendPort> makeSocketSendPort(std::vector<FileDescriptor> sockets, const std::string& peerName,
+std::unique_ptr<SendPort> makeSocketSendPort(std::vector<SharedSocket> sockets, const std::string& peerName,
                                              std::size_t chunkBytes, const std::shared_ptr<LinkThrottle>& throttle,
                                              std::atomic<std::uint64_t>& bytesSent) {
   std::vector<std::unique_ptr<SocketSendPort>> streams;
-  for (FileDescriptor& socket : sockets)
+  for (SharedSocket& socket : sockets)
     streams.push_back(std::make_unique<SocketSendPort>(std::move(socket), peerName, chunkBytes, throttle, bytesSent));
   if (streams.size() == 1) return std::move(streams[0]);
   return std::make_unique<StripedSendPort>(std::move(streams));
 }
 
-std::unique_ptr<ReceivePort> makeSocketReceivePort(std::vector<FileDescriptor> sockets, const std::string& peerName,
+std::unique_ptr<ReceivePort> makeSocketReceivePort(std::vector<SharedSocket> sockets, const std::string& peerName,
                                                    std::size_t chunkBytes) {
   std::vector<std::unique_ptr<SocketReceivePort>> streams;
-  for (FileDescriptor& socket : sockets)
+  for (SharedSocket& socket : sockets)
     streams.push_back(std::make_unique<SocketReceivePort>(std::move(socket), peerName, chunkBytes));
   if (streams.size() == 1) return std::move(streams[0]);
   return std::make_unique<StripedReceivePort>(std::move(streams));

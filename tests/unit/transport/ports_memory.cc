@@ -165,7 +165,7 @@ struct Feed {
     int ends[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
     feeder.reset(ends[0]);
-    port = std::make_unique<SocketReceivePort>(FileDescriptor(ends[1]), "rank 5 (there)", 512);
+    port = std::make_unique<SocketReceivePort>(std::make_shared<FileDescriptor>(ends[1]), "rank 5 (there)", 512);
   }
   void put(const void* bytes, std::size_t length) {
     EXPECT_EQ(send(feeder.get(), bytes, length, MSG_NOSIGNAL), static_cast<ssize_t>(length));

@@ -77,6 +77,31 @@ int openSockets() {
   return count;
 }
 
+// The second to send finds the first one's socket, or both dial at once and agree on the lower rank's.
+TEST(SharedSocket, CarriesBothDirectionsWhoeverBegins) {
+  const ChunkBytes size(512);
+  for (int round = 0; round < 300; ++round) {
+    World world(2, Medium::socket, 2000 + static_cast<CommunicatorId>(round));
+    const int before = openSockets();
+    const auto rank = [&](Rank self, std::chrono::microseconds pause) {
+      std::this_thread::sleep_for(pause);
+      const auto stream = static_cast<std::uint64_t>(self);
+      Status sent;
+      std::thread sender([&] { sent = sendStream(*world.ports[self], {1 - self, 0}, stream, 20); });
+      EXPECT_TRUE(ok(receiveStream(*world.ports[self], {1 - self, 0}, 1 - stream, 20)));
+      sender.join();
+      EXPECT_TRUE(ok(sent));
+    };
+    const auto pause = std::chrono::microseconds(round % 3 * round);
+    std::thread other(rank, 1, round % 2 == 0 ? pause : 0us);
+    rank(0, round % 2 == 0 ? 0us : pause);
+    other.join();
+    // Both ends are in this process. A dial that was not needed is dropped a moment later.
+    for (int looks = 0; looks < 1000 && openSockets() - before != 2; ++looks) std::this_thread::sleep_for(2ms);
+    ASSERT_EQ(openSockets() - before, 2) << "round " << round;
+  }
+}
+
 class StripedStreams : public testing::TestWithParam<std::pair<int, int>> {};
 
 TEST_P(StripedStreams, KeepOrderAndContentOverSeveralSockets) {
