@@ -156,9 +156,11 @@ std::optional<Change> ChangePointDetector::add(double milliseconds) {
   if (!candidate) candidate = lastingStreak();
   if (!candidate) candidate = clearestWindow();
   if (candidate && candidate->confidence < wantedProbability) candidate.reset();
-  if (!candidate) candidate = drift();
   if (candidate)
     if (const auto change = accept(*candidate)) return change;
+  // A step of a staircase is too small by itself.
+  if (const auto crept = drift())
+    if (const auto change = accept(*crept)) return change;
   refineLevel();
   if (added_ % (added_ < 64 ? patternEvery / 4 : patternEvery) == 0) refindPattern();
   return std::nullopt;
@@ -348,7 +350,8 @@ bool ChangePointDetector::isSettled() const {
 void ChangePointDetector::refineLevel() {
   // Where a change would need a longer streak, the level must not follow a shorter one in silence.
   if (std::abs(streak_) >= std::max(movedSamples, lastingSamples())) {
-    levelStart_ = added_ - movedSamples;
+    settle(added_ - std::abs(streak_));  // those before are of the level that is left, not noise around the new one
+    settled_ = levelStart_ = added_ - movedSamples;
     level_ = robustCentre(newest(movedSamples), deviation());
     streak_ = 0;
     anchorOpen_ = false;
@@ -395,8 +398,12 @@ void ChangePointDetector::enterLevel(const Candidate& candidate, State state) {
 }
 
 std::optional<Change> ChangePointDetector::accept(const Candidate& candidate) {
-  const double reference =
-      candidate.crept ? (state_ == State::healthy ? std::min(anchor_, healthy_) : anchor_) : level_;
+  const double entered = state_ == State::healthy ? std::min(anchor_, healthy_) : anchor_;
+  // A step of a staircase is small by itself, and the level has gone up with those before it.
+  const double step = candidate.level - level_;
+  const bool ofAStaircase = state_ == State::healthy && step > threshold_ / 2 && step < verified * threshold_ &&
+                            level_ - entered > threshold_ / 2;
+  const double reference = candidate.crept || ofAStaircase ? entered : level_;
   const double change = candidate.level - reference;
   Change found{ChangeKind::onset, std::exp(reference), std::exp(candidate.level), candidate.confidence,
                candidate.start};

@@ -186,6 +186,16 @@ TEST(ChangePoints, SeeStepsThatAreEachInsideTheNoise) {
   EXPECT_GE(jobsWithOnset(100, 180, stairs), 95);
 }
 
+// The first step of 8 % is no change. The second takes the job 16 % above its healthy level.
+TEST(ChangePoints, SeeTheStepThatTakesAStaircaseBeyondTheThreshold) {
+  const auto stairs = [](int i, std::mt19937& random) {
+    const int step = i < 100 ? 0 : i < 140 ? 1 : 2;
+    return (1 + 0.08 * step) * std::exp(0.01 * normal(random));
+  };
+  EXPECT_GE(jobsWithOnset(100, 146, stairs), 60);
+  EXPECT_LE(jobsWithOnset(100, 139, stairs), 15);
+}
+
 TEST(ChangePoints, AreNotHealthyIterationsThatAlternateByChance) {
   const auto twoModes = [](int, std::mt19937& random) {
     return (uniform(random) < 0.5 ? 0.8 : 1.2) * std::exp(0.01 * normal(random));
