@@ -158,6 +158,9 @@ void CallLog::layOut(std::uint32_t capacity) {
 
 void CallLog::dropRecords() {
   header_->ended.store(1, std::memory_order_release);
+  // What led to a failure is asked for afterwards.
+  for (std::uint32_t i = 0; i < communicatorRoom; ++i)
+    if (communicators_[i].failure.ticket.load(std::memory_order_relaxed) != 0) return;
   // Shared memory that is removed from the mapping is removed from the file too.
   const std::size_t bytes = transferRoom * sizeof(TransferSlot) + std::size_t{header_->capacity} * sizeof(CallLogSlot);
   static_cast<void>(madvise(transfers_, bytes, MADV_REMOVE));

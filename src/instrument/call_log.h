@@ -63,7 +63,8 @@ class CallLog final : public CallRecorder {
   /// The same for a transfer, to its own ring.
   void write(const TransferTiming& transfer) noexcept;
   CallLogHeader& header() { return *header_; }
-  /// At an end in order: gives the records' memory back. The rest stays for `falcon status`. Nobody writes any more.
+  /// At an end in order: gives the records' memory back, unless a call failed. The rest stays for `falcon status`.
+  /// Nobody writes any more.
   void dropRecords();
 
   /// Appends the records from `next` on to `out`, at most `most` of them, and moves `next`. Returns how many were

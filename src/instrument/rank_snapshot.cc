@@ -33,6 +33,10 @@ bool RankSnapshot::severalRanks() const {
   return false;
 }
 
+bool allGone(std::span<const RankSnapshot> ranks) {
+  return std::all_of(ranks.begin(), ranks.end(), [](const RankSnapshot& rank) { return isGone(rank.process); });
+}
+
 ProcessState processStateOf(const CallLogView& log) {
   if (log.ended) return ProcessState::ended;
   if (!ownerIsAlive(log)) return ProcessState::dead;
@@ -61,8 +65,7 @@ Nanoseconds lastSignOf(const CallLogView& log) {
 RankSnapshot snapshotOf(CallLogView log) {
   RankSnapshot snapshot;
   snapshot.process = processStateOf(log);
-  const bool gone = snapshot.process == ProcessState::dead || snapshot.process == ProcessState::ended;
-  snapshot.now = gone ? lastSignOf(log) : SystemClock::instance().now();
+  snapshot.now = isGone(snapshot.process) ? lastSignOf(log) : SystemClock::instance().now();
   snapshot.log = std::move(log);
   return snapshot;
 }

@@ -1,6 +1,7 @@
 // A rank as seen from outside at one moment: its call log, and how its process is.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "instrument/call_log_view.h"
@@ -17,18 +18,28 @@ enum class ProcessState : std::uint32_t {
 inline constexpr std::uint32_t processStateCount = 5;
 /// "alive", "blocked" ...
 const char* nameOf(ProcessState state);
+constexpr bool isGone(ProcessState state) {
+  return state == ProcessState::dead || state == ProcessState::ended;
+}
+/// Others may wait for it for that.
+constexpr bool isBroken(ProcessState state) {
+  return isGone(state) || state == ProcessState::stopped;
+}
 
 struct RankSnapshot {
   CallLogView log;
   ProcessState process = ProcessState::alive;
   /// By Falcon; what the log of one that is gone says was so when it went.
-  bool isHeld() const { return log.held && process != ProcessState::dead && process != ProcessState::ended; }
+  bool isHeld() const { return log.held && !isGone(process); }
   /// The moment on the records' clock; of a process that is gone, that of its last sign of life.
   Nanoseconds now{0};
 
   /// The process has several ranks of one communicator, as threads.
   bool severalRanks() const;
 };
+
+/// Of none of these there is a process.
+bool allGone(std::span<const RankSnapshot> ranks);
 
 /// Looks at the process that wrote `log`; it must be on this host.
 ProcessState processStateOf(const CallLogView& log);

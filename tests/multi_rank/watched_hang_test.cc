@@ -147,5 +147,38 @@ TEST(HangOfTheDead, IsSeenAfterAllHaveBeenKilled) {
   EXPECT_EQ(ranksOf(finding.at("culprits")), std::vector<int>{1});
 }
 
+struct Crash {
+  const char* what;
+  const char* kind;
+  const char* words;
+};
+void PrintTo(const Crash& each, std::ostream* out) {
+  *out << each.what;
+}
+
+class CrashOfTheDead : public testing::TestWithParam<Crash> {};
+
+// The others' calls have ended with an error before they were killed.
+TEST_P(CrashOfTheDead, IsSeenAfterAllHaveBeenKilled) {
+  WatchedJob job(GetParam().what);
+  const auto failed = [&] { return job.job.errors().find("rank 1") != std::string::npos; };
+  const auto seen = [&] { return Said({"status", "--hang", job.name, "--patience", "1"}).code == 3; };
+  ASSERT_TRUE(eventually([&] { return failed() && seen(); })) << job.job.errors();
+  job.killRanks();
+  job.job.wait();
+  const Said said({"status", "--hang", job.name, "--json"});
+  ASSERT_EQ(said.code, 3) << said.output;
+  EXPECT_EQ(said.json.at(0).at("over"), true);
+  const json& finding = said.json.at(0).at("findings").at(0);
+  EXPECT_EQ(finding.at("kind"), GetParam().kind);
+  EXPECT_EQ(ranksOf(finding.at("culprits")), std::vector<int>{1});
+  EXPECT_NE(finding.at("text").get<std::string>().find(GetParam().words), std::string::npos) << finding.at("text");
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, CrashOfTheDead,
+                         testing::Values(Crash{"kill", "failed", "rank 1: its process has died"},
+                                         Crash{"other", "mismatch", "rank 1 called Broadcast #20 of 77 x int32"}),
+                         [](const auto& each) { return std::string(each.param.what); });
+
 }  // namespace
 }  // namespace falcon::tests

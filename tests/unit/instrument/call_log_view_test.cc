@@ -295,5 +295,18 @@ TEST(CallLogView, TellsOneThatLeftFromOneThatRuns) {
   EXPECT_EQ(processStateOf(file.view()), ProcessState::ended);
 }
 
+// What led to a failure is asked for afterwards.
+TEST(CallLogView, RecordsOfOneThatLeftAreKeptWhereACallFailed) {
+  for (const bool failed : {false, true}) {
+    LogFile file;
+    const int place = file.log->add(communicator(7, 2, 4));
+    CallRecord call = allReduce(7, 0);
+    file.log->leave(file.log->enter(call, place), call);
+    if (failed) file.log->fail(file.log->enter(call, place), call, place);
+    file.log->dropRecords();
+    EXPECT_THAT(file.view().latest, SizeIs(failed ? 1 : 0));
+  }
+}
+
 }  // namespace
 }  // namespace falcon::instrument

@@ -150,5 +150,97 @@ TEST(HangAnalysis, RanksThatAreThreadsOfOneProcessAreToldApart) {
   EXPECT_TRUE(report.findings[0].cause);
 }
 
+/// All but rank 1 failed in AllReduce #20, and then all are gone in this way.
+MadeUpJob crashed(int size, ProcessState process) {
+  MadeUpJob job(size);
+  for (Rank rank = 0; rank < size; ++rank) {
+    job.finished(Operation::allReduce, rank, -1, 19, 90s, 91s);
+    if (rank != 1) {
+      auto& log = job.ranks[rank].log;
+      job.inFlight(Operation::allReduce, rank, -1, 20, 106s);
+      log.communicators[0].failure = log.inFlight.back();
+      log.communicators[0].live = process == ProcessState::dead;
+      log.inFlight.clear();
+    }
+    job.ranks[rank].process = rank == 1 ? ProcessState::dead : process;
+  }
+  job.ranks[1].now = 105s;
+  return job;
+}
+
+TEST(HangAnalysis, AfterTheCrashTheFailedCallNamesWhoHadDied) {
+  for (const auto others : {ProcessState::dead, ProcessState::ended}) {
+    const MadeUpJob job = crashed(4, others);
+    const HangReport report = analyseHang(job.ranks, 5s);
+    EXPECT_TRUE(report.over);
+    ASSERT_THAT(report.findings, SizeIs(1)) << nameOf(others);
+    const Finding& finding = report.findings[0];
+    EXPECT_EQ(finding.kind, Kind::failed);
+    ASSERT_THAT(finding.culprits, SizeIs(1));
+    EXPECT_EQ(finding.culprits[0].jobRank, 1);
+    EXPECT_THAT(finding.waiting, SizeIs(3));
+    EXPECT_THAT(finding.text, HasSubstr("AllReduce #20 of 100 x float on communicator 0000000000000abc (dp) has failed "
+                                        "on ranks 0, 2, 3, entered 4.0 s before the end; rank 1: its process has died "
+                                        "(1001 on host), it was outside of the library for 14.0 s"));
+    EXPECT_THAT(report.ranks[1].text, HasSubstr("died 5.0 s before the last one: outside of the library"));
+  }
+}
+
+TEST(HangAnalysis, AfterTheCrashDifferentCallsAreTold) {
+  for (const auto others : {ProcessState::dead, ProcessState::ended}) {
+    MadeUpJob job = crashed(3, others);
+    job.inFlight(Operation::broadcast, 1, 0, 20, 104s);
+    const HangReport report = analyseHang(job.ranks, 5s);
+    ASSERT_THAT(report.findings, SizeIs(1));
+    EXPECT_EQ(report.findings[0].kind, Kind::mismatch);
+    EXPECT_THAT(report.findings[0].text,
+                HasSubstr("rank 1 called Broadcast #20 of 100 x float (root 0), but ranks 0, 2 "
+                          "called AllReduce #20 of 100 x float (sum)"));
+  }
+}
+
+// Rank 0 failed since rank 1 had died, and left; for that rank 2 failed, on another communicator.
+TEST(HangAnalysis, AfterTheCrashAFailureForOneThatFailedItselfFollows) {
+  MadeUpJob job = crashed(3, ProcessState::dead);
+  auto second = job.ranks[0].log.communicators[0];
+  second.id = 0xdef;
+  second.failure.reset();
+  second.size = 2;
+  second.members = {second.members[0], second.members[2]};
+  job.ranks[2].log.communicators[0].failure.reset();
+  for (const Rank rank : {0, 2}) {
+    second.rank = rank / 2;
+    job.ranks[rank].log.communicators.push_back(second);
+  }
+  CallRecord failed = MadeUpJob::made(Operation::allReduce, 1, -1, 3, 109s);
+  failed.communicator = 0xdef;
+  job.ranks[2].log.communicators[1].failure = failed;
+  const HangReport report = analyseHang(job.ranks, 5s);
+  ASSERT_THAT(report.findings, SizeIs(2));
+  EXPECT_TRUE(report.findings[0].cause);
+  EXPECT_EQ(report.findings[0].communicator, tests::world);
+  EXPECT_FALSE(report.findings[1].cause);
+  EXPECT_EQ(report.findings[1].culprits.at(0).jobRank, 0);
+}
+
+// The end of a job takes all: nobody is to blame for it.
+TEST(HangAnalysis, AfterTheEndOfAHangItsCauseIsTheSame) {
+  for (const auto process : {ProcessState::alive, ProcessState::dead}) {
+    MadeUpJob job(3);
+    for (Rank rank = 0; rank < 3; ++rank) job.ranks[rank].process = process;
+    for (const Rank rank : {0, 1}) job.inFlight(Operation::allReduce, rank, -1, 0, 100s);
+    const HangReport missing = analyseHang(job.ranks, 5s);
+    ASSERT_THAT(missing.findings, SizeIs(1));
+    EXPECT_EQ(missing.findings[0].culprits.at(0).jobRank, 2);
+    job.inFlight(Operation::allReduce, 2, -1, 0, 100s);
+    const HangReport inside = analyseHang(job.ranks, 5s);
+    ASSERT_THAT(inside.findings, SizeIs(1));
+    EXPECT_EQ(inside.findings[0].kind, Kind::stuck);
+    EXPECT_FALSE(inside.findings[0].cause);
+    EXPECT_THAT(inside.findings[0].culprits, IsEmpty());
+    EXPECT_FALSE(analyseHang(job.ranks, 20s).hang());
+  }
+}
+
 }  // namespace
 }  // namespace falcon::jobs

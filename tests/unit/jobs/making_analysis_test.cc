@@ -108,6 +108,15 @@ TEST(MakingAnalysis, NamesWhoIsStoppedInTheMiddle) {
   EXPECT_THAT(ranksOf(analyseHang(job.ranks, 5s).findings.at(0).culprits), ElementsAre(1));
 }
 
+TEST(MakingAnalysis, AfterTheEndBlamesOnlyWhoHadNotCome) {
+  MadeUpJob job(3);
+  for (auto& rank : job.ranks) rank.process = ProcessState::dead;
+  for (const Rank rank : {0, 1}) job.ranks[rank].log.makings = {making(rank, 3, 98s)};
+  const HangReport report = analyseHang(job.ranks, 5s);
+  ASSERT_THAT(report.findings, SizeIs(1));
+  EXPECT_THAT(ranksOf(report.findings[0].culprits), ElementsAre(2));
+}
+
 TEST(MakingAnalysis, NamesNoRankOfTheJobWhereItCannotKnow) {
   MadeUpJob job = startingJob(8, {1, 3, 5, 6, 7});  // a communicator of the even ones
   for (auto& rank : job.ranks) rank.log.makings = {making(rank.log.identity.jobRank / 2, 4, 98s)};

@@ -15,6 +15,7 @@
 
 namespace falcon::jobs {
 
+using instrument::CommunicatorView;
 using instrument::ProcessState;
 using instrument::RankSnapshot;
 
@@ -31,9 +32,14 @@ Asked askedBy(const CallRecord& call) {
 class Analysis {
  public:
   Analysis(std::span<const RankSnapshot> ranks, Nanoseconds patience)
-      : ranks_(ranks), patience_(patience), communicators_(communicatorsOf(ranks)), words_(communicators_) {}
+      : ranks_(ranks),
+        patience_(patience),
+        over_(instrument::allGone(ranks)),
+        communicators_(communicatorsOf(ranks)),
+        words_(communicators_) {}
 
   HangReport run() {
+    report_.over = over_;
     for (const RankSnapshot& rank : ranks_) report_.ranks.push_back(where(rank));
     for (const JobCommunicator& communicator : communicators_) {
       if (!judgeFailure(communicator)) judgeCollectives(communicator);
@@ -41,17 +47,25 @@ class Analysis {
       report_.communicators.push_back(progressOf(communicator));
     }
     for (Finding& finding : judgeMakings(ranks_, communicators_, words_, patience_)) add(std::move(finding));
-    const auto isThere = [](const RankSnapshot& rank) { return !isGone(rank.process); };
-    if (std::any_of(ranks_.begin(), ranks_.end(), isThere))
+    if (!over_)
       for (const JobCommunicator& communicator : communicators_) judgeDeaths(communicator);
     weigh();
     return std::move(report_);
   }
 
  private:
-  static bool isGone(ProcessState process) { return process == ProcessState::dead || process == ProcessState::ended; }
-  static bool isBroken(const Member& member) {
-    return member.snapshot && (isGone(member.snapshot->process) || member.snapshot->process == ProcessState::stopped);
+  /// The end of a job that is over took all: that explains nothing.
+  bool isBroken(const Member& member) const {
+    return !over_ && member.snapshot && instrument::isBroken(member.snapshot->process);
+  }
+  /// A call has ended with an error. Who has aborted the communicator, or left, goes on without it, while the job does.
+  bool hasFailed(const RankSnapshot& rank, const CommunicatorView& view) const {
+    return view.failure && (over_ || (view.live && rank.process != ProcessState::ended));
+  }
+  bool hasFailed(const Member& member) const { return member.view && hasFailed(*member.snapshot, *member.view); }
+  bool hasFailed(const RankSnapshot& rank) const {
+    return std::any_of(rank.log.communicators.begin(), rank.log.communicators.end(),
+                       [&](const CommunicatorView& view) { return hasFailed(rank, view); });
   }
   static Nanoseconds ageOf(const Member& member, const CallRecord& call) { return member.snapshot->now - call.enter; }
   bool isStale(const Member& member, const CallRecord& call) const {
@@ -83,15 +97,18 @@ class Analysis {
   bool judgeFailure(const JobCommunicator& communicator) {
     Finding finding = startedWith(communicator, Finding::Kind::failed);
     for (const Member& member : communicator.members)
-      if (member.view && member.view->live && member.view->failure && !isGone(member.snapshot->process))
-        addWaiting(finding, member, *member.view->failure);
+      if (hasFailed(member)) addWaiting(finding, member, *member.view->failure);
     if (finding.waiting.empty()) return false;
     if (!isPointToPoint(finding.call.operation) && judgeMismatch(communicator, finding.call.sequence)) return true;
-    for (const Member& member : communicator.members)
-      if (isBroken(member)) finding.culprits.push_back(member.name);
-    finding.text = failuresText(communicator) + fmt::format(", entered {} ago", textOf(finding.longest));
-    for (const Member& member : communicator.members)
-      if (isBroken(member)) finding.text += fmt::format("; {}: {}", member.name.text, words_.excuseOf(member));
+    finding.text = failuresText(communicator) +
+                   fmt::format(", entered {} {}", textOf(finding.longest), over_ ? "before the end" : "ago");
+    for (const Member& member : communicator.members) {
+      if (!member.snapshot || !instrument::isBroken(member.snapshot->process) || hasFailed(member)) continue;
+      // Whose calls failed on another communicator went for that.
+      finding.cause = !hasFailed(*member.snapshot) || (finding.cause && !finding.culprits.empty());
+      finding.culprits.push_back(member.name);
+      finding.text += fmt::format("; {}: {}", member.name.text, words_.excuseOf(member));
+    }
     add(std::move(finding));
     return true;
   }
@@ -99,8 +116,7 @@ class Analysis {
   std::string failuresText(const JobCommunicator& communicator) const {
     std::map<std::string, std::vector<MemberName>> failed;
     for (const Member& member : communicator.members)
-      if (member.view && member.view->live && member.view->failure && !isGone(member.snapshot->process))
-        failed[words_.describe(*member.view->failure)].push_back(member.name);
+      if (hasFailed(member)) failed[words_.describe(*member.view->failure)].push_back(member.name);
     std::vector<std::string> texts;
     for (const auto& [call, members] : failed)
       texts.push_back(fmt::format("{} has failed on {}", call, namesOf(members)));
@@ -299,6 +315,19 @@ class Analysis {
     });
   }
 
+  // How long before the others' last sign of life; only clocks of one host can be compared.
+  std::string whenItDied(const RankSnapshot& rank) const {
+    if (rank.process != ProcessState::dead) return "";
+    Nanoseconds last = rank.now;
+    for (const RankSnapshot& other : ranks_)
+      if (other.log.identity.host == rank.log.identity.host) last = std::max(last, other.now);
+    // The monitors wake ten times a second.
+    const std::string when = last - rank.now < 500ms ? ""
+                             : over_                 ? fmt::format(" {} before the last one", textOf(last - rank.now))
+                                                     : fmt::format(" {} ago", textOf(last - rank.now));
+    return fmt::format("died{}: ", when);
+  }
+
   RankWhere where(const RankSnapshot& rank) const {
     RankWhere place;
     place.jobRank = rank.log.identity.jobRank;
@@ -310,7 +339,7 @@ class Analysis {
     place.makings = rank.log.makings;
     std::sort(place.inFlight.begin(), place.inFlight.end(),
               [](const CallRecord& a, const CallRecord& b) { return a.enter < b.enter; });
-    place.text = words_.whereIs(rank, place.inFlight);
+    place.text = whenItDied(rank) + words_.whereIs(rank, place.inFlight);
     return place;
   }
 
@@ -330,6 +359,7 @@ class Analysis {
 
   const std::span<const RankSnapshot> ranks_;
   const Nanoseconds patience_;
+  const bool over_;
   const std::vector<JobCommunicator> communicators_;
   const HangWords words_;
   HangReport report_;

@@ -69,6 +69,7 @@ struct HangReport {
   std::vector<RankWhere> ranks;   ///< as given
   std::vector<CommunicatorProgress> communicators;
   bool circle = false;  ///< the findings have no cause outside: ranks wait for each other
+  bool over = false;    ///< no process is left: what is told was so when they went
   bool hang() const { return !findings.empty(); }
 };
 

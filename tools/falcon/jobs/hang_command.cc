@@ -90,15 +90,13 @@ json toJson(const HangReport& report) {
                              {"at", at},
                              {"unknown", toJson(communicator.unknown)}});
   }
-  return {{"hang", report.hang()},
-          {"circle", report.circle},
-          {"findings", findings},
-          {"ranks", ranks},
-          {"communicators", communicators}};
+  return {{"hang", report.hang()}, {"over", report.over}, {"circle", report.circle},
+          {"findings", findings},  {"ranks", ranks},      {"communicators", communicators}};
 }
 
 void print(const std::string& job, const HangReport& report) {
-  fmt::print("job {}: {}\n", job, report.hang() ? "HANGS" : "no hang");
+  const char* over = !report.hang() ? "ended, no hang" : "ENDED IN A HANG OR A CRASH";
+  fmt::print("job {}: {}\n", job, report.over ? over : report.hang() ? "HANGS" : "no hang");
   if (report.circle) fmt::print("  ranks wait for each other in a circle:\n");
   for (const Finding& finding : report.findings)
     fmt::print("  {}{}\n", finding.cause || report.circle ? "" : "(follows) ", finding.text);

@@ -97,22 +97,23 @@ std::string HangWords::describe(const CallRecord& call) const {
 std::string HangWords::excuseOf(const Member& member) const {
   if (!member.snapshot) return "";
   const RankSnapshot& rank = *member.snapshot;
-  if (rank.process == ProcessState::dead)
-    return fmt::format("its process has died ({} on {})", rank.log.pid, rank.log.identity.host);
   if (rank.process == ProcessState::ended) return "it has left the job";
-  const std::string stopped =
-      rank.process == ProcessState::stopped ? fmt::format("its process ({}) is stopped, ", rank.log.pid) : "";
-  if (member.view && !member.view->live) return stopped + "it has destroyed or aborted the communicator";
+  const bool dead = rank.process == ProcessState::dead;
+  std::string process;
+  if (dead) process = fmt::format("its process has died ({} on {}), ", rank.log.pid, rank.log.identity.host);
+  if (rank.process == ProcessState::stopped) process = fmt::format("its process ({}) is stopped, ", rank.log.pid);
+  if (member.view && !member.view->live) return process + "it has destroyed or aborted the communicator";
   const CallRecord* oldest = nullptr;
   for (const CallRecord& call : rank.log.inFlight)
     if (member.isCaller(call) && (!oldest || call.enter < oldest->enter)) oldest = &call;
-  if (!oldest) return fmt::format("{}it is {}", stopped, outsideText(rank));
-  return fmt::format("{}it is in {} for {}", stopped, describe(*oldest), textOf(rank.now - oldest->enter));
+  process += dead ? "it was" : "it is";
+  if (!oldest) return fmt::format("{} {}", process, outsideText(rank));
+  return fmt::format("{} in {} for {}", process, describe(*oldest), textOf(rank.now - oldest->enter));
 }
 
 std::string HangWords::whereIs(const RankSnapshot& rank, const std::vector<CallRecord>& inFlight) const {
   if (rank.process == ProcessState::ended) return "has left the job";
-  std::string text = rank.process == ProcessState::dead ? "when it died: " : "";
+  std::string text;
   if (inFlight.empty()) {
     text += outsideText(rank);
   } else {

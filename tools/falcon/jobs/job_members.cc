@@ -97,12 +97,14 @@ void nameMembers(JobCommunicator& communicator, std::span<const RankSnapshot> ra
 }  // namespace
 
 std::vector<JobCommunicator> communicatorsOf(std::span<const RankSnapshot> ranks) {
+  const bool over = instrument::allGone(ranks);
   std::map<CommunicatorId, JobCommunicator> known;
   for (const RankSnapshot& rank : ranks)
     for (const CommunicatorView& view : rank.log.communicators) {
       JobCommunicator& communicator = known[view.id];
       communicator.id = view.id;
       take(communicator, rank, view);
+      communicator.live = communicator.live || (over && view.failure);
     }
   std::vector<JobCommunicator> communicators;
   for (auto& [id, communicator] : known) {

@@ -33,11 +33,12 @@ struct Member {
 struct JobCommunicator {
   CommunicatorId id = 0;
   std::string name;   ///< "000000000000001a (dp)"
-  bool live = false;  ///< of some member
+  bool live = false;  ///< of some member, or was when calls failed and the job ended
   std::vector<Member> members;
 };
 
-/// The communicators that are in use by a rank that has not left, in the order of their ids.
+/// The communicators that are in use by a rank that has not left, or in which a job failed that is over, in the order
+/// of their ids.
 std::vector<JobCommunicator> communicatorsOf(std::span<const instrument::RankSnapshot> ranks);
 
 }  // namespace falcon::jobs

@@ -16,11 +16,9 @@ using instrument::RankSnapshot;
 
 namespace {
 
-bool isGone(const RankSnapshot& rank) {
-  return rank.process == ProcessState::dead || rank.process == ProcessState::ended;
-}
-bool isBroken(const RankSnapshot& rank) {
-  return isGone(rank) || rank.process == ProcessState::stopped;
+/// The end of a job that is over took all: that explains nothing.
+bool isBroken(const RankSnapshot& rank, bool over) {
+  return !over && instrument::isBroken(rank.process);
 }
 
 /// One communicator that is being made, as the logs together show it.
@@ -91,8 +89,8 @@ class Names {
 };
 
 /// Waits in something else, which is the cause then.
-bool waitsElsewhere(const Member& member, Nanoseconds patience) {
-  if (!member.snapshot || isBroken(*member.snapshot)) return false;
+bool waitsElsewhere(const Member& member, Nanoseconds patience, bool over) {
+  if (!member.snapshot || isBroken(*member.snapshot, over)) return false;
   const auto& calls = member.snapshot->log.inFlight;
   return waitsInMaking(*member.snapshot, patience) ||
          std::any_of(calls.begin(), calls.end(), [&](const CallRecord& call) {
@@ -127,10 +125,12 @@ std::vector<MemberName> namesIn(const std::vector<Member>& members) {
 struct Roll {
   std::vector<Member> waiting, missing;
   std::vector<Member> broken;  ///< of those that wait
+  bool over = false;           ///< the job
 };
 
-Roll rollOf(const Attempt& attempt, const Names& names) {
+Roll rollOf(const Attempt& attempt, const Names& names, bool over) {
   Roll roll;
+  roll.over = over;
   for (Rank rank = 0; rank < attempt.any().size; ++rank) {
     const Member member = names.memberAt(rank);
     const auto present = attempt.present.find(rank);
@@ -138,7 +138,7 @@ Roll rollOf(const Attempt& attempt, const Names& names) {
     const bool mustCome = attempt.any().kind == MakingKind::init || (member.view && member.view->live);
     if (present != attempt.present.end()) {
       roll.waiting.push_back(member);
-      if (isBroken(*present->second.snapshot)) roll.broken.push_back(member);
+      if (isBroken(*present->second.snapshot, over)) roll.broken.push_back(member);
     } else if (!attempt.hasCome(rank) && mustCome) {
       roll.missing.push_back(member);
     }
@@ -166,8 +166,9 @@ Finding judge(const Attempt& attempt, const Roll& roll, const HangWords& words, 
   const std::string who = namesOf(finding.waiting);
   const std::string what = fmt::format("{} for {}", textOf(attempt.any()), textOf(attempt.longest));
   if (incomplete) {
-    finding.cause = !roll.broken.empty() || !std::all_of(roll.missing.begin(), roll.missing.end(),
-                                                         [&](const Member& m) { return waitsElsewhere(m, patience); });
+    finding.cause =
+        !roll.broken.empty() || !std::all_of(roll.missing.begin(), roll.missing.end(),
+                                             [&](const Member& m) { return waitsElsewhere(m, patience, roll.over); });
     finding.text = fmt::format("{} {} in {}; {} {} not entered it", who, one ? "waits" : "wait", what,
                                namesOf(namesIn(roll.missing)), roll.missing.size() == 1 ? "has" : "have");
     finding.text += excusesOf(roll.missing, attempt, words);
@@ -197,7 +198,7 @@ std::vector<Finding> judgeMakings(std::span<const RankSnapshot> ranks, std::span
     for (const JobCommunicator& communicator : communicators)
       if (which.first != MakingKind::init && communicator.id == which.second) parent = &communicator;
     const Names names(attempt, ranks, parent);
-    findings.push_back(judge(attempt, rollOf(attempt, names), words, patience));
+    findings.push_back(judge(attempt, rollOf(attempt, names, instrument::allGone(ranks)), words, patience));
   }
   return findings;
 }
