@@ -107,6 +107,7 @@ void Member::readLog() {
     window_.add(record);
     for (const instrument::IterationSample& iteration : finder_.add(record)) report(iteration);
   }
+  if (!finder_.following()) parts_.log.header().iterationNanoseconds.store(0, std::memory_order_relaxed);
   if (pending_.samples.empty()) return;
   say(pending_);
   pending_.samples.clear();
@@ -153,9 +154,12 @@ void Member::report(const instrument::IterationSample& iteration) {
   for (const auto& time : iteration.communicators)
     sample.communicators.push_back({time.id, falcon::seconds(time.inLibrary), static_cast<std::uint32_t>(time.calls)});
   iterationSeconds_ = sample.seconds;
-  instrument::CallLogHeader& header = parts_.log.header();
-  header.iterations.store(sample.index + 1, std::memory_order_relaxed);
-  header.iterationNanoseconds.store(iteration.duration.count(), std::memory_order_relaxed);
+  // Some equal calls in a row look like iterations of a microsecond for a while.
+  if (!sample.provisional) {
+    instrument::CallLogHeader& header = parts_.log.header();
+    header.iterations.store(sample.index + 1, std::memory_order_relaxed);
+    header.iterationNanoseconds.store(iteration.duration.count(), std::memory_order_relaxed);
+  }
   // What an evaluation or a checkpoint adds says nothing about the others' pace.
   if (iteration.extraCalls) return;
   if (auto bundled = bundle_.add(sample)) pending_.samples.push_back(std::move(*bundled));

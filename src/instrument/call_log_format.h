@@ -52,7 +52,7 @@ struct CallLogHeader {
   std::atomic<std::uint32_t> controller;  ///< 1: this process is the job's controller
   std::atomic<std::uint32_t> held;        ///< 1: held by the trap
   std::atomic<std::int64_t> iterations;
-  std::atomic<std::int64_t> iterationNanoseconds;  ///< the last one's duration
+  std::atomic<std::int64_t> iterationNanoseconds;  ///< the last one's duration; 0: not known, or no longer
   std::atomic<std::uint32_t> failslowActive;
   std::atomic<std::uint32_t> ended;          ///< 1: the process has left the job in order
   std::atomic<std::int64_t> heartbeat;       ///< when the monitor last woke, about ten times a second

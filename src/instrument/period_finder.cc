@@ -240,6 +240,7 @@ void PeriodFinder::take(CommunicatorId communicator, Nanoseconds now) {
   chosenGeneration_ = tracks_.at(communicator).tracker.generation();
   boundaries_ = 0;
   cuts_ = 0;
+  plainTime_ = extraTime_ = Nanoseconds(0);
   for (auto& [id, track] : tracks_) {
     track.firstBoundary = track.cutFirst = track.cutLast = track.intervals = 0;
     track.least = -1;
@@ -262,6 +263,11 @@ void PeriodFinder::cutBy(CommunicatorId communicator) {
   open_ = false;
 }
 
+bool PeriodFinder::following() const {
+  if (options_.method == PeriodMethod::acf) return correlation_.period() != 0;
+  return chosen_ && tracks_.at(*chosen_).tracker.following();
+}
+
 std::size_t PeriodFinder::period() const {
   if (!periods_.empty()) {
     const auto differs = [&](std::size_t calls) { return calls != periods_.back(); };
@@ -279,6 +285,8 @@ std::size_t PeriodFinder::period() const {
 
 bool PeriodFinder::isProvisional(const Track& chosen, Nanoseconds now) const {
   if (!chosen.tracker.settled() || now - chosenSince_ < options_.settleTime) return true;
+  // Some equal calls in a row, and for long there are others that never repeat: no iteration.
+  if (extraTime_ > 100 * plainTime_) return true;
   // A communicator that has called since and has no pattern yet may belong to a longer iteration. One that came when
   // the period was old, or never gets a pattern (expert parallelism), does not.
   constexpr std::uint64_t young = 16, patience = 128;
@@ -361,6 +369,7 @@ IterationSample PeriodFinder::close(bool matched, Nanoseconds now) {
     track.least = track.least < 0 ? bytes : std::min(track.least, bytes);
   }
   if (matched && hasOtherCalls(calls)) sample.extraCalls = true;
+  (sample.extraCalls ? extraTime_ : plainTime_) += sample.duration;
   if (sample.extraCalls) return sample;
   if (silent_ > 0 && !sample.provisional) --silent_;
   sample.pattern = patterns_;

@@ -59,6 +59,8 @@ class PeriodFinder {
   void rebase();
   /// Calls were lost: the match starts over.
   void overrun(std::uint64_t lost);
+  /// There is a pattern now. False before the first is found, and after it was lost.
+  bool following() const;
   /// Calls an iteration, over all communicators; 0 while unknown. Exact where the calls' order over all communicators
   /// repeats; where threads interleave it is the mean of the last iterations, rounded.
   std::size_t period() const;
@@ -136,6 +138,8 @@ class PeriodFinder {
   int silent_ = 0;              // iterations until a change counts again
   int swaps_ = 0;               // between sequences that recur equally often
   int cuts_ = 0;                // of the chosen period since its pattern changed
+  // Of the iterations since the period was chosen: those without extra calls, and those with.
+  Nanoseconds plainTime_{0}, extraTime_{0};
 };
 
 }  // namespace falcon::instrument

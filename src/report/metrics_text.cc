@@ -36,8 +36,10 @@ std::string metricsText(const JobMetrics& metrics) {
   const auto metric = [&text](const char* name, const char* type, const char* help) {
     text += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
   };
-  metric("nccl_falcon_iteration_seconds", "gauge", help::iteration);
-  text += fmt::format("nccl_falcon_iteration_seconds{{{}}} {:.6f}\n", common, metrics.iterationSeconds);
+  if (metrics.iterationSeconds > 0) {
+    metric("nccl_falcon_iteration_seconds", "gauge", help::iteration);
+    text += fmt::format("nccl_falcon_iteration_seconds{{{}}} {:.6f}\n", common, metrics.iterationSeconds);
+  }
   if (!metrics.durations.empty()) metric("nccl_falcon_collective_duration_seconds", "histogram", help::collective);
   for (const auto& [name, durations] : metrics.durations) {
     const std::string series = fmt::format("{},operation=\"{}\"", labels(name.first), escaped(name.second));

@@ -33,24 +33,26 @@ class NoBenchmark final : public validate::ComputeBenchmark {
 };
 
 struct MemberLoad : testing::Test {
+  void call(std::uint64_t count, Nanoseconds interval) {
+    CallRecord record;
+    record.communicator = 5;
+    record.count = count;
+    record.sequence = calls++;
+    record.enter = clock.now();
+    clock.advance(interval);
+    record.leave = clock.now();
+    log->write(record);
+  }
   /// The same call over and over for `span`, `interval` apart, with the monitor awake ten times a second.
   void callEvery(Nanoseconds interval, Nanoseconds span) {
     const Nanoseconds end = clock.now() + span;
     while (clock.now() < end) {
       const Nanoseconds wake = clock.now() + 100ms;
-      while (clock.now() < wake) {
-        CallRecord record;
-        record.communicator = 5;
-        record.count = 2;
-        record.sequence = calls++;
-        record.enter = clock.now();
-        clock.advance(interval);
-        record.leave = clock.now();
-        log->write(record);
-      }
+      while (clock.now() < wake) call(2, interval);
       member.tick();
     }
   }
+  double shownMilliseconds() const { return static_cast<double>(log->header().iterationNanoseconds.load()) * 1e-6; }
   int judged() const {
     int count = 0;
     for (const Sample& sample : bus.samples) count += !sample.disturbed && !sample.provisional;
@@ -98,6 +100,28 @@ TEST_F(MemberLoad, ABurstThatFitsTheLogIsReadInFull) {
   // Some 11 000 calls in every 1.1 s: below the budget on average, so none was missed.
   EXPECT_FALSE(bus.samples.empty());
   for (const Sample& sample : bus.samples) EXPECT_FALSE(sample.disturbed);
+}
+
+// Calls whose size differs every time have no period; among them some that are equal are no iterations.
+TEST_F(MemberLoad, ShowsNoIterationTimeWhereNoPeriodIsKnown) {
+  for (int iteration = 0; iteration < 1000; ++iteration) {
+    for (int i = 0; i < 20; ++i) call(2, 1us);
+    call(100 + calls, 100ms);
+    member.tick();
+    ASSERT_EQ(shownMilliseconds(), 0) << iteration;
+  }
+  EXPECT_EQ(log->header().iterations.load(), 0);
+}
+
+TEST_F(MemberLoad, ShowsNoIterationTimeAnyMoreWhereThePeriodIsLost) {
+  callEvery(10ms, 5s);
+  EXPECT_NEAR(shownMilliseconds(), 10, 1e-6);
+  EXPECT_GT(log->header().iterations.load(), 300);
+  for (int i = 0; i < 500; ++i) {
+    call(100 + calls, 10ms);
+    member.tick();
+  }
+  EXPECT_EQ(shownMilliseconds(), 0);
 }
 
 TEST(ReadBudget, IsTheAverageWhateverTheWakes) {

@@ -386,6 +386,19 @@ TEST(Period, OverAnOverrunAndAnEvaluationWithTheSameCallsStaysThePattern) {
   EXPECT_EQ(script.finder().period(), 6u);
 }
 
+// As many equal calls in each iteration, and a call that never comes again: the equal ones are not iterations of a
+// microsecond.
+TEST(Period, OfSomeEqualCallsAmongOthersThatNeverRepeatStaysProvisional) {
+  CallScript script;
+  for (std::uint64_t iteration = 0; iteration < 1000; ++iteration) {
+    for (int i = 0; i < 20; ++i) script.play(call('A'), 1us, 0us);
+    CallRecord other = call('B');
+    other.count = 100'000 + iteration;
+    script.play(other, 5ms, 15ms);
+  }
+  for (const IterationSample& sample : script.take()) ASSERT_TRUE(sample.provisional) << sample.index;
+}
+
 TEST(Period, IsNotFoundWhereNothingRepeats) {
   CallScript script(quick());
   std::mt19937_64 random(3);

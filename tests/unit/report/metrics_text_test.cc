@@ -23,8 +23,13 @@ TEST(MetricsText, CountsMitigationsByWhatWasDoneAndHowItEnded) {
   EXPECT_FALSE(contains(text, R"(action="any")")) << text;
 }
 
+TEST(MetricsText, HasNoIterationTimeWhereNoneIsKnown) {
+  EXPECT_FALSE(contains(metricsText({}), "nccl_falcon_iteration_seconds"));
+}
+
 TEST(MetricsText, IsAnExpositionWithoutDoubles) {
   JobMetrics metrics;
+  metrics.iterationSeconds = 0.5;
   metrics.job = "a \"quoted\\\" job\nof two lines";
   metrics.mitigations = {{{"split", "applied"}, 3}};
   const std::regex comment("# (HELP [a-z_]+ .+|TYPE [a-z_]+ (gauge|counter))");
