@@ -193,7 +193,7 @@ Result<std::vector<RankSnapshot>> decodeRecording(std::span<const std::byte> byt
     std::memcpy(&recorded, rest.data(), sizeof recorded);
     rest = rest.subspan(sizeof recorded);
     if (recorded.bytes > rest.size() || recorded.bytes % 8 != 0 || recorded.process >= processStateCount)
-      return Error::invalidArgument("recording {} is cut or damaged in rank {} of {}", name, i + 1, header.ranks);
+      return Error::invalidArgument("recording {} is cut or damaged in rank {} of 0 to {}", name, i, header.ranks - 1);
     auto log = viewOf(rest.first(recorded.bytes), name, SIZE_MAX);
     if (!log) return log.error();
     ranks.push_back({std::move(*log), static_cast<ProcessState>(recorded.process), Nanoseconds(recorded.now)});

@@ -62,6 +62,20 @@ TEST(TimesFile, KnowsQuotedCells) {
   EXPECT_THAT(errorOf("note,ms\nx,5\n\"open,6\n7,7\n"), HasSubstr("a.csv:3: a quotation mark is not closed"));
 }
 
+TEST(TimesFile, TakesSemicolonsAndTabs) {
+  for (const std::string text : {"note;iteration;elapsed_ms\n\"a;b, c\" ; 7;12.5\n;8;13\n",
+                                 "note\titeration\telapsed_ms\na;b, c\t 7\t12.5\n\t8\t13\r\n"}) {
+    const auto rows = times(text);
+    ASSERT_EQ(rows.size(), 2u) << text;
+    EXPECT_EQ(rows[0].iteration, 7);
+    EXPECT_DOUBLE_EQ(rows[0].milliseconds, 12.5);
+    EXPECT_EQ(rows[1].iteration, 8);
+    EXPECT_DOUBLE_EQ(rows[1].milliseconds, 13);
+  }
+  EXPECT_EQ(episodes("start;end\n81;141\n").at(0).end, 141);
+  EXPECT_THAT(errorOf("step;ms\n1;12,5\n"), HasSubstr("a.csv:2: ms is '12,5', which is not a number"));
+}
+
 TEST(TimesFile, SaysWhichLineAndValueIsWrong) {
   EXPECT_THAT(errorOf("iteration,elapsed_ms\n1,5\n2,fast\n"), HasSubstr("a.csv:3: elapsed_ms is 'fast'"));
   EXPECT_THAT(errorOf("iteration,elapsed_ms\n1,nan\n"), HasSubstr("'nan'"));
@@ -70,7 +84,10 @@ TEST(TimesFile, SaysWhichLineAndValueIsWrong) {
   EXPECT_THAT(errorOf("iteration,elapsed_ms\n1\n"), HasSubstr("a.csv:2: there are 1 values"));
   EXPECT_THAT(errorOf("iteration,elapsed_ms\n1.5,5\n"), HasSubstr("iteration is '1.5'"));
   EXPECT_THAT(errorOf("iteration,elapsed_ms\n2,5\n2,5\n"), HasSubstr("a.csv:3: iteration 2 does not come after 2"));
-  EXPECT_THAT(errorOf("iteration,bytes\n1,5\n"), HasSubstr("no column elapsed_ms; the columns are iteration, bytes"));
+  EXPECT_THAT(errorOf("iteration,bytes\n1,5\n"),
+              HasSubstr("no column is called elapsed_ms, iteration_ms, iteration_time_ms, time_ms, duration_ms, "
+                        "milliseconds, ms, or elapsed_s, iteration_s, iteration_time_s, time_s, duration_s, seconds, "
+                        "s; the columns are iteration, bytes"));
   EXPECT_THAT(errorOf(""), HasSubstr("a.csv:0: the file is empty"));
 }
 

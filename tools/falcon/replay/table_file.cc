@@ -6,8 +6,8 @@
 #include <charconv>
 #include <cmath>
 #include <fstream>
-#include <initializer_list>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -15,28 +15,55 @@
 namespace falcon::replay {
 namespace {
 
-constexpr std::string_view blank = " \t\r";
+using Names = std::span<const std::string_view>;
+constexpr std::string_view iterationNames[] = {"iteration", "iter", "step"};
+constexpr std::string_view startNames[] = {"start_iteration", "start"};
+constexpr std::string_view endNames[] = {"end_iteration", "end"};
+constexpr std::string_view millisecondNames[] = {
+    "elapsed_ms", "iteration_ms", "iteration_time_ms", "time_ms", "duration_ms", "milliseconds", "ms"};
+constexpr std::string_view secondNames[] = {
+    "elapsed_s", "iteration_s", "iteration_time_s", "time_s", "duration_s", "seconds", "s"};
 
-std::string_view trimmed(std::string_view text) {
+std::string_view blanksBeside(char separator) {
+  return separator == '\t' ? " \r" : " \t\r";
+}
+
+std::string_view trimmed(std::string_view text, char separator) {
+  const auto blank = blanksBeside(separator);
   const auto first = text.find_first_not_of(blank);
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(blank) - first + 1);
 }
 
-/// Takes the rest of a cell off `line`, with the comma behind it if there is one.
-std::string_view takeToComma(std::string_view& line, bool& more) {
-  const auto comma = line.find(',');
-  more = comma != std::string_view::npos;
-  const std::string_view cell = trimmed(line.substr(0, comma));
-  line.remove_prefix(more ? comma + 1 : line.size());
+/// What stands most often in the header, outside of quotes: a comma, a semicolon or a tab.
+char separatorOf(std::string_view header) {
+  std::size_t commas = 0, semicolons = 0, tabs = 0;
+  bool quoted = false;
+  for (const char c : header) {
+    if (c == '"') quoted = !quoted;
+    if (quoted) continue;
+    commas += c == ',';
+    semicolons += c == ';';
+    tabs += c == '\t';
+  }
+  if (semicolons > commas && semicolons >= tabs) return ';';
+  return tabs > commas ? '\t' : ',';
+}
+
+/// Takes the rest of a cell off `line`, with the separator behind it if there is one.
+std::string_view takeToSeparator(std::string_view& line, char separator, bool& more) {
+  const auto end = line.find(separator);
+  more = end != std::string_view::npos;
+  const std::string_view cell = trimmed(line.substr(0, end), separator);
+  line.remove_prefix(more ? end + 1 : line.size());
   return cell;
 }
 
-/// Takes the first cell off `line`; nothing: it is quoted and does not end here. In quotes there may be commas, and two
-/// quotes for one (RFC 4180).
-std::optional<std::string> takeCell(std::string_view& line, bool& more) {
-  const auto start = line.find_first_not_of(blank);
-  if (start == std::string_view::npos || line[start] != '"') return std::string(takeToComma(line, more));
+/// Takes the first cell off `line`; nothing: it is quoted and does not end here. In quotes there may be separators, and
+/// two quotes for one (RFC 4180).
+std::optional<std::string> takeCell(std::string_view& line, char separator, bool& more) {
+  const auto start = line.find_first_not_of(blanksBeside(separator));
+  if (start == std::string_view::npos || line[start] != '"') return std::string(takeToSeparator(line, separator, more));
   line.remove_prefix(start + 1);
   std::string cell;
   for (;;) {
@@ -48,14 +75,14 @@ std::optional<std::string> takeCell(std::string_view& line, bool& more) {
     cell += '"';
     line.remove_prefix(1);
   }
-  return cell.append(takeToComma(line, more));
+  return cell.append(takeToSeparator(line, separator, more));
 }
 
 /// Nothing: the last one is quoted and does not end here.
-std::optional<std::vector<std::string>> cellsOf(std::string_view line) {
+std::optional<std::vector<std::string>> cellsOf(std::string_view line, char separator) {
   std::vector<std::string> cells;
   for (bool more = true; more;) {
-    auto cell = takeCell(line, more);
+    auto cell = takeCell(line, separator, more);
     if (!cell) return std::nullopt;
     cells.push_back(std::move(*cell));
   }
@@ -69,11 +96,12 @@ class Table {
     if (!nextLine()) fail("the file is empty; a header line with the names of the columns was expected");
     std::string_view header = line_;
     if (header.starts_with("\xef\xbb\xbf")) header.remove_prefix(3);
+    separator_ = separatorOf(header);
     header_ = wholeCellsOf(header);
   }
 
   /// The first column with one of these names.
-  std::optional<std::size_t> find(std::initializer_list<std::string_view> names) const {
+  std::optional<std::size_t> find(Names names) const {
     for (const auto name : names) {
       const auto found = std::find(header_.begin(), header_.end(), name);
       if (found != header_.end()) return static_cast<std::size_t>(found - header_.begin());
@@ -81,11 +109,14 @@ class Table {
     return std::nullopt;
   }
 
-  std::size_t require(std::initializer_list<std::string_view> names) const {
+  std::size_t require(Names names) const {
     const auto column = find(names);
-    if (!column)
-      fail(fmt::format("there is no column {}; the columns are {}", *names.begin(), fmt::join(header_, ", ")));
+    if (!column) failWithout(fmt::format("{}", fmt::join(names, ", ")));
     return *column;
+  }
+
+  [[noreturn]] void failWithout(const std::string& names) const {
+    fail(fmt::format("no column is called {}; the columns are {}", names, fmt::join(header_, ", ")));
   }
 
   /// The next row that is not blank; false at the end.
@@ -131,7 +162,7 @@ class Table {
   bool nextLine() {
     while (std::getline(text_, line_)) {
       lineNumber_ += 1 + std::exchange(continued_, 0);
-      if (!trimmed(line_).empty()) return true;
+      if (!trimmed(line_, ',').empty()) return true;
     }
     if (text_.bad()) fail("cannot be read");
     return false;
@@ -141,7 +172,7 @@ class Table {
   std::vector<std::string> wholeCellsOf(std::string_view line) {
     std::string whole(line);
     for (std::string more;;) {
-      if (auto cells = cellsOf(whole)) return std::move(*cells);
+      if (auto cells = cellsOf(whole, separator_)) return std::move(*cells);
       do {  // up to a line that may close it: to look at all of it again after every line would take for ever
         if (!std::getline(text_, more)) fail("a quotation mark is not closed before the end of the file");
         whole.append(1, '\n').append(more);
@@ -153,6 +184,7 @@ class Table {
   std::istream& text_;
   const std::string& name_;
   std::string line_;
+  char separator_ = ',';
   int lineNumber_ = 0, continued_ = 0;  // where the row begins, and how many lines more it has
   std::vector<std::string> header_, cells_;
 };
@@ -167,14 +199,14 @@ std::ifstream open(const std::string& path) {
 
 std::vector<Recorded> readTimes(std::istream& text, const std::string& name, const std::string& workColumn) {
   Table table(text, name);
-  const auto iterationColumn = table.find({"iteration", "iter", "step"});
-  const auto seconds =
-      table.find({"elapsed_s", "iteration_s", "iteration_time_s", "time_s", "duration_s", "seconds", "s"});
-  const auto milliseconds =
-      table.find({"elapsed_ms", "iteration_ms", "iteration_time_ms", "time_ms", "duration_ms", "milliseconds", "ms"});
-  const std::size_t timeColumn = milliseconds ? *milliseconds : seconds ? *seconds : table.require({"elapsed_ms"});
+  const auto iterationColumn = table.find(iterationNames);
+  const auto milliseconds = table.find(millisecondNames), seconds = table.find(secondNames);
+  if (!milliseconds && !seconds)
+    table.failWithout(fmt::format("{}, or {}", fmt::join(millisecondNames, ", "), fmt::join(secondNames, ", ")));
+  const std::size_t timeColumn = milliseconds ? *milliseconds : *seconds;
   std::optional<std::size_t> work;
-  if (!workColumn.empty()) work = table.require({workColumn});
+  const std::string_view workNames[] = {workColumn};
+  if (!workColumn.empty()) work = table.require(workNames);
   double firstWork = 1;
   std::vector<Recorded> rows;
   while (table.nextRow()) {
@@ -195,7 +227,7 @@ std::vector<Recorded> readTimes(std::istream& text, const std::string& name, con
 
 std::vector<Episode> readEpisodes(std::istream& text, const std::string& name) {
   Table table(text, name);
-  const std::size_t start = table.require({"start_iteration", "start"}), end = table.require({"end_iteration", "end"});
+  const std::size_t start = table.require(startNames), end = table.require(endNames);
   std::vector<Episode> episodes;
   while (table.nextRow()) {
     const Episode episode{table.wholeNumber(start), table.wholeNumber(end)};

@@ -19,7 +19,8 @@ struct Episode {
   std::int64_t start, end;
 };
 
-/// Iteration times from CSV with a header line. Columns are found by name, others are ignored:
+/// Iteration times from CSV with a header line; commas, semicolons or tabs separate. Columns are found by name, others
+/// are ignored:
 /// - `iteration` (or iter, step): whole numbers that rise; where there is none, rows count from 1.
 /// - `elapsed_ms` (or iteration_ms, iteration_time_ms, time_ms, duration_ms, milliseconds, ms), or in seconds
 ///   `elapsed_s` (or iteration_s, iteration_time_s, time_s, duration_s, seconds, s): above 0.
