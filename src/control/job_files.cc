@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "base/job_rank.h"
 #include "base/log.h"
+#include "base/settings.h"
 #include "base/whole_file.h"
 #include "control/job_folder.h"
 #include "control/ranges.h"
@@ -50,7 +51,14 @@ Result<std::unique_ptr<JobFiles>> JobFiles::open(const std::string& name) {
   if (!log) return log.error();
   files->log_ = std::move(*log);
   files->openRanges(identity.jobRank);
+  files->keepSettings();
   return files;
+}
+
+void JobFiles::keepSettings() {
+  if (folder_.empty()) return;
+  if (const auto written = writeWhole(file_ + ".settings", shownSettings()); !written)
+    log::notice("{}", written.error().message());
 }
 
 void JobFiles::keepExamination(const std::string& problem, const std::string& content) {

@@ -1,4 +1,4 @@
-// What a process of a job leaves in the job's folder: its call log and its ranges.
+// What a process of a job leaves in the job's folder: its call log, its ranges and its settings.
 #pragma once
 
 #include <memory>
@@ -31,6 +31,7 @@ class JobFiles {
  private:
   JobFiles() = default;
   void openRanges(Rank jobRank);
+  void keepSettings();
 
   std::string folder_;
   std::string file_;  ///< in the folder, without its ending

@@ -70,7 +70,8 @@ void removeDeadRanks(const std::string& folder, const std::string& host) {
   for (const auto& [file, log] : logsIn(folder))
     if (log.identity.host == host && !instrument::ownerIsAlive(log)) {
       fs::remove(file, ignored);
-      fs::remove(fs::path(file).replace_extension(".ranges"), ignored);
+      for (const char* extension : {".ranges", ".settings"})
+        fs::remove(fs::path(file).replace_extension(extension), ignored);
     }
 }
 

@@ -161,6 +161,18 @@ TEST_F(OutsideJob, ABundleHoldsEverythingButSecrets) {
   EXPECT_NE(page.find("rank 3: DP 1, PP 1, TP 0"), std::string::npos);
 }
 
+TEST_F(OutsideJob, ABundleOfAnEndedJobHasItsSettings) {
+  end();
+  const std::string bundle = temporary_.file("case.tar.gz");
+  Started report(falconCommand({"report", name_, "--bundle", bundle}));
+  ASSERT_EQ(report.wait(), 0) << report.errors();
+  const auto environment =
+      json::parse(output({"/usr/bin/env", "tar", "-xzOf", bundle, "falcon-bundle/environment.json"}), nullptr, false);
+  ASSERT_EQ(environment.size(), 4u) << environment;
+  EXPECT_EQ(environment["rank 2"]["NCCL_FALCON_JOB"], name_);
+  EXPECT_EQ(environment.dump().find("never-to-be-seen"), std::string::npos);
+}
+
 TEST(Outside, WrongWordsAreSaid) {
   const auto code = [](std::vector<std::string> words, const std::string& expected) {
     Started command(falconCommand(std::move(words)));
@@ -170,6 +182,9 @@ TEST(Outside, WrongWordsAreSaid) {
   };
   EXPECT_EQ(code({"metrics", "--listen", "0.0.0.0:9464"}, "not a loopback address"), 2);
   EXPECT_EQ(code({"metrics", "--listen", "here"}, "not an address and port"), 2);
+  EXPECT_EQ(code({"metrics", "--job", "no-such-job"}, "no running job named no-such-job; of this user on this host"),
+            1);
+  EXPECT_EQ(code({"watch", "--kinds", "onset,bogus"}, "no event is of kind bogus; there are baseline-taken, "), 2);
   EXPECT_EQ(code({"watch", "no-such-job"}, "no running job named no-such-job"), 1);
   EXPECT_EQ(code({"watch", "--post", "ftp://x"}, "does not begin with http"), 2);
   EXPECT_EQ(code({"report", "no-such-job"}, "no job named no-such-job"), 1);

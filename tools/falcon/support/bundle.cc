@@ -15,6 +15,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/settings.h"
 #include "events/event_tail.h"
 #include "machine/program.h"
 #include "report/html_report.h"
@@ -80,10 +81,9 @@ nlohmann::json environments(const jobs::JobFiles& job, std::string& problems) {
   nlohmann::json all = nlohmann::json::object();
   for (const jobs::RankFile& rank : job.ranks) {
     const std::string name = fmt::format("rank {}", rank.view.identity.jobRank);
-    const std::string environment =
-        rank.alive ? contentOf(fmt::format("/proc/{}/environ", rank.view.pid)) : std::string();
+    const std::string environment = contentOf(fs::path(rank.path).replace_extension(".settings"));
     if (environment.empty())
-      problems += name + ": its environment cannot be read, or it has ended\n";
+      problems += name + ": its settings cannot be read\n";
     else
       all[name] = settingsIn(environment);
   }
@@ -98,11 +98,7 @@ std::map<std::string, std::string> settingsIn(const std::string& environment) {
   for (std::string entry; std::getline(entries, entry, '\0');) {
     const auto equals = entry.find('=');
     const std::string name = entry.substr(0, equals);
-    if (equals == std::string::npos || !name.starts_with("NCCL_")) continue;
-    bool secret = false;
-    for (const char* word : {"SECRET", "TOKEN", "PASSWORD", "PASSWD", "CREDENTIAL", "KEY"})
-      secret = secret || name.find(word) != std::string::npos;
-    if (!secret) settings[name] = entry.substr(equals + 1);
+    if (equals != std::string::npos && mayBeShown(name)) settings[name] = entry.substr(equals + 1);
   }
   return settings;
 }

@@ -9,8 +9,7 @@
 
 namespace falcon::support {
 
-/// NCCL_* of an environment as /proc/<pid>/environ has it, without what may be a secret: names with SECRET, TOKEN,
-/// PASSWORD, PASSWD, CREDENTIAL or KEY in them.
+/// Of an environment as /proc/<pid>/environ has it, what may be shown (base/settings.h).
 std::map<std::string, std::string> settingsIn(const std::string& environment);
 
 /// Writes a .tar.gz (mode 0600) with one folder: report.html, status.json, hang.json, metrics.txt, the events, the call
