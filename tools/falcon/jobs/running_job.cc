@@ -1,10 +1,19 @@
 #include "jobs/running_job.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 namespace falcon::jobs {
+
+std::string noRunningJob(const std::string& name) {
+  std::vector<std::string> running;
+  for (const JobFiles& job : findJobs())
+    if (job.running()) running.push_back(job.name);
+  return fmt::format("no running job named {}; of this user on this host {}", name,
+                     running.empty() ? "there is none" : fmt::format("there are: {}", fmt::join(running, ", ")));
+}
 
 std::optional<JobFiles> runningJob(const std::string& name) {
   for (JobFiles& job : findJobs())
@@ -14,9 +23,7 @@ std::optional<JobFiles> runningJob(const std::string& name) {
 
 std::optional<JobFiles> runningJobOrSay(const char* command, const std::string& name) {
   auto job = runningJob(name);
-  if (!job)
-    fmt::print(stderr, "falcon {}: no running job named {}; `falcon status` lists those of this user on this host\n",
-               command, name);
+  if (!job) fmt::print(stderr, "falcon {}: {}\n", command, noRunningJob(name));
   return job;
 }
 

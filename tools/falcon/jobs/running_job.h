@@ -10,6 +10,8 @@
 
 namespace falcon::jobs {
 
+/// "no running job named x; there are y, z".
+std::string noRunningJob(const std::string& name);
 /// The running job of that name, looked up anew each time; nothing: it is not there.
 std::optional<JobFiles> runningJob(const std::string& name);
 /// The same; says on stderr that it is not there, as `falcon COMMAND`.

@@ -11,6 +11,7 @@
 
 #include "base/socket_address.h"
 #include "ending_signals.h"
+#include "jobs/running_job.h"
 #include "metrics/families.h"
 
 namespace falcon::tools {
@@ -27,6 +28,10 @@ class Ranks final : public prometheus::Collectable {
   void update() const {
     const std::lock_guard lock(mutex_);
     book_.update();
+  }
+  bool empty() const {
+    const std::lock_guard lock(mutex_);
+    return book_.ranks().empty();
   }
   std::vector<prometheus::MetricFamily> Collect() const override {
     const std::lock_guard lock(mutex_);
@@ -61,6 +66,9 @@ int serve(const MetricsOptions& options) {
 
   const auto ranks = std::make_shared<Ranks>(options.job);
   ranks->update();
+  // It may come later: an exporter is often the first to start.
+  if (!options.job.empty() && ranks->empty())
+    fmt::print(stderr, "falcon metrics: {}; it is waited for\n", jobs::noRunningJob(options.job));
   std::unique_ptr<prometheus::Exposer> exposer;
   try {
     exposer = std::make_unique<prometheus::Exposer>(options.listen, 2);
@@ -80,6 +88,10 @@ int showMetrics(const MetricsOptions& options) {
   if (!options.listen.empty()) return serve(options);
   metrics::MetricsBook book(options.job);
   book.update();
+  if (!options.job.empty() && book.ranks().empty()) {
+    fmt::print(stderr, "falcon metrics: {}\n", jobs::noRunningJob(options.job));
+    return toolFailed;
+  }
   fmt::print("{}", prometheus::TextSerializer().Serialize(metrics::familiesOf(book.ranks())));
   return healthy;
 }

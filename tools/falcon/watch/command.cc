@@ -1,6 +1,7 @@
 #include "watch/command.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -10,8 +11,9 @@
 #include <string>
 #include <thread>
 
+#include "base/event.h"
 #include "events/event_tail.h"
-#include "jobs/job_files.h"
+#include "jobs/running_job.h"
 #include "number_rules.h"
 #include "watch/event_handler.h"
 
@@ -59,7 +61,7 @@ std::string folderOf(const std::string& name) {
   if (found.empty() && name.empty())
     complain("no job of this user runs on this host with NCCL_FALCON=1");
   else if (found.empty())
-    complain(fmt::format("no running job named {}; `falcon status` lists them", name));
+    complain(jobs::noRunningJob(name));
   else
     complain("several jobs run here; say which (`falcon status` lists them)");
   return "";
@@ -135,8 +137,14 @@ void addWatchCommand(CLI::App& app, int& exitCode) {
                        : url + " does not begin with http:// or https://";
           },
           "", ""));
+  std::set<std::string> kinds;
+  for (int kind = 0; kind < eventKindCount; ++kind) kinds.insert(nameOf(static_cast<EventKind>(kind)));
   command->add_option("--kinds", options->kinds, "Only events of these kinds, e.g. onset,verdict,relief")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check([kinds](const std::string& kind) {
+        return kinds.contains(kind) ? ""
+                                    : fmt::format("no event is of kind {}; there are {}", kind, fmt::join(kinds, ", "));
+      });
   command->add_option("--time-limit", options->seconds, "Seconds after which a command or post is killed: 0.1 to 3600")
       ->check(numberFrom(0.1, 3600))
       ->capture_default_str();
