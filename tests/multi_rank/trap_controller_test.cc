@@ -269,14 +269,16 @@ constexpr const char* undecidedWords =
     "the controller of this job is gone while a plan was being agreed: who waits for it fails";
 constexpr const char* heldWords = "the controller died while the job was held";
 
+// Who gives a ring up first aborts the communicator for all: others may have ended before they would say so.
 TEST(ControllersDeath, BetweenProposalAndDecisionEndsTheWaitOfAllForARing) {
   const auto after = controllerDies({Death::undecided}, callFailed);
-  EXPECT_EQ(sayingOf(after, undecidedWords), survivors) << after.logs[0];
+  EXPECT_GE(sayingOf(after, undecidedWords), 1) << after.logs[0];
 }
 
 TEST(ControllersDeath, WhereOneHasHeardTheDecisionLetsNobodyUseItAlone) {
   const auto after = controllerDies({Death::halfDecided}, callFailed);
-  EXPECT_EQ(sayingOf(after, undecidedWords), survivors - 1) << after.logs[0];
+  EXPECT_GE(sayingOf(after, undecidedWords), 1) << after.logs[0];
+  EXPECT_LE(sayingOf(after, undecidedWords), survivors - 1) << after.logs[0];
 }
 
 TEST(ControllersDeath, BetweenProposalAndDecisionFailsASplitAndTheCallsGoOn) {
