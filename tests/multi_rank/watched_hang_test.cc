@@ -133,6 +133,16 @@ TEST(NoHang, IsNotSeenInAJobThatEnded) {
   for (const json& rank : said.json.at(0).at("ranks")) EXPECT_EQ(rank.at("process"), "ended");
 }
 
+TEST(HangInStatus, IsPointedAt) {
+  WatchedJob job("sleep");
+  const std::string words = "`falcon status --hang " + job.name + "` says who waits for whom";
+  ASSERT_TRUE(eventually([&] { return Said({"status", job.name}).output.find(words) != std::string::npos; }));
+  EXPECT_GE(Said({"status", job.name, "--json"}).json.at(0).at("calls_open_s"), 5);
+  job.killRanks();
+  job.job.wait();
+  EXPECT_TRUE(Said({"status", job.name, "--json"}).json.at(0).at("calls_open_s").is_null());
+}
+
 // All are killed at once, as a watchdog does it: the logs still tell.
 TEST(HangOfTheDead, IsSeenAfterAllHaveBeenKilled) {
   WatchedJob job("sleep");

@@ -159,6 +159,18 @@ std::vector<RankSnapshot> snapshotsOf(const JobFiles& job, std::size_t wanted) {
   return snapshots;
 }
 
+std::optional<Nanoseconds> openTooLong(const JobFiles& job) {
+  std::vector<RankSnapshot> ranks;
+  for (const RankFile& rank : job.ranks) ranks.push_back(instrument::snapshotOf(rank.view));
+  Nanoseconds longest{0};
+  for (const RankSnapshot& rank : ranks) {
+    if (instrument::isGone(rank.process) || rank.isHeld()) continue;
+    for (const CallRecord& call : rank.log.inFlight) longest = std::max(longest, rank.now - call.enter);
+    for (const auto& making : rank.log.makings) longest = std::max(longest, rank.now - making.enter);
+  }
+  return longest >= patienceFor(ranks, std::nullopt) ? std::optional(longest) : std::nullopt;
+}
+
 int showHang(const std::string& name, std::optional<double> patience, bool asJson) {
   auto jobs = findJobs(name);
   if (!jobs) return 1;

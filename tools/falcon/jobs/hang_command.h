@@ -13,6 +13,10 @@ namespace falcon::jobs {
 /// The ranks of a job as they are now.
 std::vector<instrument::RankSnapshot> snapshotsOf(const JobFiles& job, std::size_t records);
 
+/// How long calls, or the making of a communicator, have been open in a running job, where it is longer than without a
+/// hang: longer than showHang's patience. Ranks that Falcon holds do not count.
+std::optional<Nanoseconds> openTooLong(const JobFiles& job);
+
 /// Says who waits for whom in the running jobs of this user (or in one, which may have ended). `patience`: how long a
 /// call may last, in seconds; without: 5 s, or three iterations where they take longer. 3 when somebody is waited for
 /// longer than that, 0 when nobody is, 1 when the named job is not there.

@@ -12,6 +12,8 @@
 
 #include "base/owned.h"
 #include "base/parameters.h"
+#include "jobs/hang_command.h"
+#include "jobs/hang_text.h"
 #include "jobs/job_files.h"
 #include "jobs/running_job.h"
 
@@ -45,9 +47,11 @@ json toJson(const JobFiles& job) {
                      {"ranges", ranges}});
   }
   const json last = json::parse(job.lastEvent, nullptr, false);
+  const auto open = openTooLong(job);
   return {{"job", job.name},
           {"running", job.running()},
           {"failslow_active", hasFailslow(job)},
+          {"calls_open_s", open ? json(seconds(*open)) : json()},
           {"ranks", ranks},
           {"last_event", last.is_discarded() ? json() : last}};
 }
@@ -67,6 +71,9 @@ void print(const JobFiles& job) {
                rank.view.calls,
                std::string(&rank == job.controller() ? "controller" : "") + (rank.isHeld() ? " held" : ""));
   }
+  if (const auto open = openTooLong(job))
+    fmt::print("  calls have been open for {}: `falcon status --hang {}` says who waits for whom\n", textOf(*open),
+               job.name);
   const json last = json::parse(job.lastEvent, nullptr, false);
   if (last.is_object()) fmt::print("  last event: {}: {}\n", last.value("kind", ""), last.value("text", ""));
 }
