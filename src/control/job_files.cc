@@ -40,6 +40,11 @@ Result<std::unique_ptr<JobFiles>> JobFiles::open(const std::string& name) {
   const auto made = makeJobFolder(files->folder_);
   const FileDescriptor locked = made ? lockJobFolder(files->folder_) : FileDescriptor();
   if (locked) removeDeadRanks(files->folder_, hostName());
+  if (const auto rival = made ? rivalAt(files->file_ + ".calls", identity.host) : std::nullopt)
+    log::notice(
+        "process {} runs as rank {} of a job {} too: two jobs with one name share their files, and `falcon` takes them "
+        "for one; set NCCL_FALCON_JOB to another name for each",
+        *rival, identity.jobRank, name);
   auto log = made ? instrument::CallLog::create(files->file_ + ".calls", identity, callLogCapacity)
                   : Result<std::unique_ptr<instrument::CallLog>>(made.error());
   if (!log) {

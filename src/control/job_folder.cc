@@ -8,13 +8,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "instrument/call_log_view.h"
+#include "base/format.h"
+#include "instrument/rank_snapshot.h"
 
 namespace falcon::control {
 namespace {
@@ -34,6 +39,24 @@ std::vector<std::pair<fs::path, instrument::CallLogView>> logsIn(const fs::path&
     if (auto log = instrument::readCallLog(file.path(), 1)) logs.emplace_back(file.path(), std::move(*log));
   }
   return logs;
+}
+
+/// Whether the process with the log's number is the one that wrote it: numbers are used again, above all in containers.
+bool isItsWriter(const instrument::CallLogView& log) {
+  std::ifstream file(fmt::format("/proc/{}/stat", log.pid));
+  std::string line;
+  std::getline(file, line);
+  // The program's name may hold anything, brackets too; the state follows, and 19 fields later the start.
+  std::istringstream fields(line.substr(std::min(line.size(), line.rfind(')') + 1)));
+  std::string field;
+  for (int i = 0; i < 20; ++i) fields >> field;
+  const auto clock = [](clockid_t id) {
+    timespec now{};
+    ::clock_gettime(id, &now);
+    return std::chrono::seconds(now.tv_sec) + Nanoseconds(now.tv_nsec);
+  };
+  const double started = std::strtod(field.c_str(), nullptr) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  return started <= seconds(log.startTime + clock(CLOCK_BOOTTIME) - clock(CLOCK_MONOTONIC)) + 1;
 }
 
 bool isAlive(const fs::path& folder) {
@@ -73,6 +96,13 @@ void removeDeadRanks(const std::string& folder, const std::string& host) {
       for (const char* extension : {".ranges", ".settings"})
         fs::remove(fs::path(file).replace_extension(extension), ignored);
     }
+}
+
+std::optional<std::int64_t> rivalAt(const std::string& callLog, const std::string& host) {
+  const auto log = instrument::readCallLog(callLog, 1);
+  if (!log || log->identity.host != host || log->pid == getpid() || log->pid == getppid()) return std::nullopt;
+  if (instrument::isGone(instrument::processStateOf(*log)) || !isItsWriter(*log)) return std::nullopt;
+  return log->pid;
 }
 
 void removeOldJobs() {

@@ -1,6 +1,8 @@
 #include "control/job_folder.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -47,6 +49,42 @@ TEST(JobFolder, OldJobsGoButNotWhatLivesAndNotTheNewestFour) {
   fs::remove_all(living, ignored);
   fs::remove_all(fresh, ignored);
   for (const fs::path& each : ended) fs::remove_all(each, ignored);
+}
+
+TEST(JobFolder, KnowsALivingProcessOfAnotherJobByItsCallLog) {
+  const std::string folder = instrument::jobFolder("job-folder-test-" + std::to_string(getpid()) + "-rival");
+  ASSERT_TRUE(makeJobFolder(folder));
+  enum class Kind { lives, left, usesTheNumberAgain };
+  for (const Kind kind : {Kind::lives, Kind::left, Kind::usesTheNumberAgain}) {
+    const std::string path = folder + "/rank-" + std::to_string(static_cast<int>(kind)) + ".calls";
+    int ready[2];
+    ASSERT_EQ(pipe(ready), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      const auto log = instrument::CallLog::create(path, {"job", "host", 0, 1}, 64);
+      if (kind == Kind::left) (*log)->dropRecords();
+      if (kind == Kind::usesTheNumberAgain) (*log)->header().startTime = 1;  // when the machine had just started
+      static_cast<void>(!write(ready[1], "x", 1));
+      for (;;) pause();
+    }
+    char byte = 0;
+    ASSERT_EQ(read(ready[0], &byte, 1), 1);
+    const auto rival = rivalAt(path, "host");
+    EXPECT_EQ(rival.value_or(0), kind == Kind::lives ? child : 0);
+    EXPECT_FALSE(rivalAt(path, "another host"));
+    kill(child, SIGKILL);
+    siginfo_t dead{};
+    EXPECT_EQ(waitid(P_PID, static_cast<id_t>(child), &dead, WEXITED | WNOWAIT), 0);
+    EXPECT_FALSE(rivalAt(path, "host")) << "it has died, and nobody has asked for its exit code yet";
+    waitpid(child, nullptr, 0);
+    EXPECT_FALSE(rivalAt(path, "host"));
+    close(ready[0]);
+    close(ready[1]);
+  }
+  const auto own = instrument::CallLog::create(folder + "/rank-9.calls", {"job", "host", 9, 10}, 64);
+  EXPECT_FALSE(rivalAt(folder + "/rank-9.calls", "host"));
+  EXPECT_FALSE(rivalAt(folder + "/rank-10.calls", "host"));
+  fs::remove_all(folder);
 }
 
 TEST(JobFolder, IsLockedByOneAtATime) {
