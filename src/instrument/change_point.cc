@@ -10,32 +10,18 @@ namespace {
 
 constexpr std::size_t keptSamples = 128;
 constexpr std::int64_t learningSamples = 6;
-constexpr std::int64_t longestWindow = 48;
-/// A level is estimated anew from all its samples as long as these are few, then follows with this share a sample.
-constexpr std::int64_t fewSamples = 16, followedSamples = 64;
 /// Samples join level and noise only when it is known that they were no change: the older the level, the later.
 /// The delay is longer than most of the steps of a creeping slowdown that have to be seen before they are learnt.
 constexpr std::int64_t shortDelay = 4, longDelay = 32;
 constexpr std::int64_t patternEvery = 32;
-/// So many samples in a row off the level are no spikes: if they are no change worth a word, the level has moved.
-constexpr int movedSamples = 8;
 /// A change that is no alternation of healthy iterations: half as long again.
 constexpr double large = 0.45;
 /// Slow ones among the first iterations are warm-up, also where quick ones lie between: neither noise nor spikes.
 constexpr std::int64_t warmUpSamples = 16;
 constexpr double wantedProbability = 0.9;
-/// Standard errors between the levels. Some ten million samples are judged in ten thousand jobs, each at several run
-/// lengths, with an estimated deviation.
-constexpr double clearOfNoise = 5.5, longClearOfNoise = 5.2;
-/// Of windows of 3 or 4 samples where far ones are not rare: nearly as far as windows can be.
-constexpr double mostClear = 6.3;
 /// Of a level from which drift is told, in its own standard errors: healthy iterations of two modes make it know less
 /// than their number tells.
 constexpr double levelErrors = 3;
-/// The same for a streak, of which every sample is so far off.
-constexpr double streakClearOfNoise = 5;
-/// What a sample counts at most, in deviations: a window is not carried by one.
-constexpr double mostDistance = 3.5, spikyDistance = 2.5;
 /// A computer's iteration time is never steadier than this, however few samples say so.
 constexpr double leastNoise = 0.01;
 /// A measured level scatters: of what is just at the threshold, half would be missed.
@@ -162,6 +148,7 @@ std::optional<Change> ChangePointDetector::add(double milliseconds) {
   if (const auto crept = drift())
     if (const auto change = accept(*crept)) return change;
   refineLevel();
+  if (const auto change = silentReturn()) return change;
   if (added_ % (added_ < 64 ? patternEvery / 4 : patternEvery) == 0) refindPattern();
   return std::nullopt;
 }
@@ -233,30 +220,6 @@ void ChangePointDetector::refindPattern() {
   for (const double value : newest(8)) posterior_.add(value, deviation(), 0.01);
 }
 
-/// Sample after sample far off the level: a change even while the new level is still settling.
-std::optional<ChangePointDetector::Candidate> ChangePointDetector::lastingStreak() const {
-  const int count = std::abs(streak_);
-  if (count < lastingSamples()) return std::nullopt;
-  // Long streaks may lie nearer: their length speaks.
-  const double clear = count < movedSamples - 2 ? streakClearOfNoise * deviation() : 0;
-  for (const double sample : newest(count))
-    if (std::abs(sample - level_) < clear) return std::nullopt;
-  const std::int64_t start = added_ - count;
-  double confidence = posterior_.startedSince(start - 2);
-  if (count >= movedSamples - 2) confidence = std::max(confidence, 1 - std::pow(spikeRate(), count));
-  return Candidate{start, robustCentre(newest(std::min(count, 5)), 0), confidence};
-}
-
-/// Sample after sample where the healthy ones were: that level is known, so less needs to be shown than for a new one.
-std::optional<ChangePointDetector::Candidate> ChangePointDetector::healthyStreak() const {
-  if (state_ != State::slow) return std::nullopt;
-  const double rate = (0.5 + visits_) / (20 + slowSamples_);
-  const int needed = std::clamp(static_cast<int>(std::ceil(std::log(1e-5) / std::log(rate))), 3, 8);
-  if (visit_ < needed) return std::nullopt;
-  const std::int64_t start = added_ - visit_;
-  return Candidate{start, robustCentre(newest(std::min(visit_, 8)), 0), posterior_.startedSince(start - 2)};
-}
-
 void ChangePointDetector::countVisits(double value) {
   if (state_ != State::slow) return;
   const double sigma = std::max(healthyNoise_.deviation(), leastNoise);
@@ -270,49 +233,6 @@ void ChangePointDetector::countVisits(double value) {
   }
 }
 
-/// The newest samples whose mean is clearest of the noise, though single ones may not be.
-std::optional<ChangePointDetector::Candidate> ChangePointDetector::clearestWindow() const {
-  const double sigma = deviation();
-  const std::int64_t most =
-      std::min({added_ - levelStart_ - 2, longestWindow, static_cast<std::int64_t>(history_.size())});
-  const auto before = static_cast<double>(std::min(added_ - levelStart_, followedSamples));
-  const bool heavyTails = spikeRate() > 0.002;
-  const double cut = spikes_ > 4 && spikeRate() > 0.03 ? spikyDistance : mostDistance;
-  double sum = 0, clearest = 0;
-  std::int64_t count = 0;
-  for (std::int64_t i = 1; i <= most; ++i) {
-    const double distance = (history_[history_.size() - static_cast<std::size_t>(i)] - level_) / sigma;
-    sum += std::clamp(distance, -cut, cut);
-    const auto size = static_cast<double>(i);
-    const double clear = std::abs(sum) / std::sqrt(size + size * size / before);
-    if (i < lastingSamples() || clear <= clearest || (i < 5 && heavyTails && clear < mostClear)) continue;
-    clearest = clear;
-    count = i;
-  }
-  const double wanted = count < 10 ? clearOfNoise : longClearOfNoise;
-  const double doubt = healthyNoise_.count() < 32 ? 1 + 2 / static_cast<double>(healthyNoise_.count()) : 1;
-  // Of few samples fewer have a neighbour among them.
-  const double shared = 1 + (memory() - 1) * (1 - 1 / static_cast<double>(std::max<std::int64_t>(count, 1)));
-  if (clearest < wanted * shared * doubt) return std::nullopt;
-  // Where it began BOCD knows better: here far values are cut.
-  const std::int64_t start = std::clamp(posterior_.likeliestStart(), added_ - count, added_ - lastingSamples());
-  const auto samples = newest(added_ - start);
-  const double level = robustCentre(samples, sigma), middle = (level + level_) / 2;
-  // Few samples must belong to the new level for the most part. In a young job that may have a second mode, so many
-  // that as many of an alternation by chance are as rare (one in 4000) as twelve of twelve.
-  const auto belongs = [&](double sample) { return (sample > middle) == (level > level_); };
-  const auto others = std::ssize(samples) - std::count_if(samples.begin(), samples.end(), belongs);
-  const auto size = std::ssize(samples);
-  const bool twoModes = lastingSamples() > movedSamples;
-  const std::ptrdiff_t allowed = twoModes              ? std::max<std::ptrdiff_t>(0, (size - 12) / 4)
-                                 : size < movedSamples ? 1
-                                                       : size / 3;
-  if ((size < fewSamples || twoModes) && (others > allowed || !belongs(samples.back()))) return std::nullopt;
-  // BOCD is slow to believe in small steps; the likelihood ratio of this very step, one of 250 expected, is clear.
-  const double byRatio = 1 / (1 + 250 * std::exp(-clearest * clearest / (2 * memory() * memory())));
-  return Candidate{start, level, std::max(posterior_.startedSince(start - 2), byRatio)};
-}
-
 void ChangePointDetector::addToDrift(double value) {
   const double sigma = deviation() * memory();
   const auto samples =
@@ -324,14 +244,6 @@ void ChangePointDetector::addToDrift(double value) {
   const double below = anchor_ - 0.85 * threshold_;
   upward_.add((value - above - error) / sigma);
   downward_.add((below - error - value) / sigma);
-}
-
-/// The level has crept away from where it was entered.
-std::optional<ChangePointDetector::Candidate> ChangePointDetector::drift() const {
-  const DriftSum* raised = upward_.raised() ? &upward_ : downward_.raised() ? &downward_ : nullptr;
-  if (!raised) return std::nullopt;
-  const std::int64_t length = std::min<std::int64_t>(raised->length(), longestWindow);
-  return Candidate{added_ - raised->length(), robustCentre(newest(length), deviation()), raised->probability(), true};
 }
 
 /// The newest two samples differ too much for a level: a burst of spikes that dies away looks like that.
@@ -375,6 +287,25 @@ bool ChangePointDetector::isBackToHealthy(double level, double error) const {
   return level < healthyCeiling_ + std::max(verified * threshold_, recovered) + error;
 }
 
+/// The slow level has followed its samples back to the healthy one: too few had told it, and no step leads away from
+/// it.
+std::optional<Change> ChangePointDetector::silentReturn() {
+  const std::int64_t count = added_ - levelStart_;
+  const double highest = std::min(healthyCeiling_, entered_ - threshold_) + threshold_ / 2;
+  if (state_ != State::slow || streak_ != 0 || count < longDelay || level_ > highest) return std::nullopt;
+  const double error = deviation() * memory() / std::sqrt(static_cast<double>(std::min(count, followedSamples)));
+  const double distance = (healthyCeiling_ + threshold_ - level_) / error;
+  return relieve({levelStart_, level_, 1 - std::erfc(distance / std::sqrt(2)) / 2, true}, entered_);
+}
+
+/// @param before  the slow level, as it was known
+Change ChangePointDetector::relieve(const Candidate& candidate, double before) {
+  enterLevel(candidate, State::healthy);
+  healthy_ = std::min(healthy_, level_ + threshold_ / 2);
+  healthyCeiling_ = level_;
+  return {ChangeKind::relief, std::exp(before), std::exp(candidate.level), candidate.confidence, candidate.start};
+}
+
 void ChangePointDetector::enterLevel(const Candidate& candidate, State state) {
   if (!candidate.crept) settle(candidate.start);
   if (state != state_) baselineOpen_ = false;
@@ -390,7 +321,7 @@ void ChangePointDetector::enterLevel(const Candidate& candidate, State state) {
          std::abs(history_[static_cast<std::size_t>(levelStart_ - oldest)] - candidate.level) > near)
     ++levelStart_;
   settled_ = std::max(settled_, levelStart_);
-  level_ = anchor_ = candidate.level;
+  level_ = anchor_ = entered_ = candidate.level;
   anchorOpen_ = true;
   streak_ = 0;
   upward_.clear();
@@ -431,13 +362,7 @@ std::optional<Change> ChangePointDetector::accept(const Candidate& candidate) {
   // On the way down the level decides between easing and relief: wait until it has settled.
   if (change < 0 && !isSettled()) return std::nullopt;
   if (!back && count < learningSamples) return std::nullopt;
-  if (back) {
-    enterLevel(candidate, State::healthy);
-    healthy_ = std::min(healthy_, level_ + threshold_ / 2);
-    healthyCeiling_ = level_;
-    found.kind = ChangeKind::relief;
-    return found;
-  }
+  if (back) return relieve(candidate, reference);
   enterLevel(candidate, State::slow);
   found.kind = change > 0 ? ChangeKind::worsening : ChangeKind::easing;
   return found;

@@ -56,6 +56,12 @@ class ChangePointDetector {
 
  private:
   enum class State { learning, healthy, slow };
+  static constexpr std::int64_t longestWindow = 48;
+  /// A level is estimated anew from all its samples as long as these are few, then follows with this share a sample.
+  static constexpr std::int64_t fewSamples = 16, followedSamples = 64;
+  /// So many samples in a row off the level are no spikes: if they are no change worth a word, the level has moved.
+  static constexpr int movedSamples = 8;
+
   struct Candidate {
     std::int64_t start = 0;
     double level = 0, confidence = 0;
@@ -77,11 +83,13 @@ class ChangePointDetector {
   void learn();
   void settle(std::int64_t end);
 
-  // Levels and candidates.
+  // Candidates, see change_candidates.cc.
   std::optional<Candidate> healthyStreak() const;
   std::optional<Candidate> lastingStreak() const;
   std::optional<Candidate> clearestWindow() const;
   std::optional<Candidate> drift() const;
+
+  // Levels.
   bool isSettled() const;
   bool isFading(double change) const;
   void refineLevel();
@@ -89,6 +97,8 @@ class ChangePointDetector {
 
   // Decisions.
   std::optional<Change> accept(const Candidate& candidate);
+  std::optional<Change> silentReturn();
+  Change relieve(const Candidate& candidate, double before);
   bool isBackToHealthy(double level, double error) const;
   void enterLevel(const Candidate& candidate, State state);
 
@@ -104,6 +114,7 @@ class ChangePointDetector {
 
   double level_ = 0;                              // in force; follows slow movements
   double anchor_ = 0;                             // where the level was when it was entered
+  double entered_ = 0;                            // the same, as it was known then
   double healthy_ = 0;                            // the first healthy level
   std::int64_t healthySamples_ = 0;               // that told it
   double healthyCeiling_ = 0;                     // what counts as healthy lies below this plus the threshold
