@@ -262,22 +262,25 @@ void Controller::onChange(const instrument::Change& change) {
   const bool slower = change.kind == ChangeKind::onset || change.kind == ChangeKind::worsening;
   currentMilliseconds_ = change.after;
   if (!slower && !slow_) return;  // the end of something that was never said
-  Event event{.kind = change.kind == ChangeKind::onset       ? EventKind::onset
-                      : change.kind == ChangeKind::worsening ? EventKind::worsening
-                      : change.kind == ChangeKind::easing    ? EventKind::easing
-                                                             : EventKind::relief,
+  // What the detector learnt to be healthy was slow already.
+  const ChangeKind kind = !slowFromTheStart_ ? change.kind : slower ? ChangeKind::worsening : ChangeKind::easing;
+  if (change.kind == ChangeKind::relief) slow_ = false;
+  Event event{.kind = kind == ChangeKind::onset       ? EventKind::onset
+                      : kind == ChangeKind::worsening ? EventKind::worsening
+                      : kind == ChangeKind::easing    ? EventKind::easing
+                                                      : EventKind::relief,
               .beforeMilliseconds = change.before,
               .afterMilliseconds = change.after,
               .confidence = change.confidence,
               .text = fmt::format("iterations went from {:.1f} ms to {:.1f} ms", change.before, change.after)};
-  if (change.kind == ChangeKind::relief) return onRelief(event);
+  if (kind == ChangeKind::relief) return onRelief(event);
   emit(event);
   if (!slower) {
     for (FailSlow& each : failSlows_) each.eased = true;
     return;
   }
   if (!slow_) {
-    if (failSlows_.empty()) healthyMilliseconds_ = change.before;
+    if (failSlows_.empty() && !slowFromTheStart_) healthyMilliseconds_ = change.before;
     lossSeconds_ =
         rebalance::accumulatedLoss(detectorSamples_ - change.sample, change.after * 1e-3, change.before * 1e-3);
   }
@@ -288,7 +291,7 @@ void Controller::onChange(const instrument::Change& change) {
 
 // Relief of what nobody mitigated shows in the iteration time. Other culprits have a figure of their own to watch.
 void Controller::onRelief(Event event) {
-  slow_ = onsetOpen_ = false;
+  onsetOpen_ = false;
   if (phase_ == Phase::profiling || phase_ == Phase::collecting) {
     if (phase_ == Phase::profiling) outbox_.toAll(SetProfiling{false});
     phase_ = Phase::tracking;
@@ -332,9 +335,13 @@ void Controller::track() {
     lookAgain_ = lookAgain_ || !failSlows_.empty();
   }
   if (!std::exchange(lookAgain_, false)) return;
-  if (currentMilliseconds_ < healthyMilliseconds_ * (1 + settings_.onsetThresholdPercent / 100)) return;
+  if (!isSlow()) return;
   startProfiling();
   quiet_ = true;
+}
+
+bool Controller::isSlow() const {
+  return currentMilliseconds_ >= healthyMilliseconds_ * (1 + settings_.onsetThresholdPercent / 100);
 }
 
 // The plan changed the iteration time on purpose: the detector learns the new level without a word.

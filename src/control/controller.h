@@ -83,8 +83,9 @@ class Controller {
   bool compareWithStored();
   bool askPeers();
   void keepBaseline();
-  void slowFromTheStart(double beforeSeconds, Event event);
+  void beginSlow(double beforeSeconds, Event event);
   void track();
+  bool isSlow() const;
   void onSample(const Sample& sample);
   void onPattern(const Sample& sample);
   void onChange(const instrument::Change& change);
@@ -130,6 +131,8 @@ class Controller {
   void onProbe(const LinkResults& results);
   FailSlow* find(std::uint64_t id);
   void relieve(std::uint64_t id);
+  /// What an iteration takes just now.
+  double measuredMilliseconds() const;
 
   const ControllerSettings settings_;
   const Clock& clock_;
@@ -166,6 +169,7 @@ class Controller {
   double currentMilliseconds_ = 0;                ///< level after the last change
   bool slow_ = false;                             ///< an onset was said, and no relief since
   bool onsetOpen_ = false;                        ///< its cause is not known (yet)
+  bool slowFromTheStart_ = false;                 ///< the detector takes a slow pace for the healthy one
   std::uint32_t pattern_ = 0, calls_ = 0;         ///< of the watched rank's last sample
   std::optional<ProcessId> patternOf_;            ///< whose they are
   bool relearnDue_ = false;                       ///< the baseline is of a pattern that is gone

@@ -44,6 +44,7 @@ void Controller::takeBaseline(ProcessId watched) {
                             job_.members().size(), settings_.baselineIterations, healthyMilliseconds_)});
   phase_ = Phase::tracking;
   phaseStarted_ = clock_.now();
+  slowFromTheStart_ = false;
   compareDue_ = true;
 }
 
@@ -68,10 +69,10 @@ bool Controller::compareWithStored() {
   }
   useStored(*settings_.stored, job_);
   const double before = settings_.stored->iterationSeconds;
-  slowFromTheStart(
-      before, {.text = fmt::format("slow from the start: iterations take {:.1f} ms, and took {:.1f} ms when this job "
-                                   "ran last",
-                                   healthyMilliseconds_, before * 1e3)});
+  beginSlow(before,
+            {.text = fmt::format("slow from the start: iterations take {:.1f} ms, and took {:.1f} ms when this job "
+                                 "ran last",
+                                 healthyMilliseconds_, before * 1e3)});
   return true;
 }
 
@@ -96,7 +97,7 @@ bool Controller::askPeers() {
   if (peerRounds_ < peerRounds) return false;
   const instrument::Suspicion suspects = *std::exchange(byPeers_, std::nullopt);
   const double saved = usePeers(suspects, job_);
-  slowFromTheStart(
+  beginSlow(
       std::max(healthyMilliseconds_ * 1e-3 - saved, 0.0),
       {.suspects = suspectsOf(suspects, job_),
        .text = fmt::format("slow from the start, beside peers: {}; iterations take {:.1f} ms, and could take {:.1f}",
@@ -110,13 +111,13 @@ void Controller::keepBaseline() {
 }
 
 // The detector knows this pace only. Relief shows in the culprits' own figures, as after a change of ours.
-void Controller::slowFromTheStart(double beforeSeconds, Event event) {
+void Controller::beginSlow(double beforeSeconds, Event event) {
   event.kind = EventKind::onset;
   event.beforeMilliseconds = beforeSeconds * 1e3;
   event.afterMilliseconds = healthyMilliseconds_;
   emit(std::move(event));
   healthyMilliseconds_ = beforeSeconds * 1e3;
-  onsetOpen_ = true;
+  onsetOpen_ = slowFromTheStart_ = true;
   attempts_ = 0;
   lossSeconds_ = rebalance::accumulatedLoss(iteration_, currentMilliseconds_ * 1e-3, beforeSeconds);
   startProfiling();

@@ -1,6 +1,7 @@
 // The controller's diagnosis: profiling after an onset, the suspicion, the validation and what it names.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/format.h"
 #include "control/controller.h"
@@ -13,6 +14,8 @@ constexpr Nanoseconds collectingPatience = 2s;
 // A slow rank that was relieved of work runs in short bursts, and a quota lets some of them pass as healthy.
 constexpr int healthySamplesForRelief = 6;
 constexpr int healthyProbesForRelief = 2;
+// Above it a rank would be suspected again, nearly: that is no relief, however slow it was.
+constexpr double mostHealthyGrowth = 1.3;
 
 }  // namespace
 
@@ -51,18 +54,21 @@ void Controller::collect() {
 
 void Controller::suspect() {
   instrument::Suspicion suspects = suspicionOf(job_, window());
+  std::string chain;
   oneStretch_.clear();
   if (const auto blame = blameOf(job_, clocks_, window())) {
     for (const auto& cause : blame->causes)
       if (cause.kind == instrument::Cause::Kind::rank && cause.oneStretch) oneStretch_.insert(cause.rank);
     followChain(*blame, job_, suspects);
-    suspects.reason += "; " + sentenceOf(*blame, job_);
-    suspectWhoWaits(*blame, job_, suspects);
+    suspectWhoWaits(*blame, suspects);
+    chain = "; " + sentenceOf(*blame, job_);
   }
   if (quiet_) {
+    if (!isSlow()) return;  // who recovered was all
     suspects = unexplained(suspects, job_, culprits());
     if (suspects.empty()) return;  // else something was hidden behind what is known
   }
+  suspects.reason = instrument::reasonFor(suspects, communicatorMembers(job_)) + chain;
   if (suspects.empty()) {
     emit({.kind = EventKind::inconclusive,
           .ranges = rangeGrowths(job_, window()),
@@ -175,20 +181,21 @@ void Controller::name(const Culprit& culprit, const Validation::Outcome& outcome
   }
   ++named_;
   std::vector<RangeGrowth> ranges;
-  std::string where;
+  std::string where, evidence = outcome.verdict.evidence;
+  if (const std::string itself = nameOf(culprit) + ": "; evidence.starts_with(itself)) evidence.erase(0, itself.size());
   if (culprit.kind == CulpritKind::rank) {
     ranges = rangeGrowths(job_, window());
     std::erase_if(ranges, [&](const RangeGrowth& each) { return each.rank != culprit.rank; });
     where = outsideOfCollectives(job_, culprit.rank, window(), oneStretch_.contains(culprit.rank));
   }
-  emit({.kind = EventKind::verdict,
-        .beforeMilliseconds = healthyMilliseconds_,
-        .afterMilliseconds = currentMilliseconds_,
-        .confidence = outcome.verdict.confidence,
-        .culprit = culprit,
-        .ranges = std::move(ranges),
-        .text = nameOf(culprit) + " is slow: " + outcome.verdict.evidence + (where.empty() ? "" : "; " + where) +
-                whereabouts(culprit)});
+  emit(
+      {.kind = EventKind::verdict,
+       .beforeMilliseconds = healthyMilliseconds_,
+       .afterMilliseconds = currentMilliseconds_,
+       .confidence = outcome.verdict.confidence,
+       .culprit = culprit,
+       .ranges = std::move(ranges),
+       .text = nameOf(culprit) + " is slow: " + evidence + (where.empty() ? "" : "; " + where) + whereabouts(culprit)});
   FailSlow failSlow{.id = nextId_++,
                     .culprit = culprit,
                     .healthyMilliseconds = healthyMilliseconds_,
@@ -206,12 +213,13 @@ void Controller::name(const Culprit& culprit, const Validation::Outcome& outcome
 
 // What tells of this culprit's relief, healthy and now.
 void Controller::measureFigures(FailSlow& failSlow, const Validation::Outcome& outcome) const {
-  double healthy = 0, slow = 0;
+  double healthy = 0, slow = 0, most = std::numeric_limits<double>::infinity();
   if (failSlow.culprit.kind == CulpritKind::rank) {
     if (const auto process = job_.processOf(failSlow.culprit.rank)) {
       // Against its peers: a machine that gets busier or calmer meanwhile is nobody's relief.
       const auto growth = ownTimeGrowth(job_.members().at(*process), window());
       healthy = 1;
+      most = mostHealthyGrowth;
       slow = growth.value_or(0) / usualGrowth(job_, window());
     }
   } else if (const auto rate = outcome.linkRates.find(failSlow.culprit.link);
@@ -221,7 +229,7 @@ void Controller::measureFigures(FailSlow& failSlow, const Validation::Outcome& o
     healthy = slow / 4;
   }
   const int needed = failSlow.culprit.kind == CulpritKind::rank ? healthySamplesForRelief : healthyProbesForRelief;
-  failSlow.watch.emplace(healthy, slow, needed);
+  failSlow.watch.emplace(healthy, slow, needed, most);
 }
 
 std::vector<Culprit> Controller::culprits() const {

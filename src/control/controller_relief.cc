@@ -10,6 +10,7 @@ namespace {
 
 constexpr Nanoseconds probeInterval = 2s;
 constexpr Nanoseconds probePatience = 10s;  // then its answer is lost
+constexpr std::size_t measuredSamples = 6;  // as many as a rank's relief is told by
 
 }  // namespace
 
@@ -76,13 +77,19 @@ void Controller::relieve(std::uint64_t id) {
   std::erase_if(failSlows_, [&](const FailSlow& each) { return each.id == id; });
   emit({.kind = EventKind::relief,
         .beforeMilliseconds = failSlow.slowMilliseconds,
-        .afterMilliseconds = failSlow.healthyMilliseconds,
+        .afterMilliseconds = measuredMilliseconds(),
         .culprit = failSlow.culprit,
         .text = nameOf(failSlow.culprit) + " is as fast as before"});
   mitigation_.relieved(failSlow.culprit);
   lookAgain_ = true;
   // An onset whose only culprit has recovered is over, and has been said to be.
   if (failSlows_.empty() && !onsetOpen_ && !failSlow.masked) slow_ = false;
+  if (failSlows_.empty()) slowFromTheStart_ = false;
+}
+
+double Controller::measuredMilliseconds() const {
+  const auto process = watched();
+  return process ? 1e3 * JobView::means(job_.members().at(*process), measuredSamples).duration : currentMilliseconds_;
 }
 
 }  // namespace falcon::control

@@ -1,19 +1,24 @@
 // Tells when a mitigated culprit is healthy again, from its own figure: the job's iteration time no longer shows it.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
+#include <limits>
 
 namespace falcon::control {
 
 /// Pure. The figure is "lower is better": computing time a micro-batch against the baseline and the peers, or
 /// seconds to move a byte.
-/// A value counts as healthy when it lies nearer to the healthy level than to the slow one, on a logarithmic scale.
+/// A value counts as healthy when it lies nearer to the healthy level than to the slow one, on a logarithmic scale, and
+/// not above `mostHealthy`: what was slow by much may have become slow by less.
 class ReliefWatch {
  public:
   /// `needed` healthy values in a row-but-one are asked for.
-  ReliefWatch(double healthy, double slow, int needed)
-      : border_(std::sqrt(healthy * slow)), needed_(needed), meaningful_(slow > healthy * 1.05) {}
+  ReliefWatch(double healthy, double slow, int needed, double mostHealthy = std::numeric_limits<double>::infinity())
+      : border_(std::min(std::sqrt(healthy * slow), mostHealthy)),
+        needed_(needed),
+        meaningful_(slow > healthy * 1.05) {}
 
   /// True when the newest values say that the culprit is healthy. False for ever when slow and healthy were the same.
   bool add(double value) {

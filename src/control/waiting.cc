@@ -154,14 +154,12 @@ std::string outsideOfCollectives(const JobView& job, Rank rank, std::size_t wind
          "garbage collection do";
 }
 
-void suspectWhoWaits(const instrument::Blame& blame, const JobView& job, instrument::Suspicion& suspicion) {
+void suspectWhoWaits(const instrument::Blame& blame, instrument::Suspicion& suspicion) {
   if (blame.unexplainedShare < muchUnexplained) return;
   for (const instrument::GroupSuspect& group : suspicion.waiting) {
     const auto same = [&](const auto& each) { return each.communicator == group.communicator; };
     if (std::any_of(suspicion.groups.begin(), suspicion.groups.end(), same)) continue;
     suspicion.groups.push_back(group);
-    suspicion.reason += fmt::format("; all of {} wait {:.1f} times longer there, and who for is not told",
-                                    membersOf(group.communicator, job), group.growth);
   }
 }
 

@@ -25,7 +25,7 @@ std::string outsideOfCollectives(const JobView& job, Rank rank, std::size_t wind
 
 /// Where the chain of waiting leaves much of the delay to nobody, groups in which all wait longer are tested too:
 /// behind a slow rank a slow link of another group hardly shows.
-void suspectWhoWaits(const instrument::Blame& blame, const JobView& job, instrument::Suspicion& suspicion);
+void suspectWhoWaits(const instrument::Blame& blame, instrument::Suspicion& suspicion);
 
 /// Whom the chain of waiting accuses of at least half of the delay is tested too, and a group or link that it accuses
 /// of three tenths. Where it accuses somebody of half, nobody else is suspected for whom nobody waits: beside other

@@ -63,7 +63,8 @@ class Judge {
     if (!slow) return;
     const auto byLink = slowestLink(group);
     const bool timed = byLink.has_value();
-    if (timed && !*byLink) return suspicion.waiting.push_back(*slow);  // its bytes move as fast as ever
+    slow->waitsOnly = timed && !*byLink;
+    if (slow->waitsOnly) return suspicion.waiting.push_back(*slow);
     if (timed) slow->slowest = (*byLink)->slowest;
     suspicion.groups.push_back(*slow);
   }
@@ -183,17 +184,31 @@ Suspicion suspect(std::span<const RankComparison> ranks, std::span<const Communi
   std::stable_sort(result.groups.begin(), result.groups.end(), worstFirst);
   std::stable_sort(result.waiting.begin(), result.waiting.end(), worstFirst);
 
-  for (const ComputeSuspect& each : result.ranks)
-    result.reason += fmt::format("{}rank {} computes {:.2f}x longer than usual", result.reason.empty() ? "" : ", ",
-                                 each.rank, each.growth);
-  for (const GroupSuspect& each : result.groups) {
-    result.reason += fmt::format("{}communication among [{}] takes {:.2f}x its healthy time",
-                                 result.reason.empty() ? "" : ", ", listOf(membersOf[each.communicator]), each.growth);
-  }
-  if (result.empty())
-    result.reason = fmt::format("computing grew by {:.2f}x in the middle of {} ranks, and nobody stands out",
-                                judge.usual(), ranks.size());
+  result.usualGrowth = judge.usual();
+  result.compared = ranks.size();
+  result.reason = reasonFor(result, communicators);
   return result;
+}
+
+std::string reasonFor(const Suspicion& suspicion, std::span<const CommunicatorMembers> communicators) {
+  std::string text;
+  const auto say = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  const auto membersOf = [&](CommunicatorId id) {
+    for (const CommunicatorMembers& each : communicators)
+      if (each.communicator == id) return listOf(each.members);
+    return std::string();
+  };
+  for (const ComputeSuspect& each : suspicion.ranks)
+    say(fmt::format("rank {} computes {:.2f}x longer than usual", each.rank, each.growth));
+  for (const GroupSuspect& each : suspicion.groups)
+    say(each.waitsOnly ? fmt::format("all of [{}] wait {:.1f} times longer there, and who for is not told",
+                                     membersOf(each.communicator), each.growth)
+                       : fmt::format("communication among [{}] takes {:.2f}x its healthy time",
+                                     membersOf(each.communicator), each.growth));
+  if (text.empty())
+    return fmt::format("computing grew by {:.2f}x in the middle of {} ranks", suspicion.usualGrowth,
+                       suspicion.compared);
+  return text;
 }
 
 }  // namespace falcon::instrument

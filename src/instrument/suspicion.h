@@ -20,13 +20,16 @@ struct ComputeSuspect {
 struct GroupSuspect {
   CommunicatorId communicator = 0;
   double growth = 1;
-  Link slowest;  ///< job ranks; the connection that grew most; -1 without per-channel timing
+  Link slowest;            ///< job ranks; the connection that grew most; -1 without per-channel timing
+  bool waitsOnly = false;  ///< what moves there moves as fast as ever
 };
 
 struct Suspicion {
   std::vector<ComputeSuspect> ranks;  ///< worst first
   std::vector<GroupSuspect> groups;   ///< worst first
   std::string reason;                 ///< one sentence with the numbers, also when nobody is suspected
+  double usualGrowth = 1;             ///< of own time, of the middle one of all ranks
+  std::size_t compared = 0;           ///< ranks
   /// Groups in which all wait longer than they did, though what moves there moves as fast as ever: worst first. Not
   /// suspected for that alone: who receives what somebody else holds up waits, and nothing seems to move slowly.
   std::vector<GroupSuspect> waiting;
@@ -39,6 +42,9 @@ struct SuspicionRules {
   double leastShare = 0.05;     ///< of a healthy iteration: less growth than that cannot be the cause
   double leastPart = 0.1;       ///< of what iterations became longer by: likewise
 };
+
+/// The sentence about those who are suspected now: not all that were at first need be.
+std::string reasonFor(const Suspicion& suspicion, std::span<const CommunicatorMembers> communicators);
 
 /// All ranks of a synchronous job are equally slow; what differs is who waits. So:
 /// - a rank's own time is compared with its own baseline and with what all ranks' did (a busy neighbour of all is

@@ -114,6 +114,30 @@ TEST_F(SlowFromTheStart, ALinkOfOneOfThreePipelinesIsFound) {
   EXPECT_EQ(job.last(verdict)->culprit, slowLink(2, 3)) << job.text();
 }
 
+TEST_F(SlowFromTheStart, MoreOfItIsAWorseningAndLessAnEasing) {
+  ControllerSettings settings = keepsNothing();
+  settings.mitigate = MitigateMode::off;
+  FakeJob job(settings, {4, 2, 1});
+  job.compute[3] = 2;
+  ASSERT_TRUE(job.runUntil(verdict, 120)) << job.text();
+  const double healthy = job.last(verdict)->beforeMilliseconds;
+  job.run(30);
+  for (int time = 1; time <= 2; ++time) {
+    job.compute[3] = 4;
+    ASSERT_TRUE(job.runUntil(worsening, 60, time)) << job.text();
+    job.run(30);
+    job.compute[3] = 2;
+    ASSERT_TRUE(job.runUntil(easing, 60, time)) << job.text();
+    job.run(30);
+  }
+  EXPECT_EQ(job.count(relief), 0) << job.text();
+  job.compute.clear();
+  ASSERT_TRUE(job.runUntil(relief, 240)) << job.text();
+  EXPECT_EQ(job.last(relief)->culprit, slowRank(3));
+  EXPECT_NEAR(job.last(relief)->afterMilliseconds, healthy, 0.2 * healthy) << "as measured";
+  EXPECT_EQ(job.count(onset), 1) << job.text();
+}
+
 TEST_F(SlowFromTheStart, NothingIsSaidOfTwoPeers) {
   FakeJob job(automatic(), {2, 2, 1});
   job.compute[3] = 2;

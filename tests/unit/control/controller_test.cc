@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "controller_fixture.h"
 
 namespace falcon::control::test {
@@ -210,6 +212,13 @@ TEST_F(ControllerTest, FindsTheLinkThatATestMissedBesideASlowRank) {
   EXPECT_EQ(job.last(verdict)->culprit, slowLink(0, 2));
   EXPECT_EQ(job.count(onset), 1) << job.text();
   EXPECT_EQ(job.count(worsening), 0) << job.text();
+  for (const Event& event : job.events()) {
+    if (event.kind != suspicion) continue;
+    const bool suspected = std::any_of(event.suspects.begin(), event.suspects.end(),
+                                       [](const Suspect& each) { return each.ranks == std::vector<Rank>{7}; });
+    EXPECT_EQ(event.text.find("rank 7 computes") != std::string::npos, suspected) << "words and suspects agree";
+  }
+  EXPECT_EQ(job.first(verdict)->text.find("rank 7 is slow: rank 7"), std::string::npos) << job.text();
 }
 
 // While rank 7 is slow its groups are no suspects for so little.

@@ -30,5 +30,12 @@ TEST(ReliefWatch, CannotTellWhereHealthyAndSlowAreTheSame) {
     for (int i = 0; i < 10; ++i) EXPECT_FALSE(watch.add(0.5));
 }
 
+TEST(ReliefWatch, OfWhatIsSlowByLessThanBeforeIsNone) {
+  ReliefWatch watch(1, 4, 2, 1.3);
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(watch.add(1.5)) << "nearer to 1 than to 4";
+  EXPECT_FALSE(watch.add(1.1));
+  EXPECT_TRUE(watch.add(1.1));
+}
+
 }  // namespace
 }  // namespace falcon::control

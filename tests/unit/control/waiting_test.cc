@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "control/call_window.h"
+#include "control/decisions.h"
 
 namespace falcon::control {
 namespace {
@@ -129,16 +130,17 @@ TEST(Waiting, AGroupWithLittleOfTheDelayIsExplainedByWhomItSharesWithAnAccusedOn
 TEST(Waiting, GroupsInWhichAllWaitAreTestedWhereMuchOfTheDelayIsNobodys) {
   WaitingJob job;
   instrument::Suspicion suspicion;
-  suspicion.waiting = {{pair, 7, {}}};
+  suspicion.waiting = {{pair, 7, {}, true}};
   instrument::Blame blame;
   blame.unexplainedShare = 0.2;
-  suspectWhoWaits(blame, job.view, suspicion);
+  suspectWhoWaits(blame, suspicion);
   EXPECT_TRUE(suspicion.empty());
   blame.unexplainedShare = 0.8;
-  for (int time = 0; time < 2; ++time) suspectWhoWaits(blame, job.view, suspicion);
+  for (int time = 0; time < 2; ++time) suspectWhoWaits(blame, suspicion);
   ASSERT_EQ(suspicion.groups.size(), 1U) << "and none twice";
   EXPECT_EQ(suspicion.groups[0].communicator, pair);
-  EXPECT_NE(suspicion.reason.find("[0, 1] wait 7.0 times longer"), std::string::npos) << suspicion.reason;
+  const std::string reason = reasonFor(suspicion, communicatorMembers(job.view));
+  EXPECT_NE(reason.find("[0, 1] wait 7.0 times longer"), std::string::npos) << reason;
 }
 
 TEST(Waiting, TheJobIsAsItWasAfterwards) {
