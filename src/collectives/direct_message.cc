@@ -13,9 +13,6 @@ using transport::Mailboxes;
 using transport::NodeBoard;
 using State = DirectMessage::State;
 
-// Read in one go: a read has its price, and others wait meanwhile. 256 KiB cost 3 % more.
-constexpr std::size_t pieceBytes = 512 << 10;
-
 }  // namespace
 
 DirectMessage::DirectMessage(DirectMember& member, const Call& call)

@@ -10,9 +10,9 @@ namespace {
 using transport::NodeBoard;
 
 // Moved in a row before others get their turn.
-constexpr std::size_t bytesPerTurn = 512 << 10;
-// In one go.
-constexpr std::size_t copiedBytes = 256 << 10;
+constexpr std::size_t bytesPerTurn = 4 << 20;
+// In one go: a read has its price (in pieces of 256 KiB AllGather of 1 MiB between 2 ranks takes 5 % longer).
+constexpr std::size_t copiedBytes = bytesPerTurn;
 constexpr std::size_t cachedBytes = 256 << 10;
 
 /// Tells calls apart that do not fit together.

@@ -79,7 +79,7 @@ testing::AssertionResult drive(std::vector<std::unique_ptr<EitherWay>>& ranks, s
 }
 
 constexpr std::size_t room = Mailboxes::roomBytesFor(3);
-constexpr std::size_t piece = 512 << 10;
+constexpr std::size_t piece = DirectMessage::pieceBytes;
 
 TEST(DirectMessage, AnySizesInBothDirectionsAndAnyOrderAmongAllPeers) {
   constexpr std::size_t edges[] = {0,
