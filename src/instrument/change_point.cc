@@ -14,6 +14,13 @@ constexpr std::int64_t learningSamples = 6;
 /// The delay is longer than most of the steps of a creeping slowdown that have to be seen before they are learnt.
 constexpr std::int64_t shortDelay = 4, longDelay = 32;
 constexpr std::int64_t patternEvery = 32;
+constexpr int shortestChange = 3;
+/// Taken for a burst of spikes once it is over. Longer ones would make a real change known later than five samples.
+constexpr int longestEvaluation = 4;
+/// Of all samples: more of them are a mode of the healthy ones.
+constexpr double mostBursts = 0.2;
+/// A burst of spikes is remembered for so many samples.
+constexpr std::int64_t burstsCount = 2000;
 /// A change that is no alternation of healthy iterations: half as long again.
 constexpr double large = 0.45;
 /// Slow ones among the first iterations are warm-up, also where quick ones lie between: neither noise nor spikes.
@@ -91,11 +98,17 @@ double ChangePointDetector::spikeRate() const {
 /// and two more than the longest burst of spikes lately.
 int ChangePointDetector::lastingSamples() const {
   const int byRate = static_cast<int>(std::ceil(std::log(6e-7) / std::log(spikeRate())));
-  const int byBurst = added_ - burstAt_ < 2000 ? longestBurst_ + 2 : 0;
+  const int byBurst = added_ - burstAt_ < burstsCount ? longestBurst_ + 2 : 0;
   // A young job may have shown one of two modes only.
   const bool young = watched_ < 48 && std::abs(history_.back() - level_) < large;
-  const int byAge = !young ? 3 : otherMode_ == 0 ? 5 : otherMode_ == 1 ? 7 : 12;
-  return std::max(std::clamp(std::max(byRate, byBurst), 3, 8), byAge);
+  const int byAge = !young ? shortestChange : otherMode_ == 0 ? 5 : otherMode_ == 1 ? 7 : 12;
+  return std::max(std::clamp(std::max(byRate, byBurst), shortestChange, 8), byAge);
+}
+
+void ChangePointDetector::countBurst(int length) {
+  if (length < longestBurst_ && added_ - burstAt_ < burstsCount) return;
+  longestBurst_ = length;
+  burstAt_ = added_;
 }
 
 void ChangePointDetector::countSpikes(double value) {
@@ -107,10 +120,7 @@ void ChangePointDetector::countSpikes(double value) {
     const int burst = std::abs(streak_);  // the streak has ended without a change: it was spikes
     const bool warmUp = added_ <= warmUpSamples && distanceOfStreak_ > large;
     if (!warmUp) spikes_ += burst;
-    if (!warmUp && burst > 1 && burst < movedSamples && (burst >= longestBurst_ || added_ - burstAt_ >= 2000)) {
-      longestBurst_ = burst;
-      burstAt_ = added_;
-    }
+    if (!warmUp && burst > 1 && burst < movedSamples) countBurst(burst);
     if (distanceOfStreak_ < large) otherMode_ += burst;
     streak_ = 0;
   }
@@ -195,9 +205,11 @@ void ChangePointDetector::learn() {
 /// Samples before `end` are part of the level in force: it follows them, and their residuals tell the noise.
 void ChangePointDetector::settle(std::int64_t end) {
   const std::int64_t oldest = added_ - static_cast<std::int64_t>(history_.size());
+  // Evaluations of some iterations are no noise, though they be more than the tenth of all that is cut.
+  const bool inBursts = longestBurst_ > 1 && spikeRate() < mostBursts;
   for (settled_ = std::max(settled_, oldest); settled_ < end; ++settled_) {
     const double residual = history_[static_cast<std::size_t>(settled_ - oldest)] - level_;
-    if (settled_ >= warmUpSamples || residual < large) noise().add(residual);
+    if (residual < large || (settled_ >= warmUpSamples && !inBursts)) noise().add(residual);
     if (settled_ - levelStart_ < fewSamples) continue;
     const double limit = 2.5 * deviation();
     level_ +=
@@ -300,6 +312,11 @@ std::optional<Change> ChangePointDetector::silentReturn() {
 
 /// @param before  the slow level, as it was known
 Change ChangePointDetector::relieve(const Candidate& candidate, double before) {
+  // A few slow ones are an evaluation as well as a fail-slow; the next ones are the same again.
+  if (const auto lasted = static_cast<int>(candidate.start - slowSince_); lasted <= longestEvaluation) {
+    countBurst(lasted);
+    spikes_ += lasted;
+  }
   enterLevel(candidate, State::healthy);
   healthy_ = std::min(healthy_, level_ + threshold_ / 2);
   healthyCeiling_ = level_;
@@ -345,6 +362,7 @@ std::optional<Change> ChangePointDetector::accept(const Candidate& candidate) {
     if (change > 0) {
       if (count < movedSamples && isFading(change)) return std::nullopt;
       healthyCeiling_ = std::max(healthy_, level_);
+      slowSince_ = candidate.start;
       enterLevel(candidate, State::slow);
       return found;
     }

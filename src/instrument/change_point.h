@@ -75,6 +75,7 @@ class ChangePointDetector {
   double deviation() const;
   double memory() const;
   void countSpikes(double value);
+  void countBurst(int length);
   void countVisits(double value);
   double spikeRate() const;
   int lastingSamples() const;
@@ -119,6 +120,7 @@ class ChangePointDetector {
   std::int64_t healthySamples_ = 0;               // that told it
   double healthyCeiling_ = 0;                     // what counts as healthy lies below this plus the threshold
   std::int64_t levelStart_ = 0;                   // first sample at the level in force
+  std::int64_t slowSince_ = 0;                    // first sample of the onset
   bool baselineOpen_ = true, anchorOpen_ = true;  // still refined
   DriftSum upward_, downward_;
 

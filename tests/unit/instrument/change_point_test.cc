@@ -183,6 +183,22 @@ TEST(ChangePoints, AreSeenInAYoungJobWhereSpikesMayBeASecondMode) {
   EXPECT_GE(jobsWithOnset(100, 90, jittersWhileSlow), 95);
 }
 
+// The first three slow ones may be a fail-slow. Those that come again and again are the job's own.
+TEST(ChangePoints, AreNoEvaluationOfThreeIterationsButTheFirst) {
+  ChangePointDetector detector;
+  std::mt19937 random(5);
+  std::vector<int> onsets;
+  for (int i = 1; i <= 500; ++i) {
+    const bool evaluation = i % 40 >= 37, slow = i >= 405 && i < 435;
+    const auto change = detector.add((evaluation ? 200 : slow ? 150 : 100) * std::exp(0.02 * normal(random)));
+    if (change && change->kind == ChangeKind::onset) onsets.push_back(i);
+  }
+  ASSERT_EQ(onsets.size(), 2u);
+  EXPECT_EQ(onsets[0], 39);
+  EXPECT_GE(onsets[1], 405);
+  EXPECT_LE(onsets[1], 410);
+}
+
 // Noise with a long tail to one side raises false alarms. They end.
 TEST(ChangePoints, LeaveALevelThatFollowedItsSamplesBackToTheHealthyOne) {
   int onsets = 0;
