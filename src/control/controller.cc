@@ -279,8 +279,8 @@ void Controller::onChange(const instrument::Change& change) {
     for (FailSlow& each : failSlows_) each.eased = true;
     return;
   }
-  if (!slow_) {
-    if (failSlows_.empty() && !slowFromTheStart_) healthyMilliseconds_ = change.before;
+  if (!slow_ && !slowFromTheStart_) {
+    if (failSlows_.empty()) healthyMilliseconds_ = change.before;
     lossSeconds_ =
         rebalance::accumulatedLoss(detectorSamples_ - change.sample, change.after * 1e-3, change.before * 1e-3);
   }
