@@ -11,6 +11,7 @@
 
 #include "api/exports.h"
 #include "api/lane.h"
+#include "api/offspring.h"
 #include "api/process.h"
 #include "api/registrations.h"
 #include "api/settings.h"
@@ -86,6 +87,7 @@ struct ncclComm {
   falcon::api::UserOps userOps;
   falcon::api::Registrations buffers, windows;
   falcon::api::Lane lane;  ///< of calls on host streams
+  falcon::api::Offspring offspring;
   std::uint64_t tailMagic;
 };
 
@@ -116,8 +118,33 @@ class CommunicatorUse {
   ncclComm* communicator_;
 };
 
-/// The same for a plain call, of which a communicator has one at a time. False: it has just been taken from the
-/// application.
+/// The use of a communicator that another one is made of, and that one's place among its offspring.
+class ParentUse {
+ public:
+  /// `inTurn`: what was asked for before is made first.
+  ParentUse(CommunicatorUse use, bool inTurn) : use_(std::move(use)), inTurn_(inTurn) {}
+  ParentUse(const ParentUse&) = delete;
+  ParentUse& operator=(const ParentUse&) = delete;
+  ~ParentUse() { done(); }
+  ncclComm& operator*() const { return *use_; }
+
+  void queue() { place_ = use_->offspring.queue(); }
+  void awaitTurn() {
+    if (inTurn_ && place_) use_->offspring.await(*place_);
+  }
+  void done() {
+    if (place_) use_->offspring.done(*place_);
+    place_.reset();
+  }
+
+ private:
+  CommunicatorUse use_;
+  const bool inTurn_;
+  std::optional<std::uint64_t> place_;
+};
+
+/// A CommunicatorUse for a plain call, of which a communicator has one at a time. False: it has just been taken from
+/// the application.
 class PlainUse {
  public:
   explicit PlainUse(ncclComm& communicator) : communicator_(communicator) {

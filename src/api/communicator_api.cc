@@ -29,13 +29,13 @@ Status split(ncclComm_t parent, int color, int key, ncclComm_t* output, const nc
   if (!settings) return settings.error();
 
   auto* child = new ncclComm(std::move(*settings));
-  auto held = std::make_shared<CommunicatorUse>(std::move(*use));
+  auto held = std::make_shared<ParentUse>(std::move(*use), true);
   return Group::ofThisThread().setUp(function, {child, output,
                                                 [held, child, color, key] {
                                                   awaitQueued(**held);
                                                   return establishSplit(**held, *child, color, key);
                                                 },
-                                                color >= 0});
+                                                color >= 0, held});
 }
 
 Result<std::vector<Rank>> readExcluded(const char* function, const int* list, int count, const Engine& engine) {
@@ -75,11 +75,14 @@ Status shrink(ncclComm_t parent, const int* list, int count, ncclComm_t* output,
   if (!settings) return settings.error();
 
   auto* child = new ncclComm(std::move(*settings));
-  auto held = std::make_shared<CommunicatorUse>(std::move(*use));
-  return Group::ofThisThread().setUp(function, {child, output, [held, child, excluded = *excluded, abort] {
+  // With NCCL_SHRINK_ABORT what is being made may wait for a rank that is to be excluded.
+  auto held = std::make_shared<ParentUse>(std::move(*use), !abort);
+  return Group::ofThisThread().setUp(function, {child, output,
+                                                [held, child, excluded = *excluded, abort] {
                                                   if (!abort) awaitQueued(**held);
                                                   return establishShrunk(**held, *child, excluded, abort);
-                                                }});
+                                                },
+                                                true, held});
 }
 
 Status revoke(ncclComm_t communicator, int flags) {
@@ -126,14 +129,18 @@ Status giveUp(const char* function, ncclComm_t communicator, bool abort) {
   return {};
 }
 
+/// Who asks how far it is waits for the library: nobody has to wait for this thread to come into it.
+void noteWaiting(const ncclComm& communicator) {
+  if (communicator.hooks.hold) communicator.hooks.hold->noteCall(HoldPoint::resting);
+}
+
 Status asyncError(ncclComm_t communicator, ncclResult_t* output) {
   constexpr const char* function = "ncclCommGetAsyncError";
   if (const Status ours = requireOurs(function, communicator); !ours) return ours;
   if (const Status given = requireOutput(function, "asyncError", output); !given) return given;
   switch (communicator->state.load(std::memory_order_acquire)) {
     case ncclComm::State::working:
-      // Who asks how far it is waits for the library: nobody has to wait for this thread to come into it.
-      if (communicator->hooks.hold) communicator->hooks.hold->noteCall(HoldPoint::resting);
+      noteWaiting(*communicator);
       [[fallthrough]];
     case ncclComm::State::starting:
       *output = ncclInProgress;
@@ -142,6 +149,12 @@ Status asyncError(ncclComm_t communicator, ncclResult_t* output) {
       *output = static_cast<ncclResult_t>(communicator->startError->code());
       break;
     case ncclComm::State::ready: {
+      // As NCCL has it: who polls the parent until it is done has the child, or has done its part in it.
+      if (!communicator->settings.blocking && communicator->offspring.anyUnderWay()) {
+        noteWaiting(*communicator);
+        *output = ncclInProgress;
+        break;
+      }
       // A revoked communicator is well again: that its calls were stopped is what was asked for.
       const bool revoked = communicator->closed.load() == ncclComm::Closed::revoked;
       const Status last = revoked ? Status() : communicator->background.get();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct SetupJob {
   std::function<Status()> work;
   /// False: the rank is in no part of a split; it only helps the others, and its output stays null.
   bool takesPart = true;
+  /// What the communicator is made of; null: it is made anew.
+  std::shared_ptr<ParentUse> parent{};
 };
 
 /// One thread's group. Every call outside of a group is a group of its own.

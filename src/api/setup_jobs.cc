@@ -10,6 +10,7 @@ namespace falcon::api {
 namespace {
 
 Status runGuarded(const SetupJob& job) {
+  if (job.parent) job.parent->awaitTurn();
   return withoutExceptions("a communicator could not be made", job.work);
 }
 
@@ -24,11 +25,18 @@ void runInBackground(SetupJob job) {
   try {
     std::thread([job = std::move(job), use = CommunicatorUse(communicator)] {
       if (const Status made = runGuarded(job); !made) use->fail(made.error());
+      if (job.parent) job.parent->done();
     }).detach();
   } catch (const std::exception& error) {
     communicator.fail(
         log::decided(Error::system("a thread to set up a communicator cannot be started: {}", error.what())));
   }
+}
+
+Status runToEnd(const SetupJob& job) {
+  const Status made = runGuarded(job);
+  if (job.parent) job.parent->done();
+  return made;
 }
 
 /// Ranks of one thread wait for each other, so each has a thread of its own; the caller's is one of them. All or none
@@ -44,7 +52,7 @@ std::vector<Status> runAtOnce(const std::vector<SetupJob>& jobs) {
     for (size_t i = 1; i < jobs.size(); ++i)
       threads.emplace_back([&, i] {
         gate.wait(closed);
-        if (gate.load() == go) outcomes[i] = runGuarded(jobs[i]);
+        if (gate.load() == go) outcomes[i] = runToEnd(jobs[i]);
       });
   } catch (const std::exception& error) {
     decision = goHome;
@@ -54,7 +62,7 @@ std::vector<Status> runAtOnce(const std::vector<SetupJob>& jobs) {
   }
   gate.store(decision);
   gate.notify_all();
-  if (decision == go) outcomes[0] = runGuarded(jobs[0]);
+  if (decision == go) outcomes[0] = runToEnd(jobs[0]);
   for (std::thread& thread : threads) thread.join();
   return outcomes;
 }
@@ -70,6 +78,8 @@ void deliver(const SetupJob& job, const Status& made) {
 }  // namespace
 
 Status runSetupJobs(std::vector<SetupJob> jobs, bool blocking) {
+  for (const SetupJob& job : jobs)
+    if (job.parent) job.parent->queue();
   if (!blocking) {
     for (SetupJob& job : jobs) runInBackground(std::move(job));
     return Error(ErrorCode::inProgress, "communicators are being set up");

@@ -90,6 +90,25 @@ TEST(Group, OneThreadMakesAndUsesSeveralRanks) {
   }
 }
 
+TEST(Group, MakesTheSplitsOfOneCommunicatorInOrder) {
+  withRanks(3, [](int rank, ncclComm_t& comm) {
+    for (int round = 0; round < 20; ++round) {
+      std::array<Communicator, 8> children;
+      // One more rank is left out of every other one.
+      const auto color = [](int of, std::size_t split) { return split % 2 == 1 && of == 2 ? 1 : 0; };
+      NCCL_OK(ncclGroupStart());
+      for (std::size_t split = 0; split < children.size(); ++split)
+        NCCL_OK(ncclCommSplit(comm, color(rank, split), 0, &children[split].handle, nullptr));
+      NCCL_OK(ncclGroupEnd());
+      for (std::size_t split = 0; split < children.size(); ++split) {
+        int count = 0;
+        NCCL_OK(ncclCommCount(children[split].handle, &count));
+        EXPECT_EQ(count, split % 2 == 0 ? 3 : rank == 2 ? 1 : 2);
+      }
+    }
+  });
+}
+
 TEST(InitAll, MakesTheRanksOfOneProcess) {
   std::array<ncclComm_t, 3> comms{};
   const int devices[] = {4, 0, 2};

@@ -66,6 +66,41 @@ struct Pair {
   ncclComm_t operator[](int rank) const { return comms[rank].handle; }
 };
 
+TEST(Nonblocking, AParentIsAtWorkUntilItsPartsAreMade) {
+  const Pair pair;
+  std::array<Communicator, 2> children;
+  ASSERT_EQ(ncclInProgress, ncclCommSplit(pair[1], NCCL_SPLIT_NOCOLOR, 0, &children[1].handle, nullptr));
+  // Its partner has not called: its part cannot be done, and it must not leave yet.
+  ncclResult_t state = ncclSuccess;
+  NCCL_OK(ncclCommGetAsyncError(pair[1], &state));
+  EXPECT_EQ(state, ncclInProgress);
+  ASSERT_EQ(ncclInProgress, ncclCommSplit(pair[0], 0, 0, &children[0].handle, nullptr));
+  for (const int rank : {0, 1}) EXPECT_EQ(outcomeOf(pair[rank]), ncclSuccess);
+  int count = 0;
+  NCCL_OK(ncclCommCount(children[0].handle, &count));
+  EXPECT_EQ(count, 1);
+}
+
+TEST(Nonblocking, SplitsInARowAreMadeInOrder) {
+  const Pair pair;
+  for (int round = 0; round < 20; ++round) {
+    constexpr int splits = 8;
+    std::array<std::array<Communicator, splits>, 2> children;
+    // Every other one keeps rank 1 out.
+    const auto isAlone = [](int split) { return split % 2 == 0; };
+    for (int split = 0; split < splits; ++split)
+      for (const int rank : {0, 1})
+        ASSERT_EQ(ncclInProgress, ncclCommSplit(pair[rank], rank == 1 && isAlone(split) ? NCCL_SPLIT_NOCOLOR : 0, 0,
+                                                &children[rank][split].handle, nullptr));
+    for (const int rank : {0, 1}) EXPECT_EQ(outcomeOf(pair[rank]), ncclSuccess);
+    for (int split = 0; split < splits; ++split) {
+      int count = 0;
+      NCCL_OK(ncclCommCount(children[0][split].handle, &count));
+      EXPECT_EQ(count, isAlone(split) ? 1 : 2);
+    }
+  }
+}
+
 TEST(Nonblocking, CollectivesGoOnInTheBackground) {
   const Pair pair;
   std::array<float, 2> in = {1, 2}, out{};
