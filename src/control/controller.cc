@@ -165,11 +165,11 @@ void Controller::handOver() {
   giveUpSuspension(why);
 }
 
-void Controller::end() {
+void Controller::end(std::int64_t iterations) {
   handOver();
   if (!announced_ || off_) return;
   emit({.kind = EventKind::jobEnded,
-        .text = fmt::format("the job ends after {} iterations; {} fail-slow{} named", iteration_ + 1,
+        .text = fmt::format("the job ends after {} iterations; {} fail-slow{} named", iterations,
                             named_ == 0 ? "no" : std::to_string(named_), named_ == 1 ? " was" : "s were")});
 }
 

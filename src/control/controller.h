@@ -62,8 +62,8 @@ class Controller {
   void handOver();
   /// The controller before died while it held the job, for so long: its last word is said here.
   void inherit(bool asked, Nanoseconds held);
-  /// This process leaves the job in order.
-  void end();
+  /// This process leaves the job in order, after so many iterations as it shows.
+  void end(std::int64_t iterations);
 
   instrument::JobState state() const;
   /// Fail-slows known and not relieved.

@@ -237,7 +237,7 @@ class LiveJob final : public Job, private CallRecorder {
       if (controller_) controller_->tick();
       showState();
     }
-    if (controller_) controller_->end();
+    if (controller_) controller_->end(files_->log().header().iterations.load());
     member_->end();
   }
 

@@ -140,8 +140,11 @@ void Member::noteTraffic(const CallRecord& record) {
 }
 
 void Member::report(const instrument::IterationSample& iteration) {
+  // A pattern that was given up before it was sure had no iterations: those were the turns of an inner loop.
+  if (std::exchange(pattern_, iteration.pattern) != iteration.pattern) noIterations_ += std::exchange(unsure_, 0);
+  unsure_ = iteration.provisional ? unsure_ + 1 : 0;
   Sample sample;
-  sample.index = static_cast<std::int64_t>(iteration.index);
+  sample.index = static_cast<std::int64_t>(iteration.index - noIterations_);
   sample.seconds = falcon::seconds(iteration.duration);
   sample.outside = falcon::seconds(iteration.outside);
   sample.microBatches = parts_.plans.currentMicroBatches();

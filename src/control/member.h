@@ -126,6 +126,8 @@ class Member {
   bool heldAsked_ = false;      ///< the newest order's
   ProcessId heldBy_ = 0;        ///< the controller that closed the trap; 0: it was opened in order
   double iterationSeconds_ = 1;
+  std::uint64_t pattern_ = 0, unsure_ = 0;      ///< the newest iteration's, and how many of it are provisional so far
+  std::uint64_t noIterations_ = 0;              ///< of those that were counted
   std::map<std::uint64_t, Propose> proposals_;  ///< accepted here and not decided yet, by agreement
   std::set<std::uint64_t> orphans_;             ///< of them, those whose controller is gone
   Nanoseconds undecidedUntil_{0};               ///< when these are given up

@@ -208,11 +208,11 @@ TEST_F(ControllerFaultTest, AHandOverLeavesNothingBehindAndKnowsWhatIsInForce) {
 
 TEST_F(ControllerFaultTest, WhoTakesOverAtTheEndSaysNothing) {
   FakeJob& job = start();
-  job.controller().end();
+  job.controller().end(9);
   const auto said = job.events().size();
   job.changeController();
   job.run(2);
-  job.controller().end();
+  job.controller().end(9);
   EXPECT_EQ(job.events().size(), said) << job.text();
 }
 

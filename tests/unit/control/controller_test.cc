@@ -17,9 +17,10 @@ TEST_F(ControllerTest, SaysNothingAboutAHealthyJob) {
   ASSERT_EQ(job.count(jobStarted), 1);
   EXPECT_NE(job.first(jobStarted)->text.find("8 ranks and 7 communicators"), std::string::npos) << job.text();
   EXPECT_EQ(job.count(periodKnown), 1);
-  job.controller().end();
+  job.controller().end(123);
   EXPECT_EQ(job.count(jobEnded), 1);
-  EXPECT_NE(job.first(jobEnded)->text.find("no fail-slows were named"), std::string::npos) << job.text();
+  EXPECT_NE(job.first(jobEnded)->text.find("after 123 iterations; no fail-slows were named"), std::string::npos)
+      << job.text();
 }
 
 TEST_F(ControllerTest, NamesTheRankOfASlowGpu) {

@@ -113,6 +113,19 @@ TEST_F(MemberLoad, ShowsNoIterationTimeWhereNoPeriodIsKnown) {
   EXPECT_EQ(log->header().iterations.load(), 0);
 }
 
+// A loop of 300 equal steps and one that is not: until that came again, a step looks like an iteration.
+TEST_F(MemberLoad, DoesNotCountTheTurnsOfAnInnerLoop) {
+  constexpr int iterations = 20;
+  for (int iteration = 0; iteration < iterations; ++iteration) {
+    for (int i = 0; i < 300; ++i) call(2, 1ms);
+    call(100, 10ms);
+    member.tick();
+  }
+  EXPECT_GT(log->header().iterations.load(), iterations / 2);
+  EXPECT_LE(log->header().iterations.load(), iterations);
+  EXPECT_EQ(bus.samples.back().index + 1, log->header().iterations.load());
+}
+
 TEST_F(MemberLoad, ShowsNoIterationTimeAnyMoreWhereThePeriodIsLost) {
   callEvery(10ms, 5s);
   EXPECT_NEAR(shownMilliseconds(), 10, 1e-6);
