@@ -24,7 +24,10 @@ Status runInBackground(std::vector<CommunicatorUse> communicators, std::function
   const auto users = std::make_shared<std::vector<CommunicatorUse>>(std::move(communicators));
   const auto run = [users, work = std::move(work)] {
     const Status done = withoutExceptions("a nonblocking call", work);
-    for (const CommunicatorUse& use : *users) use->background.set(done);
+    for (CommunicatorUse& use : *users) {
+      use->background.set(done);
+      use.endSoon();
+    }
     setState(*users, ncclComm::State::ready);
     return done;
   };

@@ -39,8 +39,12 @@ void ncclComm::fail(falcon::Error error) {
 
 namespace falcon::api {
 
-void CommunicatorUse::release(ncclComm& communicator) {
-  if (communicator.references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete &communicator;
+void CommunicatorUse::awaitEnding(const ncclComm& communicator) {
+  while (communicator.references.load(std::memory_order_acquire) >= ending) std::this_thread::yield();
+}
+
+void CommunicatorUse::release(ncclComm& communicator, std::int64_t weight) {
+  if (communicator.references.fetch_sub(weight, std::memory_order_acq_rel) == weight) delete &communicator;
 }
 
 Status requireOurs(const char* function, const ncclComm* communicator) {

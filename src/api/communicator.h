@@ -61,8 +61,8 @@ struct ncclComm {
 
   /// See requireOurs(). Atomic, since one thread may abort while another one calls.
   std::atomic<std::uint64_t> headMagic;
-  const int generation;  ///< Process::generation() at birth
-  std::atomic<int> references{1};
+  const int generation;                     ///< Process::generation() at birth
+  std::atomic<std::int64_t> references{1};  ///< see CommunicatorUse
   /// Instead of a reference while a plain call is inside, of which there is one at a time: no locked instruction.
   std::atomic<bool> inside{false};
   const bool reliesOnHeavyFences = falcon::takePartInHeavyFences();
@@ -99,23 +99,36 @@ class CommunicatorUse {
   explicit CommunicatorUse(ncclComm& communicator) : communicator_(&communicator) {
     communicator.references.fetch_add(1, std::memory_order_relaxed);
   }
-  CommunicatorUse(CommunicatorUse&& other) noexcept : communicator_(std::exchange(other.communicator_, nullptr)) {}
+  CommunicatorUse(CommunicatorUse&& other) noexcept
+      : communicator_(std::exchange(other.communicator_, nullptr)), weight_(std::exchange(other.weight_, 1)) {}
   CommunicatorUse& operator=(CommunicatorUse&& other) noexcept {
     std::swap(communicator_, other.communicator_);
+    std::swap(weight_, other.weight_);
     return *this;
   }
   ~CommunicatorUse() {
-    if (communicator_) release(*communicator_);
+    if (communicator_) release(*communicator_, weight_);
   }
   ncclComm& operator*() const { return *communicator_; }
   ncclComm* operator->() const { return communicator_; }
   ncclComm* get() const { return communicator_; }
 
+  /// For a thread of the library that is about to tell that its call is done: the reference goes right after that.
+  void endSoon() {
+    communicator_->references.fetch_add(ending, std::memory_order_relaxed);
+    weight_ += ending;
+  }
+  /// Waits for such threads: theirs must not be the last reference of a communicator whose calls are known to be done.
+  static void awaitEnding(const ncclComm& communicator);
+
   /// Gives one reference up; the last one frees.
-  static void release(ncclComm& communicator);
+  static void release(ncclComm& communicator, std::int64_t weight = 1);
 
  private:
+  static constexpr std::int64_t ending = std::int64_t{1} << 32;
+
   ncclComm* communicator_;
+  std::int64_t weight_ = 1;
 };
 
 /// The use of a communicator that another one is made of, and that one's place among its offspring.
@@ -133,7 +146,9 @@ class ParentUse {
     if (inTurn_ && place_) use_->offspring.await(*place_);
   }
   void done() {
-    if (place_) use_->offspring.done(*place_);
+    if (!place_) return;
+    use_.endSoon();
+    use_->offspring.done(*place_);
     place_.reset();
   }
 

@@ -112,7 +112,13 @@ Status finalize(ncclComm_t communicator) {
   if (finalized.settings.blocking) return complete();
   std::vector<CommunicatorUse> users;
   users.push_back(std::move(*use));
-  return runInBackground(std::move(users), complete);
+  // Nothing else tells when a split is done that this rank has no part in.
+  const auto last = std::make_shared<ParentUse>(CommunicatorUse(finalized), true);
+  last->queue();
+  return runInBackground(std::move(users), [complete, last] {
+    last->awaitTurn();
+    return complete();
+  });
 }
 
 /// For Destroy and Abort. Communicators inherited across fork() are the parent's: the child lets them be.
@@ -124,6 +130,8 @@ Status giveUp(const char* function, ncclComm_t communicator, bool abort) {
   const auto state = communicator->state.load(std::memory_order_acquire);
   const bool made = state == ncclComm::State::ready || state == ncclComm::State::working;
   if (abort) communicator->aborted.store(true, std::memory_order_relaxed);
+  // The others are told goodbye by whoever lets go last: a process may end as soon as this returns.
+  if (!abort && state == ncclComm::State::ready) CommunicatorUse::awaitEnding(*communicator);
   takeFromApplication(*communicator);
   if (abort && made) communicator->engine->abort();
   return {};

@@ -40,11 +40,12 @@ std::vector<Lane*> lanesOf(const std::vector<PendingCall>& calls) {
 }
 
 /// On the stream's thread, which is inside of the library only now: between its works nobody has to wait for it.
-Status runBatch(const Batch& batch) {
+Status runBatch(Batch& batch) {
   HoldPoint* hold = batch.hold();
   if (hold) hold->noteCall(SystemClock::instance().now());
   const Status done = runNow(batch.calls);
   if (hold) hold->noteCall(HoldPoint::resting);
+  for (CommunicatorUse& use : batch.inUse) use.endSoon();
   return done;
 }
 
