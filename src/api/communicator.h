@@ -134,14 +134,14 @@ class CommunicatorUse {
 /// The use of a communicator that another one is made of, and that one's place among its offspring.
 class ParentUse {
  public:
-  /// `inTurn`: what was asked for before is made first.
+  /// `inTurn`: what was asked for before is made first; else it counts as given up.
   ParentUse(CommunicatorUse use, bool inTurn) : use_(std::move(use)), inTurn_(inTurn) {}
   ParentUse(const ParentUse&) = delete;
   ParentUse& operator=(const ParentUse&) = delete;
   ~ParentUse() { done(); }
   ncclComm& operator*() const { return *use_; }
 
-  void queue() { place_ = use_->offspring.queue(); }
+  void queue() { place_ = use_->offspring.queue(!inTurn_); }
   void awaitTurn() {
     if (inTurn_ && place_) use_->offspring.await(*place_);
   }

@@ -12,8 +12,8 @@ namespace falcon::api {
 /// order: two splits at once would give each other's members. Thread-safe.
 class Offspring {
  public:
-  /// Takes the place behind all others, to be given back.
-  std::uint64_t queue();
+  /// Takes the place behind all others, to be given back. `instead`: of them; nobody waits for what they do any more.
+  std::uint64_t queue(bool instead);
   /// Until all that have queued before are done.
   void await(std::uint64_t place);
   void done(std::uint64_t place);

@@ -81,6 +81,18 @@ TEST(Nonblocking, AParentIsAtWorkUntilItsPartsAreMade) {
   EXPECT_EQ(count, 1);
 }
 
+TEST(Nonblocking, ShrinkWithAbortDoesNotWaitForASplitThatNobodyJoins) {
+  const Pair pair;
+  Communicator split, left;
+  ASSERT_EQ(ncclInProgress, ncclCommSplit(pair[0], 0, 0, &split.handle, nullptr));
+  int excluded = 1;
+  ASSERT_EQ(ncclInProgress, ncclCommShrink(pair[0], &excluded, 1, &left.handle, nullptr, NCCL_SHRINK_ABORT));
+  EXPECT_EQ(outcomeOf(pair[0]), ncclSuccess);
+  int count = 0;
+  NCCL_OK(ncclCommCount(left.handle, &count));
+  EXPECT_EQ(count, 1);
+}
+
 TEST(Nonblocking, SplitsInARowAreMadeInOrder) {
   const Pair pair;
   for (int round = 0; round < 20; ++round) {
