@@ -1,6 +1,14 @@
 #include "collectives/local_member.h"
 
+#include <thread>
+
 namespace falcon::collectives {
+namespace {
+
+// For the network to tell why, where another rank has left because it heard so.
+constexpr Nanoseconds causePatience = 200ms;
+
+}  // namespace
 
 Error LocalMember::whatBroke() {
   const auto failure = network.failure();
@@ -10,7 +18,14 @@ Error LocalMember::whatBroke() {
   return *error_;
 }
 
+void LocalMember::awaitCause() const {
+  const Nanoseconds until = SystemClock::instance().now() + causePatience;
+  while (isHealthy() && SystemClock::instance().now() < until) std::this_thread::sleep_for(1ms);
+}
+
 Error LocalMember::fail(const Error& error) {
+  // Ranks that compare their calls leave as soon as one of them has found a difference: which, says that one.
+  if (shape.checksCalls && error.code() == ErrorCode::remote) awaitCause();
   // A dead peer shows at the ports too, and often first; the network knows better who died.
   if (const Status known = health(); !known) return known.error();
   const Error first = [&] {

@@ -80,6 +80,7 @@ class LocalMember {
 
  private:
   Error whatBroke();
+  void awaitCause() const;
 
   std::mutex mutex_;
   std::atomic<bool> broken_{false};
