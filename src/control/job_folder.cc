@@ -12,13 +12,11 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "base/format.h"
 #include "instrument/rank_snapshot.h"
 
 namespace falcon::control {
@@ -43,11 +41,7 @@ std::vector<std::pair<fs::path, instrument::CallLogView>> logsIn(const fs::path&
 
 /// Whether the process with the log's number is the one that wrote it: numbers are used again, above all in containers.
 bool isItsWriter(const instrument::CallLogView& log) {
-  std::ifstream file(fmt::format("/proc/{}/stat", log.pid));
-  std::string line;
-  std::getline(file, line);
-  // The program's name may hold anything, brackets too; the state follows, and 19 fields later the start.
-  std::istringstream fields(line.substr(std::min(line.size(), line.rfind(')') + 1)));
+  std::istringstream fields(instrument::statOf(log.pid));
   std::string field;
   for (int i = 0; i < 20; ++i) fields >> field;
   const auto clock = [](clockid_t id) {

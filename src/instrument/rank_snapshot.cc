@@ -7,19 +7,15 @@
 #include "base/clock.h"
 
 namespace falcon::instrument {
-namespace {
 
-/// The letter of /proc/<pid>/stat; 0 where there is no such process.
-char letterOf(std::int64_t pid) {
+std::string statOf(std::int64_t pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
   std::string line;
   std::getline(file, line);
   // The program's name may hold anything, brackets too.
   const std::size_t end = line.rfind(')');
-  return end == std::string::npos || end + 2 >= line.size() ? '\0' : line[end + 2];
+  return end == std::string::npos || end + 2 >= line.size() ? "" : line.substr(end + 2);
 }
-
-}  // namespace
 
 const char* nameOf(ProcessState state) {
   constexpr const char* names[processStateCount] = {"alive", "blocked", "stopped", "dead", "ended"};
@@ -40,7 +36,7 @@ bool allGone(std::span<const RankSnapshot> ranks) {
 ProcessState processStateOf(const CallLogView& log) {
   if (log.ended) return ProcessState::ended;
   if (!ownerIsAlive(log)) return ProcessState::dead;
-  switch (letterOf(log.pid)) {
+  switch (statOf(log.pid)[0]) {
     case 'T':
     case 't':
       return ProcessState::stopped;

@@ -41,6 +41,10 @@ struct RankSnapshot {
 /// Of none of these there is a process.
 bool allGone(std::span<const RankSnapshot> ranks);
 
+/// The fields of /proc/<pid>/stat behind the program's name: the state's letter first, 19 fields later the start. Empty
+/// where there is no such process.
+std::string statOf(std::int64_t pid);
+
 /// Looks at the process that wrote `log`; it must be on this host.
 ProcessState processStateOf(const CallLogView& log);
 /// The log's last sign of life: of its monitor, or of a call.
