@@ -155,7 +155,11 @@ std::string outsideOfCollectives(const JobView& job, Rank rank, std::size_t wind
 }
 
 void suspectWhoWaits(const instrument::Blame& blame, instrument::Suspicion& suspicion) {
-  if (blame.unexplainedShare < muchUnexplained) return;
+  const auto hasHalf = [](const Cause& cause) {
+    return cause.share >= accusedShare && (cause.kind == Cause::Kind::link || cause.kind == Cause::Kind::group);
+  };
+  if (blame.unexplainedShare < muchUnexplained || std::any_of(blame.causes.begin(), blame.causes.end(), hasHalf))
+    return;
   for (const instrument::GroupSuspect& group : suspicion.waiting) {
     const auto same = [&](const auto& each) { return each.communicator == group.communicator; };
     if (std::any_of(suspicion.groups.begin(), suspicion.groups.end(), same)) continue;

@@ -24,7 +24,8 @@ std::string sentenceOf(const instrument::Blame& blame, const JobView& job);
 std::string outsideOfCollectives(const JobView& job, Rank rank, std::size_t window, bool oneStretch);
 
 /// Where the chain of waiting leaves much of the delay to nobody, groups in which all wait longer are tested too:
-/// behind a slow rank a slow link of another group hardly shows.
+/// behind a slow rank a slow link of another group hardly shows. Not where a group or a link has half of the delay: the
+/// rest is of a busy machine more often than of a second slow link, and that one is looked for once the first is known.
 void suspectWhoWaits(const instrument::Blame& blame, instrument::Suspicion& suspicion);
 
 /// Whom the chain of waiting accuses of at least half of the delay is tested too, and a group or link that it accuses

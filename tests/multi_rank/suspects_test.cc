@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -194,10 +195,11 @@ class Suspects : public testing::TestWithParam<Case> {
     counts = job.find("suspicion").is_null();
     if (!counts) return;  // something else has slowed it
     Started injection(job.inject(culprit, factor));
-    ASSERT_TRUE(eventually([&] { return !job.find("suspicion").is_null() || job.ended() || !injection.running(); }))
-        << job.story();
+    const bool answered =
+        eventually([&] { return !job.find("suspicion").is_null() || job.ended() || !injection.running(); });
     counts = std::abs(during.cores() - otherCores) < 0.3;
     if (!counts) return;
+    ASSERT_TRUE(answered) << job.story();
     const json suspicion = job.find("suspicion");
     ASSERT_FALSE(suspicion.is_null()) << job.story() << injection.errors();
     injection.signal(SIGTERM);
@@ -241,12 +243,16 @@ TEST_P(Suspects, HaveTheCulpritAmongThem) {
   };
   const int first = number("FALCON_SUSPECT_FIRST", 0), asked = number("FALCON_SUSPECT_RUNS", 0);
   if (asked == 0 && !GetParam().always) GTEST_SKIP() << "one case a layout where FALCON_SUSPECT_RUNS asks for no more";
-  const int attempts = asked == 0 ? 2 : 5;
-  for (int run = first; run < first + std::max(1, asked); ++run) {
+  const int attempts = asked == 0 ? 2 : 5, runs = std::max(1, asked);
+  int counted = 0;
+  for (int run = first; run < first + runs && !HasFailure(); ++run) {
     bool counts = false;
     for (int attempt = 0; attempt < attempts && !counts && !HasFailure(); ++attempt) throttle(run, counts);
-    if (!counts && !HasFailure()) GTEST_SKIP() << "other programs come and go on this machine";
+    counted += counts;
   }
+  std::cout << "culprits that were suspected, and one group at most: " << counted - HasFailure() << " of " << runs
+            << " runs\n";
+  if (counted < runs && !HasFailure()) GTEST_SKIP() << "other programs come and go on this machine";
 }
 
 TEST(SlowOutsideOfCollectives, IsSaidToBeSoWithTheNameOfTheCode) {

@@ -135,6 +135,11 @@ TEST(Waiting, GroupsInWhichAllWaitAreTestedWhereMuchOfTheDelayIsNobodys) {
   blame.unexplainedShare = 0.2;
   suspectWhoWaits(blame, suspicion);
   EXPECT_TRUE(suspicion.empty());
+  blame.unexplainedShare = 0.4;
+  blame.causes = {{.kind = instrument::Cause::Kind::link, .communicator = everybody, .share = 0.6}};
+  suspectWhoWaits(blame, suspicion);
+  EXPECT_TRUE(suspicion.empty()) << "the link is found first";
+  blame.causes.clear();
   blame.unexplainedShare = 0.8;
   for (int time = 0; time < 2; ++time) suspectWhoWaits(blame, suspicion);
   ASSERT_EQ(suspicion.groups.size(), 1U) << "and none twice";
