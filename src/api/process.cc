@@ -48,6 +48,8 @@ void Process::begin() {
     log::info("NCCL Falcon's detection is off; NCCL_FALCON=1 turns it on");
   if (parameters::threads.isSet())
     log::info("{}={} has no effect on the host engine", parameters::threads.name(), parameters::threads.value());
+  if (const auto level = log::unknownLevel())
+    log::notice("NCCL_DEBUG={} is no level: set it to VERSION, WARN, INFO or TRACE", *level);
   for (const std::string& name : unknownParameters())
     log::notice("{} is set, but NCCL Falcon knows no such parameter; see docs/environment.md", name);
 }

@@ -41,12 +41,13 @@ std::string hostName() {
   return name;
 }
 
-Level parse(const std::string& text) {
+std::optional<Level> parse(const std::string& text) {
+  if (text.empty()) return Level::none;
   if (strcasecmp(text.c_str(), "VERSION") == 0) return Level::version;
   if (strcasecmp(text.c_str(), "WARN") == 0) return Level::warn;
   if (strcasecmp(text.c_str(), "INFO") == 0) return Level::info;
   if (strcasecmp(text.c_str(), "ABORT") == 0 || strcasecmp(text.c_str(), "TRACE") == 0) return Level::trace;
-  return Level::none;
+  return std::nullopt;
 }
 
 // NCCL_DEBUG_FILE: %h is the host, %p the process, %% a percent sign.
@@ -78,7 +79,7 @@ std::unique_ptr<Sink> opened(const Sink* before) {
   auto sink = std::make_unique<Sink>();
   sink->before = before;
   sink->host = hostName();
-  sink->level = parse(configured("NCCL_DEBUG").value_or(""));
+  sink->level = parse(configured("NCCL_DEBUG").value_or("")).value_or(Level::none);
   const auto pattern = configured("NCCL_DEBUG_FILE");
   if (!pattern || sink->level <= Level::version) return sink;
   const std::string path = expand(*pattern, sink->host);
@@ -127,6 +128,11 @@ void writeQuietly(int file, const std::string& line) {
 
 Level level() {
   return sink().level;
+}
+
+std::optional<std::string> unknownLevel() {
+  auto given = configured("NCCL_DEBUG");
+  return given && !parse(*given) ? std::move(given) : std::nullopt;
 }
 
 void reset() {

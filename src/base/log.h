@@ -3,6 +3,8 @@
 // Never writes to stdout unless NCCL_DEBUG_FILE says so; the default is stderr.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/format.h"
@@ -20,6 +22,9 @@ inline bool on(Level wanted) {
 
 /// Writes one line. `device` -1 prints as "[-1]".
 void write(Level level, std::string_view message);
+
+/// What NCCL_DEBUG is set to, where that is no level: then it is as if it were not set.
+std::optional<std::string> unknownLevel();
 
 /// Reads NCCL_DEBUG and NCCL_DEBUG_FILE again at the next line.
 void reset();

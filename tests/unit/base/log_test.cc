@@ -55,6 +55,15 @@ TEST(Log, ObeysItsLevel) {
   EXPECT_EQ(lines("TRACE"), 3);
 }
 
+TEST(Log, KnowsWhichWordsAreNoLevels) {
+  for (const char* level : {"", "version", "Warn", "INFO", "ABORT", "TRACE"}) {
+    const Variable debug("NCCL_DEBUG", level);
+    EXPECT_EQ(log::unknownLevel(), std::nullopt) << level;
+  }
+  const Variable debug("NCCL_DEBUG", "ERROR");
+  EXPECT_EQ(log::unknownLevel(), "ERROR");
+}
+
 TEST(Log, ShowsNoticesWhateverTheLevel) {
   EXPECT_THAT(logged(nullptr, [] { log::notice("feature {} is off", "x"); }),
               testing::EndsWith("NCCL WARN feature x is off\n"));
