@@ -58,19 +58,26 @@ Status runMixed(std::span<const PendingCall> calls) {
   return shares->onHost.empty() ? Status() : collectives::runGroup(shares->onHost);
 }
 
-Status execute(std::span<const PendingCall> calls) {
-  for (const PendingCall& pending : calls)
-    if (pending.communicator->driver || pending.communicator->engine->kind() != EngineKind::host)
-      return runMixed(calls);
-  if (calls.size() == 1) {
-    const Submission submission = toSubmission(calls[0]);
-    return collectives::runGroup({&submission, 1});
-  }
-  // Kept from group to group. Nothing that runs inside of one calls this again.
+/// No vendor's engine and no device memory is about.
+bool areOnlyHosts(std::span<const PendingCall> calls) {
+  return std::all_of(calls.begin(), calls.end(), [](const PendingCall& pending) {
+    return !pending.communicator->driver && pending.communicator->engine->kind() == EngineKind::host;
+  });
+}
+
+/// Until this thread's next call. Kept from group to group; nothing that runs inside of one calls this again.
+std::span<const Submission> submissionsOf(std::span<const PendingCall> calls) {
   thread_local std::vector<Submission> submissions;
   submissions.clear();
   for (const PendingCall& pending : calls) submissions.push_back(toSubmission(pending));
-  return collectives::runGroup(submissions);
+  return submissions;
+}
+
+Status execute(std::span<const PendingCall> calls) {
+  if (!areOnlyHosts(calls)) return runMixed(calls);
+  if (calls.size() > 1) return collectives::runGroup(submissionsOf(calls));
+  const Submission submission = toSubmission(calls[0]);
+  return collectives::runGroup({&submission, 1});
 }
 
 /// The number a call gets in its series, before it is counted as entered: among the communicator's collectives, or the
@@ -91,6 +98,7 @@ class Numbering {
     const std::uint64_t number = numberOf(pending);
     return isPointToPoint(pending.call.operation) ? number : number + countOf(*pending.communicator)++;
   }
+  void clear() { counts_.clear(); }
 
  private:
   std::uint64_t& countOf(const ncclComm& communicator) {
@@ -183,29 +191,47 @@ Status runWatched(const PendingCall& pending) {
   return done;
 }
 
+/// What runWatched() needs for a group; its memory is kept from group to group of a thread, as that of submissionsOf().
+struct WatchedGroup {
+  Numbering numbering;
+  std::vector<std::uint64_t> numbers;
+  std::vector<LoggedCall> logged;
+
+  static WatchedGroup& ofThisThread() {
+    thread_local WatchedGroup group;
+    return group;
+  }
+  void clear() {
+    numbering.clear();
+    numbers.clear();
+    logged.clear();
+  }
+};
+
 Status runWatched(std::span<const PendingCall> calls) {
   if (calls.size() == 1) return runWatched(calls[0]);
   const Clock& clock = SystemClock::instance();
   const Nanoseconds enter = clock.now();
-  Numbering numbering;
-  std::vector<std::uint64_t> numbers;
-  numbers.reserve(calls.size());
+  WatchedGroup& group = WatchedGroup::ofThisThread();
   HoldPoint* hold = nullptr;  // one process has one
   EnteredCalls entered(calls);
+  const struct Cleared {
+    WatchedGroup& group;
+    ~Cleared() { group.clear(); }
+  } cleared{group};
   for (const PendingCall& pending : calls) {
     if (pending.communicator->hooks.hold) hold = pending.communicator->hooks.hold;
-    numbers.push_back(numbering.next(pending));
+    group.numbers.push_back(group.numbering.next(pending));
     entered.enterNext();
   }
   if (hold) hold->passEvent(entered);
-  std::vector<LoggedCall> logged;
-  logged.reserve(calls.size());
-  for (size_t i = 0; i < calls.size(); ++i) logged.emplace_back(calls[i], numbers[i], enter, true);
+  for (size_t i = 0; i < calls.size(); ++i) group.logged.emplace_back(calls[i], group.numbers[i], enter, true);
   const Status done = execute(calls);
   const Nanoseconds leave = clock.now();
-  if (done) entered.leave();
-  for (LoggedCall& call : logged)
-    if (done) call.leave(leave);
+  if (done) {
+    entered.leave();
+    for (LoggedCall& call : group.logged) call.leave(leave);
+  }
   if (hold) hold->leaveCall();
   return done;
 }
@@ -219,6 +245,7 @@ bool isForVendor(const PendingCall& pending) {
 }
 
 Status checkForHost(std::span<const PendingCall> calls) {
+  if (areOnlyHosts(calls)) return collectives::checkGroup(submissionsOf(calls));
   const auto shares = divide(calls);
   return shares ? collectives::checkGroup(shares->onHost) : shares.error();
 }

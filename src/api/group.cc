@@ -160,8 +160,7 @@ Status Group::runCollected() {
     return pending.communicator->engine->kind() == EngineKind::host;
   };
   const auto isQueued = [](const PendingCall& pending) { return pending.hostStream != nullptr; };
-  if (std::any_of(calls_.begin(), calls_.end(), isQueued))
-    return queueCalls(std::move(calls_), std::move(inUse_), blocking_.value_or(true));
+  if (std::any_of(calls_.begin(), calls_.end(), isQueued)) return queueCalls(calls_, inUse_, blocking_.value_or(true));
   // The vendor's engine only enqueues: that needs no background.
   if (blocking_.value_or(true) || std::none_of(calls_.begin(), calls_.end(), isHosts)) return runCalls(calls_);
   const auto calls = std::make_shared<const std::vector<PendingCall>>(std::move(calls_));

@@ -18,11 +18,11 @@ constinit PerProcess<std::mutex> lanesMutex;
 
 }  // namespace
 
-bool Lane::queue(const std::shared_ptr<QueuedWork>& work) {
+bool Lane::queue(const QueuedWorkRef& work) {
   const std::lock_guard lock(lanesMutex.get());
   if (std::any_of(work->lanes.begin(), work->lanes.end(), [](const Lane* lane) { return lane->closed_; })) return false;
   for (Lane* lane : work->lanes) {
-    lane->works_.push_back(work);
+    lane->works_.push(work);
     ++lane->queuedSoFar_;
     lane->unfinished_.fetch_add(1, std::memory_order_relaxed);
   }
@@ -67,11 +67,11 @@ void Lane::serve() {
   while (true) {
     changed_.wait(lock, [this] { return mayRun() || (closed_ && works_.empty()); });
     if (works_.empty()) return;
-    std::shared_ptr<QueuedWork> work = works_.front();
+    QueuedWorkRef work = works_.front();
     lock.unlock();
-    work->outcome = withoutExceptions("a call on a host stream", work->run);
+    work->outcome = withoutExceptions("a call on a host stream", [&] { return work->run(); });
     lock.lock();
-    finish(work);
+    finish(*work);
     // What the work owns may go with it, a communicator even: not under the lock.
     lock.unlock();
     work.reset();
@@ -79,16 +79,16 @@ void Lane::serve() {
   }
 }
 
-void Lane::finish(const std::shared_ptr<QueuedWork>& work) {
-  for (Lane* lane : work->lanes) {
-    lane->works_.pop_front();
+void Lane::finish(QueuedWork& work) {
+  for (Lane* lane : work.lanes) {
+    lane->works_.pop();
     ++lane->finishedSoFar_;
     lane->unfinished_.fetch_sub(1, std::memory_order_release);
-    if (!work->outcome && !lane->error_) lane->error_ = work->outcome.error();
+    if (!work.outcome && !lane->error_) lane->error_ = work.outcome.error();
     lane->changed_.notify_all();
   }
   // After all have left: who may run now has been behind this one in one of its lanes.
-  for (Lane* lane : work->lanes)
+  for (Lane* lane : work.lanes)
     if (!lane->works_.empty()) lane->works_.front()->lanes.front()->changed_.notify_all();
 }
 

@@ -2,13 +2,12 @@
 #pragma once
 
 #include <atomic>
+#include <boost/smart_ptr/intrusive_ptr.hpp>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
-#include <functional>
-#include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/hold_point.h"
@@ -18,10 +17,44 @@ namespace falcon::api {
 
 class Lane;
 
-struct QueuedWork {
-  std::function<Status()> run;  ///< blocking; may throw
-  std::vector<Lane*> lanes;     ///< no duplicates; they outlive the work. The thread that serves the first one runs it.
-  Status outcome;               ///< valid once a wait() after the queueing has returned
+/// Counted: the lanes it stands in hold it, and whoever waits for it.
+class QueuedWork {
+ public:
+  virtual ~QueuedWork() = default;
+  virtual Status run() = 0;  ///< blocking; may throw
+
+  std::vector<Lane*> lanes;  ///< no duplicates; they outlive the work. The thread that serves the first one runs it.
+  Status outcome;            ///< valid once a wait() after the queueing has returned
+
+ protected:
+  /// Nobody holds it any more.
+  virtual void release() = 0;
+
+ private:
+  friend void intrusive_ptr_add_ref(QueuedWork* work) { work->holders_.fetch_add(1, std::memory_order_relaxed); }
+  friend void intrusive_ptr_release(QueuedWork* work) {
+    if (work->holders_.fetch_sub(1, std::memory_order_acq_rel) == 1) work->release();
+  }
+  std::atomic<int> holders_{0};
+};
+using QueuedWorkRef = boost::intrusive_ptr<QueuedWork>;
+
+/// First in, first out; keeps its memory.
+class WorkQueue {
+ public:
+  bool empty() const { return first_ == works_.size(); }
+  const QueuedWorkRef& front() const { return works_[first_]; }
+  void push(QueuedWorkRef work) { works_.push_back(std::move(work)); }
+  void pop() {
+    works_[first_++].reset();
+    if (first_ * 2 < works_.size()) return;
+    works_.erase(works_.begin(), works_.begin() + static_cast<std::ptrdiff_t>(first_));
+    first_ = 0;
+  }
+
+ private:
+  std::vector<QueuedWorkRef> works_;
+  std::size_t first_ = 0;  // those before are done
 };
 
 /// The order of one host stream, or of one communicator. Since a piece of work joins all its lanes at once, the one
@@ -41,7 +74,7 @@ class Lane {
   std::optional<Error> takeError();
 
   /// False: one of the lanes is closed, and nothing was queued.
-  static bool queue(const std::shared_ptr<QueuedWork>& work);
+  static bool queue(const QueuedWorkRef& work);
 
   /// What the lane's thread does: runs the work that is its own, until the lane is closed and empty.
   void serve();
@@ -49,9 +82,9 @@ class Lane {
 
  private:
   bool mayRun() const;
-  void finish(const std::shared_ptr<QueuedWork>& work);
+  void finish(QueuedWork& work);
 
-  std::deque<std::shared_ptr<QueuedWork>> works_;
+  WorkQueue works_;
   std::atomic<std::uint64_t> unfinished_{0};
   std::uint64_t queuedSoFar_ = 0, finishedSoFar_ = 0;
   bool closed_ = false;

@@ -2,17 +2,26 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
+#include <mutex>
 
 #include "api/background.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/per_process.h"
 
 namespace falcon::api {
 namespace {
 
-struct Batch {
-  std::vector<PendingCall> calls;
-  std::vector<CommunicatorUse> inUse;  ///< of the calls, and of others of their group
+/// The calls of one group.
+class Batch final : public QueuedWork {
+ public:
+  using Ref = boost::intrusive_ptr<Batch>;
+  /// An empty one.
+  static Ref take();
+
+  /// On the stream's thread, which is inside of the library only now: between its works nobody has to wait for it.
+  Status run() override;
 
   /// One process has one hold point; null where Falcon is off.
   HoldPoint* hold() const {
@@ -23,7 +32,45 @@ struct Batch {
   bool namesNoStream() const {
     return std::any_of(calls.begin(), calls.end(), [](const PendingCall& pending) { return !pending.hostStream; });
   }
+
+  std::vector<PendingCall> calls;
+  std::vector<CommunicatorUse> inUse;  ///< of the calls, and of others of their group
+
+ private:
+  void release() override;
 };
+
+/// Batches that are done: their memory is for those to come, so that a call on a stream allocates nothing once warm.
+struct SpareBatches {
+  // As many as are likely to wait at once.
+  static constexpr std::size_t most = 256;
+  SpareBatches() { batches.reserve(most); }
+
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Batch>> batches;
+};
+constinit PerProcess<SpareBatches> spares;
+
+Batch::Ref Batch::take() {
+  SpareBatches& spare = spares.get();
+  const std::lock_guard lock(spare.mutex);
+  if (spare.batches.empty()) return Ref(new Batch);
+  Ref batch(spare.batches.back().release());
+  spare.batches.pop_back();
+  return batch;
+}
+
+void Batch::release() {
+  std::unique_ptr<Batch> self(this);
+  // A communicator may go with it, or a stream: not under the lock.
+  calls.clear();
+  inUse.clear();
+  lanes.clear();
+  outcome = {};
+  SpareBatches& spare = spares.get();
+  const std::lock_guard lock(spare.mutex);
+  if (spare.batches.size() < SpareBatches::most) spare.batches.push_back(std::move(self));
+}
 
 template <class T>
 void addOnce(std::vector<T>& list, const T& value) {
@@ -31,21 +78,18 @@ void addOnce(std::vector<T>& list, const T& value) {
 }
 
 /// The streams' first: a stream's thread runs the work.
-std::vector<Lane*> lanesOf(const std::vector<PendingCall>& calls) {
-  std::vector<Lane*> lanes;
-  for (const PendingCall& pending : calls)
-    if (pending.hostStream) addOnce(lanes, &pending.hostStream->lane);
-  for (const PendingCall& pending : calls) addOnce(lanes, &pending.communicator->lane);
-  return lanes;
+void findLanes(Batch& batch) {
+  for (const PendingCall& pending : batch.calls)
+    if (pending.hostStream) addOnce(batch.lanes, &pending.hostStream->lane);
+  for (const PendingCall& pending : batch.calls) addOnce(batch.lanes, &pending.communicator->lane);
 }
 
-/// On the stream's thread, which is inside of the library only now: between its works nobody has to wait for it.
-Status runBatch(Batch& batch) {
-  HoldPoint* hold = batch.hold();
-  if (hold) hold->noteCall(SystemClock::instance().now());
-  const Status done = runNow(batch.calls);
-  if (hold) hold->noteCall(HoldPoint::resting);
-  for (CommunicatorUse& use : batch.inUse) use.endSoon();
+Status Batch::run() {
+  HoldPoint* const held = hold();
+  if (held) held->noteCall(SystemClock::instance().now());
+  const Status done = runNow(calls);
+  if (held) held->noteCall(HoldPoint::resting);
+  for (CommunicatorUse& use : inUse) use.endSoon();
   return done;
 }
 
@@ -69,12 +113,13 @@ Result<std::shared_ptr<HostStream>> streamFor(const char* function, const ncclCo
       function, stream));
 }
 
-Status queueCalls(std::vector<PendingCall> calls, std::vector<CommunicatorUse> inUse, bool blocking) {
-  const auto forHost = std::stable_partition(calls.begin(), calls.end(), isForVendor);
-  const auto batch = std::make_shared<Batch>();
-  batch->calls.assign(std::make_move_iterator(forHost), std::make_move_iterator(calls.end()));
-  batch->inUse = std::move(inUse);
-  calls.erase(forHost, calls.end());
+Status queueCalls(std::vector<PendingCall>& calls, std::vector<CommunicatorUse>& inUse, bool blocking) {
+  const auto isForHost = [](const PendingCall& pending) { return !isForVendor(pending); };
+  const Batch::Ref batch = Batch::take();
+  std::copy_if(calls.begin(), calls.end(), std::back_inserter(batch->calls), isForHost);
+  std::move(inUse.begin(), inUse.end(), std::back_inserter(batch->inUse));
+  inUse.clear();
+  std::erase_if(calls, isForHost);
   if (const Status sound = checkForHost(batch->calls); !sound) return sound;
   if (const Status done = runCalls(calls); !done) return done;
 
@@ -85,17 +130,15 @@ Status queueCalls(std::vector<PendingCall> calls, std::vector<CommunicatorUse> i
   }
   for (const PendingCall& pending : batch->calls)
     if (pending.hostStream && pending.communicator->job) pending.hostStream->joinJob(pending.communicator->job);
-  const auto work = std::make_shared<QueuedWork>();
-  work->lanes = lanesOf(batch->calls);
-  work->run = [batch] { return runBatch(*batch); };
-  if (!Lane::queue(work))
+  findLanes(*batch);
+  if (!Lane::queue(batch))
     return log::decided(Error::invalidArgument("a host stream was destroyed before its group ended"));
   if (!batch->namesNoStream()) return {};
-  if (blocking) return outcomeOf(*work, hold);
+  if (blocking) return outcomeOf(*batch, hold);
   std::vector<CommunicatorUse> waiting;
   for (const PendingCall& pending : batch->calls)
     if (!pending.hostStream) waiting.emplace_back(*pending.communicator);
-  return runInBackground(std::move(waiting), [work, batch] { return outcomeOf(*work, batch->hold()); });
+  return runInBackground(std::move(waiting), [batch] { return outcomeOf(*batch, batch->hold()); });
 }
 
 }  // namespace falcon::api

@@ -14,8 +14,9 @@ Result<std::shared_ptr<HostStream>> streamFor(const char* function, const ncclCo
 /// Takes the calls of an outermost group of which at least one names a host stream. They are one piece of work, in the
 /// order of all streams and of all communicators that they name. Calls for the vendor's engine are handed to it at
 /// once. Where calls name no stream, blocking communicators wait for the work and give its outcome; others say
-/// inProgress. Errors: those of a broken communicator or of wrong arguments; then nothing was queued.
-Status queueCalls(std::vector<PendingCall> calls, std::vector<CommunicatorUse> inUse, bool blocking);
+/// inProgress. Errors: those of a broken communicator or of wrong arguments; then nothing was queued. The lists are the
+/// caller's to empty and to use again.
+Status queueCalls(std::vector<PendingCall>& calls, std::vector<CommunicatorUse>& inUse, bool blocking);
 
 /// Blocks until what is queued for the communicator is done. One load where nothing is.
 inline void awaitQueued(ncclComm& communicator) {

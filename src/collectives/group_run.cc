@@ -11,10 +11,6 @@ namespace {
 // With checks: how long a rank may keep the others waiting before it is named.
 constexpr Nanoseconds longWait = 10s;
 
-bool isToOneself(const LocalMember& member, const Call& call) {
-  return isPointToPoint(call.operation) && call.peer == member.shape.rank;
-}
-
 }  // namespace
 
 size_t GroupRun::memberIndex(LocalMember& local) {
@@ -25,8 +21,7 @@ size_t GroupRun::memberIndex(LocalMember& local) {
 }
 
 Status GroupRun::add(LocalMember& local, const Call& call) {
-  if (const Status healthy = local.health(); !healthy) return healthy;
-  if (const Status possible = checkCall(local.shape, call); !possible) return possible;
+  if (const Status possible = checkCall(local, call); !possible) return possible;
   const size_t index = memberIndex(local);
   if (isToOneself(local, call)) {
     auto& own = call.operation == Operation::send ? members_[index].ownSends : members_[index].ownReceives;

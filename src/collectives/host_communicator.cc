@@ -235,19 +235,66 @@ LocalCommunicator& localOf(const Submission& submission) {
   return static_cast<LocalCommunicator&>(*submission.engine);
 }
 
-/// The short way of one call or of messages; null: they have to go the long one.
-std::optional<Status> runShortWay(std::span<const Submission> submissions) {
+/// The long way, which any calls can go: all side by side.
+Status runTogether(std::span<const Submission> submissions, bool patient) {
+  const Clock& clock = SystemClock::instance();
+  // This is the one place of the host engine that records calls and lets itself be held. Who records above it (the C
+  // ABI does, for both engines alike) creates its communicators without a call recorder.
+  std::vector<HoldPoint*> holds;
+  bool recorded = false;
+  for (const Submission& submission : submissions) {
+    const EngineHooks& hooks = localOf(submission).member().hooks;
+    recorded |= hooks.calls != nullptr;
+    if (hooks.hold && std::find(holds.begin(), holds.end(), hooks.hold) == holds.end()) holds.push_back(hooks.hold);
+  }
+  const Nanoseconds enter = recorded ? clock.now() : Nanoseconds(0);
+  for (const Submission& submission : submissions)
+    if (HoldPoint* hold = localOf(submission).member().hooks.hold) hold->pass();
+
+  GroupRun run(clock);
+  Status status;
+  for (const Submission& submission : submissions) {
+    status = run.add(localOf(submission).member(), submission.call);
+    if (!status) break;
+  }
+  if (status) status = run.start();
+  if (status) {
+    status = drive(run, localOf(submissions[0]).waiter(), holds, patient);
+    if (recorded) run.record(enter, clock.now());
+  }
+  for (HoldPoint* hold : holds) hold->leaveCall();
+  return status;
+}
+
+/// Collectives of one communicator, which take turns in any case.
+Status runInTurn(LocalMember& member, std::span<const Submission> submissions, const Waiting& waiting) {
+  for (const Submission& one : submissions)
+    if (const Status possible = checkCall(member, one.call); !possible) return possible;
+  for (const Submission& one : submissions) {
+    const auto alone = runAlone(member, one.call, waiting);
+    const Status done = alone ? *alone : runTogether({&one, 1}, waiting.patient);
+    if (!done) return done;
+  }
+  return {};
+}
+
+/// The short way of one call, of messages, or of collectives; null: they have to go the long one.
+std::optional<Status> runShortWay(std::span<const Submission> submissions, bool patient) {
   LocalCommunicator& communicator = localOf(submissions[0]);
   LocalMember& member = communicator.member();
   const EngineHooks& hooks = member.hooks;
-  const bool messages = areMessages(member, submissions);
-  if (hooks.calls || (submissions.size() > 1 && !messages)) return {};
+  if (hooks.calls) return {};
+  const bool messages = areMessages(member, submissions), alone = submissions.size() == 1;
+  if (!messages && !alone && !areCollectives(member, submissions)) return {};
+  const Waiting waiting{communicator.waiter(), patient};
   if (hooks.hold) hooks.hold->pass();
   std::optional<Status> done;
   if (messages)
-    done = runMessages(member, submissions, communicator.waiter());
+    done = runMessages(member, submissions, waiting);
+  else if (alone)
+    done = runAlone(member, submissions[0].call, waiting);
   else
-    done = runAlone(member, submissions[0].call, communicator.waiter());
+    done = runInTurn(member, submissions, waiting);
   if (hooks.hold) hooks.hold->leaveCall();
   return done;
 }
@@ -283,6 +330,13 @@ Result<std::unique_ptr<HostCommunicator>> HostCommunicator::create(
 }
 
 Status checkGroup(std::span<const Submission> submissions) {
+  bool toOneself = false;
+  for (const Submission& submission : submissions) {
+    LocalMember& member = localOf(submission).member();
+    if (const Status possible = checkCall(member, submission.call); !possible) return possible;
+    toOneself = toOneself || isToOneself(member, submission.call);
+  }
+  if (!toOneself) return {};
   GroupRun run(SystemClock::instance());
   for (const Submission& submission : submissions)
     if (const Status possible = run.add(localOf(submission).member(), submission.call); !possible) return possible;
@@ -293,7 +347,7 @@ Status runOne(Engine& engine, const Call& call) {
   auto& communicator = static_cast<LocalCommunicator&>(engine);
   const EngineHooks& hooks = communicator.member().hooks;
   if (!hooks.calls && !hooks.hold && !isPointToPoint(call.operation)) [[likely]] {
-    if (auto done = runAlone(communicator.member(), call, communicator.waiter())) return std::move(*done);
+    if (auto done = runAlone(communicator.member(), call, {communicator.waiter()})) return std::move(*done);
   }
   const Submission submission{.engine = &engine, .call = call};
   return runGroup({&submission, 1});
@@ -301,38 +355,10 @@ Status runOne(Engine& engine, const Call& call) {
 
 Status runGroup(std::span<const Submission> submissions) {
   if (submissions.empty()) return {};
-  const bool besideComputing = std::any_of(submissions.begin(), submissions.end(),
-                                           [](const Submission& submission) { return submission.besideComputing; });
-  if (!besideComputing) {
-    if (auto done = runShortWay(submissions)) return std::move(*done);
-  }
-  const Clock& clock = SystemClock::instance();
-  // This is the one place of the host engine that records calls and lets itself be held. Who records above it (the C
-  // ABI does, for both engines alike) creates its communicators without a call recorder.
-  std::vector<HoldPoint*> holds;
-  bool recorded = false;
-  for (const Submission& submission : submissions) {
-    const EngineHooks& hooks = localOf(submission).member().hooks;
-    recorded |= hooks.calls != nullptr;
-    if (hooks.hold && std::find(holds.begin(), holds.end(), hooks.hold) == holds.end()) holds.push_back(hooks.hold);
-  }
-  const Nanoseconds enter = recorded ? clock.now() : Nanoseconds(0);
-  for (const Submission& submission : submissions)
-    if (HoldPoint* hold = localOf(submission).member().hooks.hold) hold->pass();
-
-  GroupRun run(clock);
-  Status status;
-  for (const Submission& submission : submissions) {
-    status = run.add(localOf(submission).member(), submission.call);
-    if (!status) break;
-  }
-  if (status) status = run.start();
-  if (status) {
-    status = drive(run, localOf(submissions[0]).waiter(), holds, !besideComputing);
-    if (recorded) run.record(enter, clock.now());
-  }
-  for (HoldPoint* hold : holds) hold->leaveCall();
-  return status;
+  const bool patient = std::none_of(submissions.begin(), submissions.end(),
+                                    [](const Submission& submission) { return submission.besideComputing; });
+  if (auto done = runShortWay(submissions, patient)) return std::move(*done);
+  return runTogether(submissions, patient);
 }
 
 }  // namespace falcon::collectives

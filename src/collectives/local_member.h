@@ -88,4 +88,15 @@ class LocalMember {
   std::optional<Error> error_;
 };
 
+/// Such messages move within the rank: each needs its counterpart in the same group.
+inline bool isToOneself(const LocalMember& member, const Call& call) {
+  return isPointToPoint(call.operation) && call.peer == member.shape.rank;
+}
+
+/// What would be wrong with this call now: errors of a broken communicator, invalidArgument, invalidUsage.
+inline Status checkCall(LocalMember& member, const Call& call) {
+  if (const Status healthy = member.health(); !healthy) return healthy;
+  return checkCall(member.shape, call);
+}
+
 }  // namespace falcon::collectives

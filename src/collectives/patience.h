@@ -14,11 +14,14 @@ class Patience {
  public:
   /// @param maySpin  every rank can have a core; otherwise a spinning waiter may hold the one that its peer needs
   explicit Patience(bool maySpin) : spinTurns_(maySpin ? 64 : 0), yieldTime_(maySpin ? 500us : 50us) {}
+  /// Sleeps at once.
+  static Patience none() { return {0, 0ns}; }
 
   /// Something moved: the next wait is a new one.
   void reset() { turns_ = 0; }
   /// Lets a moment pass; false: it has lasted long enough, sleep now.
   bool again() {
+    if (yieldTime_ == 0ns) return false;
     if (turns_ < spinTurns_) {
       // A pause takes 40 ns of some processors: a tenth of what the shortest waits are.
       if (++turns_ > eagerTurns) relax();
@@ -35,6 +38,8 @@ class Patience {
   }
 
  private:
+  Patience(int spinTurns, Nanoseconds yieldTime) : spinTurns_(spinTurns), yieldTime_(yieldTime) {}
+
   static constexpr int eagerTurns = 16;
 
   static void relax() {

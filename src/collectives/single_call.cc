@@ -25,7 +25,7 @@ Result<State> lookAgainAndSleep(Runner& runner, transport::NodeBoard& board, tra
 
 /// `runner`: a DirectRunner or DirectMessages.
 template <class Runner>
-Status drive(Runner& runner, LocalMember& member, transport::Waiter& waiter) {
+Status drive(Runner& runner, LocalMember& member, const Waiting& waiting) {
   // Whoever still reads this rank's buffers must not take what they hold later for the data.
   const auto failed = [&](const Error& error) -> Status {
     member.direct->board().giveUp();
@@ -33,7 +33,7 @@ Status drive(Runner& runner, LocalMember& member, transport::Waiter& waiter) {
   };
   auto state = runner.progress();
   if (state && *state == State::finished) return {};
-  Patience patience(member.direct->coresSuffice());
+  Patience patience = waiting.patient ? Patience(member.direct->coresSuffice()) : Patience::none();
   while (state && *state != State::finished) {
     if (member.hooks.hold) member.hooks.hold->pass();
     if (const Status healthy = member.health(); !healthy) return failed(healthy.error());
@@ -43,9 +43,9 @@ Status drive(Runner& runner, LocalMember& member, transport::Waiter& waiter) {
       continue;
     }
     // The ticket comes before the last look at what else could end the wait.
-    waiter.prepare();
+    waiting.waiter.prepare();
     if (const Status healthy = member.health(); !healthy) return failed(healthy.error());
-    state = lookAgainAndSleep(runner, member.direct->board(), waiter);
+    state = lookAgainAndSleep(runner, member.direct->board(), waiting.waiter);
   }
   if (!state) return failed(member.fail(state.error()));
   return {};
@@ -53,16 +53,16 @@ Status drive(Runner& runner, LocalMember& member, transport::Waiter& waiter) {
 
 /// Until all is done that goes over connections; the others may go the long way.
 template <class Run>
-Status driveConnections(Run& run, LocalMember& member, transport::Waiter& waiter) {
+Status driveConnections(Run& run, LocalMember& member, const Waiting& waiting) {
   const auto failed = [&](const Error& error) -> Status {
     if (member.direct) member.direct->board().giveUp();
     return error;
   };
   // To yield often helps where the peers share memory; a socket's reader is woken at once when something comes.
-  Patience patience(member.direct && member.direct->coresSuffice());
+  Patience patience = waiting.patient ? Patience(member.direct && member.direct->coresSuffice()) : Patience::none();
   for (;;) {
     // The ticket comes before the last look at what could end the wait.
-    waiter.prepare();
+    waiting.waiter.prepare();
     if (member.hooks.hold) member.hooks.hold->pass();
     if (const Status healthy = member.health(); !healthy) return failed(healthy.error());
     const auto moved = run.progress();
@@ -70,10 +70,10 @@ Status driveConnections(Run& run, LocalMember& member, transport::Waiter& waiter
     if (run.finished()) return {};
     if (*moved) patience.reset();
     if (*moved || (member.direct && patience.again())) continue;
-    if (member.direct)
-      waiter.sleep(run.waitSources(), longestSleep);
+    if (member.direct || !waiting.patient)
+      waiting.waiter.sleep(run.waitSources(), longestSleep);
     else
-      waiter.wait(run.waitSources(), longestSleep);
+      waiting.waiter.wait(run.waitSources(), longestSleep);
   }
 }
 
@@ -84,14 +84,14 @@ bool isSoundMessage(const MemberShape& shape, const Call& call) {
   return static_cast<unsigned>(call.peer) < static_cast<unsigned>(shape.size) && call.count <= surelyFits && buffer;
 }
 
-Status exchange(LocalMember& member, const Call& call, transport::Waiter& waiter) {
+Status exchange(LocalMember& member, const Call& call, const Waiting& waiting) {
   member.messages.begin(member.ports);
   if (const Status added = member.messages.addExchange(member.shape, call); !added) return member.fail(added.error());
-  return driveConnections(member.messages, member, waiter);
+  return driveConnections(member.messages, member, waiting);
 }
 
 /// For a call like the last one; null: it is not like it, or its ring may be another.
-std::optional<Status> runAgain(LocalMember& member, const Call& call, transport::Waiter& waiter) {
+std::optional<Status> runAgain(LocalMember& member, const Call& call, const Waiting& waiting) {
   const auto& direct = member.lastDirect;
   const auto& connected = member.lastConnected;
   const bool likeDirect = direct && isLike(direct->call, call);
@@ -105,13 +105,13 @@ std::optional<Status> runAgain(LocalMember& member, const Call& call, transport:
     if (!member.rings.startWithoutRing(number) && !member.rings.start(number)) return {};
     member.nextCollective.store(number + 1, std::memory_order_relaxed);
     member.lastDirect->runner.again(call);
-    return drive(member.lastDirect->runner, member, waiter);
+    return drive(member.lastDirect->runner, member, waiting);
   }
   if (!member.rings.startOn(connected->ring, number)) return {};
   if (!connected->asMessages && !member.steps.again(call)) return {};
   member.nextCollective.store(number + 1, std::memory_order_relaxed);
-  if (connected->asMessages) return exchange(member, call, waiter);
-  return driveConnections(member.steps, member, waiter);
+  if (connected->asMessages) return exchange(member, call, waiting);
+  return driveConnections(member.steps, member, waiting);
 }
 
 /// Measured or compared calls go the long way.
@@ -121,10 +121,10 @@ bool mayGoTheShortWay(const LocalMember& member) {
 
 }  // namespace
 
-std::optional<Status> runAlone(LocalMember& member, const Call& call, transport::Waiter& waiter) {
+std::optional<Status> runAlone(LocalMember& member, const Call& call, const Waiting& waiting) {
   if (!mayGoTheShortWay(member) || isPointToPoint(call.operation)) return {};
   if (const Status healthy = member.health(); !healthy) return healthy;
-  if (auto done = runAgain(member, call, waiter)) return done;
+  if (auto done = runAgain(member, call, waiting)) return done;
   const std::uint64_t number = member.nextCollective.load(std::memory_order_relaxed);
   if (const Status possible = checkCall(member.shape, call); !possible) return possible;
   std::optional<DirectRunner> runner;
@@ -135,15 +135,21 @@ std::optional<Status> runAlone(LocalMember& member, const Call& call, transport:
   if (runner) {
     auto& last = member.lastDirect;
     last = LastDirect{call, std::move(*runner)};
-    return drive(last->runner, member, waiter);
+    return drive(last->runner, member, waiting);
   }
   const Way way = chooseWay(member.shape, call);
   member.lastConnected.reset();
   if (way.algorithm) member.steps.begin(member.ports, member.shape, call, way, *ring);
-  const Status done = way.algorithm ? driveConnections(member.steps, member, waiter) : exchange(member, call, waiter);
+  const Status done = way.algorithm ? driveConnections(member.steps, member, waiting) : exchange(member, call, waiting);
   if (done && call.reduction != ReduceOp::preMulSum)
     member.lastConnected = LastConnected{call, std::move(ring), way.algorithm == nullptr};
   return done;
+}
+
+bool areCollectives(const LocalMember& member, std::span<const Submission> submissions) {
+  return mayGoTheShortWay(member) && std::all_of(submissions.begin(), submissions.end(), [&](const Submission& one) {
+           return one.engine == submissions[0].engine && !isPointToPoint(one.call.operation);
+         });
 }
 
 bool areMessages(const LocalMember& member, std::span<const Submission> submissions) {
@@ -151,12 +157,11 @@ bool areMessages(const LocalMember& member, std::span<const Submission> submissi
   constexpr std::size_t most = 64;
   if (!mayGoTheShortWay(member) || submissions.size() > most) return false;
   return std::all_of(submissions.begin(), submissions.end(), [&](const Submission& one) {
-    return one.engine == submissions[0].engine && isPointToPoint(one.call.operation) &&
-           one.call.peer != member.shape.rank;
+    return one.engine == submissions[0].engine && isPointToPoint(one.call.operation) && !isToOneself(member, one.call);
   });
 }
 
-Status runMessages(LocalMember& member, std::span<const Submission> submissions, transport::Waiter& waiter) {
+Status runMessages(LocalMember& member, std::span<const Submission> submissions, const Waiting& waiting) {
   if (const Status healthy = member.health(); !healthy) return healthy;
   for (const Submission& one : submissions) {
     if (isSoundMessage(member.shape, one.call)) [[likely]]
@@ -175,7 +180,7 @@ Status runMessages(LocalMember& member, std::span<const Submission> submissions,
     else if (const Status added = member.messages.add(member.shape, one.call); !added)
       return member.fail(added.error());
   }
-  return direct ? drive(member.directMessages, member, waiter) : driveConnections(member.messages, member, waiter);
+  return direct ? drive(member.directMessages, member, waiting) : driveConnections(member.messages, member, waiting);
 }
 
 }  // namespace falcon::collectives

@@ -9,13 +9,24 @@
 
 namespace falcon::collectives {
 
+/// How a call that cannot go on passes the time.
+struct Waiting {
+  transport::Waiter& waiter;
+  /// Looks and yields for a moment before it sleeps: sooner to see what comes, but behind threads that compute it gets
+  /// its core back only after their time slice, while who sleeps is woken before them.
+  bool patient = true;
+};
+
 /// Runs `call` to its end if it can go the short way; otherwise nothing has happened. Neither holds at the call's entry
 /// nor records it.
-std::optional<Status> runAlone(LocalMember& member, const Call& call, transport::Waiter& waiter);
+std::optional<Status> runAlone(LocalMember& member, const Call& call, const Waiting& waiting);
+
+/// Whether a group is one of collectives of one communicator, which may go the short way one after another.
+bool areCollectives(const LocalMember& member, std::span<const Submission> submissions);
 
 /// Whether a group may go the short way of messages: sends and receives with other ranks of one communicator.
 bool areMessages(const LocalMember& member, std::span<const Submission> submissions);
 /// Runs them to their end, side by side. Neither holds at the call's entry nor records them.
-Status runMessages(LocalMember& member, std::span<const Submission> submissions, transport::Waiter& waiter);
+Status runMessages(LocalMember& member, std::span<const Submission> submissions, const Waiting& waiting);
 
 }  // namespace falcon::collectives

@@ -53,7 +53,7 @@ bool runAll(LocalMember& member, Buffers& buffers, transport::Waiter& waiter) {
   bool good = true;
   const auto alone = [&](Operation operation, std::size_t count, Rank root = -1) {
     const Call call{operation, DataType::f32, ReduceOp::sum, buffers.send.data(), buffers.receive.data(), count, root};
-    const auto done = runAlone(member, call, waiter);
+    const auto done = runAlone(member, call, {waiter});
     good = good && done && *done;
   };
   for (const std::size_t count : {std::size_t{2}, std::size_t{1} << 16}) {
@@ -64,7 +64,7 @@ bool runAll(LocalMember& member, Buffers& buffers, transport::Waiter& waiter) {
     const Submission group[] = {
         {nullptr, {Operation::send, DataType::f32, ReduceOp::sum, buffers.send.data(), nullptr, count, next}},
         {nullptr, {Operation::receive, DataType::f32, ReduceOp::sum, nullptr, buffers.receive.data(), count, before}}};
-    good = good && areMessages(member, group) && runMessages(member, group, waiter);
+    good = good && areMessages(member, group) && runMessages(member, group, {waiter});
     for (const Operation operation : {Operation::allReduce, Operation::allGather, Operation::reduceScatter})
       alone(operation, count == 2 ? 2 : (256 << 10) / sizeof(float) / (operation == Operation::allReduce ? 1 : ranks));
     alone(Operation::broadcast, count, 1);

@@ -222,7 +222,7 @@ TEST_P(Direct, RanksOnThreadsRunAnySequence) {
         // The lines of a World belong to one thread: what goes over connections is for other tests.
         if (!planDirect(*world[rank].direct, world[rank].shape, buffers.call())) continue;
         ++ran[rank];
-        const auto done = runAlone(world[rank], buffers.call(), *waiter);
+        const auto done = runAlone(world[rank], buffers.call(), {*waiter});
         if (!done) wrong[rank] = "did not run alone";
         if (done && !*done) wrong[rank] = done->error().message();
         if (const auto right = buffers.check(); !right) wrong[rank] = right.message();
