@@ -254,7 +254,16 @@ void Controller::onSample(const Sample& sample) {
     for (FailSlow& each : failSlows_) each.lossSeconds += lost;
   }
   const auto change = detector_.add(sample.seconds * 1e3);
-  if (change && phase_ != Phase::learning) onChange(*change);
+  if (!change) return noticeFaster();
+  if (phase_ == Phase::learning && becameFaster_ && detector_.slow()) keepFormerBaseline();
+  if (phase_ != Phase::learning) onChange(*change);
+}
+
+Event Controller::changed(EventKind kind, double before, double after) {
+  return {.kind = kind,
+          .beforeMilliseconds = before,
+          .afterMilliseconds = after,
+          .text = fmt::format("iterations went from {:.1f} ms to {:.1f} ms", before, after)};
 }
 
 void Controller::onChange(const instrument::Change& change) {
@@ -265,14 +274,12 @@ void Controller::onChange(const instrument::Change& change) {
   // What the detector learnt to be healthy was slow already.
   const ChangeKind kind = !slowFromTheStart_ ? change.kind : slower ? ChangeKind::worsening : ChangeKind::easing;
   if (change.kind == ChangeKind::relief) slow_ = false;
-  Event event{.kind = kind == ChangeKind::onset       ? EventKind::onset
-                      : kind == ChangeKind::worsening ? EventKind::worsening
-                      : kind == ChangeKind::easing    ? EventKind::easing
-                                                      : EventKind::relief,
-              .beforeMilliseconds = change.before,
-              .afterMilliseconds = change.after,
-              .confidence = change.confidence,
-              .text = fmt::format("iterations went from {:.1f} ms to {:.1f} ms", change.before, change.after)};
+  Event event = changed(kind == ChangeKind::onset       ? EventKind::onset
+                        : kind == ChangeKind::worsening ? EventKind::worsening
+                        : kind == ChangeKind::easing    ? EventKind::easing
+                                                        : EventKind::relief,
+                        change.before, change.after);
+  event.confidence = change.confidence;
   if (kind == ChangeKind::relief) return onRelief(event);
   emit(event);
   if (!slower) {

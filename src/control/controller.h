@@ -80,6 +80,8 @@ class Controller {
   void announce();
   void learn();
   void takeBaseline(ProcessId watched);
+  void noticeFaster();
+  void keepFormerBaseline();
   bool compareWithStored();
   bool askPeers();
   void keepBaseline();
@@ -89,6 +91,7 @@ class Controller {
   void onSample(const Sample& sample);
   void onPattern(const Sample& sample);
   void onChange(const instrument::Change& change);
+  static Event changed(EventKind kind, double before, double after);
   void onRelief(Event event);
   void onTransfers(ProcessId from, const TransferProfile& profile);
   void onCalls(ProcessId from, const CallTimes& times);
@@ -172,7 +175,9 @@ class Controller {
   bool slowFromTheStart_ = false;                 ///< the detector takes a slow pace for the healthy one
   std::uint32_t pattern_ = 0, calls_ = 0;         ///< of the watched rank's last sample
   std::optional<ProcessId> patternOf_;            ///< whose they are
-  bool relearnDue_ = false;                       ///< the baseline is of a pattern that is gone
+  bool relearnDue_ = false;                       ///< the baseline is of a pattern or of a pace that is gone
+  bool becameFaster_ = false;                     ///< that is why it is learnt anew
+  double baselineMilliseconds_ = 0;               ///< the detector's level when the baseline was taken
   std::map<ProcessId, std::uint64_t> learnFrom_;  ///< samples received before what the baseline is to be taken of
   bool relearning_ = false;  ///< a plan came into force, and the detector does not know the new level yet
   bool lookAgain_ = false;   ///< a plan came into force, or a culprit has recovered: what it hid may be left

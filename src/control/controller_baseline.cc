@@ -23,8 +23,10 @@ void Controller::learn() {
   if (!periodKnown_) {
     periodKnown_ = true;
     mark_ = job_.receivedNow();
-    emit({.kind = EventKind::periodKnown,
-          .text = "the iteration's period is known; a short profile is taken as the healthy baseline"});
+    const std::string why = becameFaster_ ? fmt::format("the job has become faster, {:.1f} ms an iteration",
+                                                        detector_.currentMilliseconds())
+                                          : "the iteration's period is known";
+    emit({.kind = EventKind::periodKnown, .text = why + "; a short profile is taken as the healthy baseline"});
     outbox_.toAll(profilingOrder());
   }
   if (job_.samplesSince(learnFrom_) >= settings_.baselineIterations) takeBaseline(*process);
@@ -44,8 +46,36 @@ void Controller::takeBaseline(ProcessId watched) {
                             job_.members().size(), settings_.baselineIterations, healthyMilliseconds_)});
   phase_ = Phase::tracking;
   phaseStarted_ = clock_.now();
-  slowFromTheStart_ = false;
+  slowFromTheStart_ = becameFaster_ = false;
+  // The baseline is a mean: an evaluation in it must not look as if the job became faster after it, again and again.
+  const double level = detector_.currentMilliseconds();
+  baselineMilliseconds_ = level > 0 ? level : healthyMilliseconds_;
   compareDue_ = true;
+}
+
+// A baseline of a warm-up, or of a machine that others used, hides who becomes slow later. The detector learns in
+// silence that the job is faster.
+void Controller::noticeFaster() {
+  const double level = detector_.currentMilliseconds();
+  if (phase_ != Phase::tracking || relearnDue_ || relearning_ || detector_.slow() || level <= 0 || !failSlows_.empty())
+    return;
+  const double clearly = 1 + settings_.onsetThresholdPercent / 100;
+  if (level * clearly >= baselineMilliseconds_) return;
+  if (slowFromTheStart_) {
+    if (level >= healthyMilliseconds_ * clearly) return;
+    emit(changed(EventKind::relief, std::exchange(currentMilliseconds_, level), level));
+    slowFromTheStart_ = onsetOpen_ = false;
+  }
+  becameFaster_ = relearnDue_ = true;
+}
+
+/// Who becomes slow while a faster baseline is taken is slow by the one before.
+void Controller::keepFormerBaseline() {
+  becameFaster_ = false;
+  periodKnown_ = true;
+  outbox_.toAll(SetProfiling{false});
+  phase_ = Phase::tracking;
+  phaseStarted_ = clock_.now();
 }
 
 // A job that is slow from the start has nothing faster to be compared with but an earlier run of the same name, or else

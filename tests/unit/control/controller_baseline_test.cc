@@ -28,6 +28,62 @@ TEST_F(ControllerBaseline, AChangeOfTheJobsCallsIsAnEventAndNoAlarm) {
   EXPECT_EQ(job.last(verdict)->culprit, slowRank(2)) << job.text();
 }
 
+TEST_F(ControllerBaseline, IsTakenAnewWhereTheJobHasBecomeFaster) {
+  std::vector<StoredBaseline> kept;
+  ControllerSettings settings = automatic();
+  settings.keep = [&](const StoredBaseline& baseline) { kept.push_back(baseline); };
+  FakeJob job(settings, {4, 2, 1});
+  job.everyone = 1.5;  // it warms up
+  ASSERT_TRUE(job.runUntil(baselineTaken, 60)) << job.text();
+  job.run(20);
+  const double first = job.last(baselineTaken)->afterMilliseconds;
+  job.everyone = 1;
+  ASSERT_TRUE(job.runUntil(baselineTaken, 60, 2)) << job.text();
+  EXPECT_LT(job.last(baselineTaken)->afterMilliseconds, 0.8 * first) << job.text();
+  job.run(60);
+  EXPECT_EQ(job.count(baselineTaken), 2) << job.text();
+  EXPECT_EQ(onsetsOf(job), 0) << job.text();
+  ASSERT_EQ(kept.size(), 2U);
+  EXPECT_LT(kept[1].iterationSeconds, 0.8 * kept[0].iterationSeconds);
+
+  job.compute[3] = 1.45;  // as slow as all were at first
+  ASSERT_TRUE(job.runUntil(verdict, 60)) << job.text();
+  EXPECT_EQ(job.last(verdict)->culprit, slowRank(3)) << job.text();
+}
+
+TEST_F(ControllerBaseline, StaysWhereSomebodyBecomesSlowWhileAFasterOneIsTaken) {
+  FakeJob job(automatic(), {4, 2, 1});
+  job.everyone = 1.5;
+  ASSERT_TRUE(job.runUntil(baselineTaken, 60)) << job.text();
+  job.run(20);
+  job.everyone = 1;
+  ASSERT_TRUE(job.runUntil(EventKind::periodKnown, 60, 2)) << job.text();
+  job.compute[3] = 4;
+  ASSERT_TRUE(job.runUntil(verdict, 60)) << job.text();
+  EXPECT_EQ(job.last(verdict)->culprit, slowRank(3)) << job.text();
+  EXPECT_EQ(job.count(baselineTaken), 1) << job.text();
+}
+
+TEST_F(ControllerBaseline, OfAnEarlierRunTellsTheReliefOfAJobInWhichNobodyWasNamed) {
+  std::vector<StoredBaseline> kept;
+  ControllerSettings settings = automatic();
+  settings.keep = [&](const StoredBaseline& baseline) { kept.push_back(baseline); };
+  start(settings);
+  settings.stored = kept.at(0);
+  FakeJob job(settings, {4, 2, 1});
+  const double healthy = kept[0].iterationSeconds * 1e3;
+  job.everyone = 1.5;
+  ASSERT_TRUE(job.runUntil(onset, 60)) << job.text();
+  job.run(20);
+  job.everyone = 1;
+  ASSERT_TRUE(job.runUntil(relief, 60)) << job.text();
+  EXPECT_NEAR(job.last(relief)->afterMilliseconds, healthy, 0.05 * healthy) << job.text();
+  job.run(60);
+  EXPECT_EQ(job.count(relief), 1) << job.text();
+  EXPECT_EQ(job.count(onset), 1) << job.text();
+  EXPECT_EQ(kept.size(), 2U) << "of its healthy pace";
+}
+
 TEST_F(ControllerBaseline, IsKeptAndARestartAtTheSamePaceSaysNothing) {
   std::vector<StoredBaseline> kept;
   ControllerSettings settings = automatic();
