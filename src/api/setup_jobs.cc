@@ -5,6 +5,7 @@
 
 #include "api/guard.h"
 #include "base/log.h"
+#include "base/signals_blocked.h"
 
 namespace falcon::api {
 namespace {
@@ -22,6 +23,7 @@ void runInBackground(SetupJob job) {
     *job.output = &communicator;
   else
     CommunicatorUse::release(communicator);
+  const SignalsBlocked forTheThread;
   try {
     std::thread([job = std::move(job), use = CommunicatorUse(communicator)] {
       if (const Status made = runGuarded(job); !made) use->fail(made.error());
@@ -48,6 +50,7 @@ std::vector<Status> runAtOnce(const std::vector<SetupJob>& jobs) {
   std::vector<std::thread> threads;
   Gate decision = go;
   try {
+    const SignalsBlocked forTheThreads;
     threads.reserve(jobs.size() - 1);
     for (size_t i = 1; i < jobs.size(); ++i)
       threads.emplace_back([&, i] {

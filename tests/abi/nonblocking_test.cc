@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <csignal>
+#include <fstream>
+#include <set>
 
 #include "abi/ranks.h"
 
@@ -34,6 +37,32 @@ TEST(Nonblocking, OneThreadMakesTwoRanksWithoutAGroup) {
                                             &children[rank].handle, nullptr));
   EXPECT_EQ(outcomeOf(children[0].handle), ncclSuccess);
   EXPECT_EQ(children[1].handle, nullptr);
+}
+
+/// The threads of this process in which SIGUSR1 may run its handler.
+std::set<std::string> interruptedThreads() {
+  std::set<std::string> threads;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream status(task.path() / "status");
+    for (std::string word; status >> word;)
+      if (word == "SigBlk:" && status >> word && (std::stoull(word, nullptr, 16) >> (SIGUSR1 - 1) & 1) == 0)
+        threads.insert(task.path().filename());
+  }
+  return threads;
+}
+
+TEST(Nonblocking, ASetUpTakesNoSignalsOfTheApplication) {
+  ncclUniqueId id;
+  NCCL_OK(ncclGetUniqueId(&id));
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  const auto before = interruptedThreads();
+  std::array<Communicator, 2> comms;
+  for (const int rank : {0, 1}) {
+    ASSERT_EQ(ncclInProgress, ncclCommInitRankConfig(&comms[rank].handle, 2, id, rank, &config));
+    EXPECT_EQ(interruptedThreads(), before);
+  }
+  for (const Communicator& comm : comms) EXPECT_EQ(outcomeOf(comm.handle), ncclSuccess);
 }
 
 TEST(Nonblocking, AFailedSetUpIsToldByItsState) {
