@@ -1,14 +1,12 @@
 #include "collectives/group_driver.h"
 
-#include "collectives/patience.h"
-
 namespace falcon::collectives {
 
-Status drive(GroupRun& run, transport::Waiter& waiter, std::span<HoldPoint* const> holds, bool patient) {
+Status drive(GroupRun& run, const Waiting& waiting, std::span<HoldPoint* const> holds) {
   std::vector<transport::WaitSource> sources;
-  Patience patience(false);
+  Patience patience = waiting.patience(false);
   while (!run.finished()) {
-    waiter.prepare();
+    waiting.waiter.prepare();
     for (HoldPoint* hold : holds) hold->pass();
     if (run.progress() || run.finished()) {
       patience.reset();
@@ -16,19 +14,16 @@ Status drive(GroupRun& run, transport::Waiter& waiter, std::span<HoldPoint* cons
     }
     // What is published on a board rings nobody who is awake: so look often before sleeping, and say so.
     const bool boards = run.waitsAtBoards();
-    if (boards && patient && patience.again()) continue;
+    if (boards && patience.again()) continue;
     sources.clear();
     run.appendWaitSources(sources);
     if (!boards) {
-      if (patient)
-        waiter.wait(sources, longestSleep);
-      else
-        waiter.sleep(sources, longestSleep);
+      waiting.wait(sources, longestSleep);
       continue;
     }
     run.announceSleep();
     const bool moved = run.progress() || run.finished();
-    if (!moved) waiter.sleep(sources, longestSleep);
+    if (!moved) waiting.waiter.sleep(sources, longestSleep);
     run.withdrawSleep();
     if (moved) patience.reset();
   }

@@ -5,6 +5,7 @@
 
 #include "base/hold_point.h"
 #include "collectives/group_run.h"
+#include "collectives/patience.h"
 
 namespace falcon::collectives {
 
@@ -12,8 +13,6 @@ namespace falcon::collectives {
 inline constexpr Nanoseconds longestSleep = 100ms;
 
 /// Blocks until the started `run` has finished. Between any two turns it may be held by one of `holds`.
-/// @param patient  yields for a moment before it sleeps: sooner to see what comes, but behind threads that compute it
-///                 gets its core back only after their time slice, while who sleeps is woken before them
-Status drive(GroupRun& run, transport::Waiter& waiter, std::span<HoldPoint* const> holds, bool patient);
+Status drive(GroupRun& run, const Waiting& waiting, std::span<HoldPoint* const> holds);
 
 }  // namespace falcon::collectives

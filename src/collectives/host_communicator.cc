@@ -236,7 +236,7 @@ LocalCommunicator& localOf(const Submission& submission) {
 }
 
 /// The long way, which any calls can go: all side by side.
-Status runTogether(std::span<const Submission> submissions, bool patient) {
+Status runTogether(std::span<const Submission> submissions, const Waiting& waiting) {
   const Clock& clock = SystemClock::instance();
   // This is the one place of the host engine that records calls and lets itself be held. Who records above it (the C
   // ABI does, for both engines alike) creates its communicators without a call recorder.
@@ -259,7 +259,7 @@ Status runTogether(std::span<const Submission> submissions, bool patient) {
   }
   if (status) status = run.start();
   if (status) {
-    status = drive(run, localOf(submissions[0]).waiter(), holds, patient);
+    status = drive(run, waiting, holds);
     if (recorded) run.record(enter, clock.now());
   }
   for (HoldPoint* hold : holds) hold->leaveCall();
@@ -272,21 +272,19 @@ Status runInTurn(LocalMember& member, std::span<const Submission> submissions, c
     if (const Status possible = checkCall(member, one.call); !possible) return possible;
   for (const Submission& one : submissions) {
     const auto alone = runAlone(member, one.call, waiting);
-    const Status done = alone ? *alone : runTogether({&one, 1}, waiting.patient);
+    const Status done = alone ? *alone : runTogether({&one, 1}, waiting);
     if (!done) return done;
   }
   return {};
 }
 
 /// The short way of one call, of messages, or of collectives; null: they have to go the long one.
-std::optional<Status> runShortWay(std::span<const Submission> submissions, bool patient) {
-  LocalCommunicator& communicator = localOf(submissions[0]);
-  LocalMember& member = communicator.member();
+std::optional<Status> runShortWay(std::span<const Submission> submissions, const Waiting& waiting) {
+  LocalMember& member = localOf(submissions[0]).member();
   const EngineHooks& hooks = member.hooks;
   if (hooks.calls) return {};
   const bool messages = areMessages(member, submissions), alone = submissions.size() == 1;
   if (!messages && !alone && !areCollectives(member, submissions)) return {};
-  const Waiting waiting{communicator.waiter(), patient};
   if (hooks.hold) hooks.hold->pass();
   std::optional<Status> done;
   if (messages)
@@ -357,8 +355,9 @@ Status runGroup(std::span<const Submission> submissions) {
   if (submissions.empty()) return {};
   const bool patient = std::none_of(submissions.begin(), submissions.end(),
                                     [](const Submission& submission) { return submission.besideComputing; });
-  if (auto done = runShortWay(submissions, patient)) return std::move(*done);
-  return runTogether(submissions, patient);
+  const Waiting waiting{localOf(submissions[0]).waiter(), patient};
+  if (auto done = runShortWay(submissions, waiting)) return std::move(*done);
+  return runTogether(submissions, waiting);
 }
 
 }  // namespace falcon::collectives

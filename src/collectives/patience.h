@@ -3,7 +3,10 @@
 
 #include <sched.h>
 
+#include <span>
+
 #include "base/clock.h"
+#include "transport/ports.h"
 
 namespace falcon::collectives {
 
@@ -54,6 +57,23 @@ class Patience {
   const Nanoseconds yieldTime_;
   int turns_ = 0;
   Nanoseconds since_{0};
+};
+
+/// How a call that cannot go on passes the time.
+struct Waiting {
+  transport::Waiter& waiter;
+  /// Looks and yields for a moment before it sleeps: sooner to see what comes, but behind threads that compute it gets
+  /// its core back only after their time slice, while who sleeps is woken before them.
+  bool patient = true;
+
+  Patience patience(bool maySpin) const { return patient ? Patience(maySpin) : Patience::none(); }
+  /// For who has not looked again and again already.
+  void wait(std::span<const transport::WaitSource> sources, Nanoseconds limit) const {
+    if (patient)
+      waiter.wait(sources, limit);
+    else
+      waiter.sleep(sources, limit);
+  }
 };
 
 }  // namespace falcon::collectives

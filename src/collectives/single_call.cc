@@ -5,7 +5,6 @@
 
 #include "collectives/direct_plan.h"
 #include "collectives/group_driver.h"
-#include "collectives/patience.h"
 
 namespace falcon::collectives {
 namespace {
@@ -33,7 +32,7 @@ Status drive(Runner& runner, LocalMember& member, const Waiting& waiting) {
   };
   auto state = runner.progress();
   if (state && *state == State::finished) return {};
-  Patience patience = waiting.patient ? Patience(member.direct->coresSuffice()) : Patience::none();
+  Patience patience = waiting.patience(member.direct->coresSuffice());
   while (state && *state != State::finished) {
     if (member.hooks.hold) member.hooks.hold->pass();
     if (const Status healthy = member.health(); !healthy) return failed(healthy.error());
@@ -59,7 +58,7 @@ Status driveConnections(Run& run, LocalMember& member, const Waiting& waiting) {
     return error;
   };
   // To yield often helps where the peers share memory; a socket's reader is woken at once when something comes.
-  Patience patience = waiting.patient ? Patience(member.direct && member.direct->coresSuffice()) : Patience::none();
+  Patience patience = waiting.patience(member.direct && member.direct->coresSuffice());
   for (;;) {
     // The ticket comes before the last look at what could end the wait.
     waiting.waiter.prepare();
@@ -70,10 +69,10 @@ Status driveConnections(Run& run, LocalMember& member, const Waiting& waiting) {
     if (run.finished()) return {};
     if (*moved) patience.reset();
     if (*moved || (member.direct && patience.again())) continue;
-    if (member.direct || !waiting.patient)
+    if (member.direct)
       waiting.waiter.sleep(run.waitSources(), longestSleep);
     else
-      waiting.waiter.wait(run.waitSources(), longestSleep);
+      waiting.wait(run.waitSources(), longestSleep);
   }
 }
 

@@ -5,17 +5,9 @@
 #include <span>
 
 #include "collectives/local_member.h"
-#include "transport/ports.h"
+#include "collectives/patience.h"
 
 namespace falcon::collectives {
-
-/// How a call that cannot go on passes the time.
-struct Waiting {
-  transport::Waiter& waiter;
-  /// Looks and yields for a moment before it sleeps: sooner to see what comes, but behind threads that compute it gets
-  /// its core back only after their time slice, while who sleeps is woken before them.
-  bool patient = true;
-};
 
 /// Runs `call` to its end if it can go the short way; otherwise nothing has happened. Neither holds at the call's entry
 /// nor records it.
