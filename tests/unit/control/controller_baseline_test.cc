@@ -4,7 +4,24 @@
 namespace falcon::control::test {
 namespace {
 
-using ControllerBaseline = ControllerTest;
+class ControllerBaseline : public ControllerTest {
+ protected:
+  /// Of jobs whose baselines come to `kept`.
+  ControllerSettings keeps() {
+    ControllerSettings settings = automatic();
+    settings.keep = [this](const StoredBaseline& baseline) { kept.push_back(baseline); };
+    return settings;
+  }
+  /// The same after a healthy run, of which the first baseline is.
+  ControllerSettings restarts() {
+    ControllerSettings settings = keeps();
+    start(settings);
+    settings.stored = kept.at(0);
+    return settings;
+  }
+
+  std::vector<StoredBaseline> kept;
+};
 
 int onsetsOf(const FakeJob& job) {
   return job.count(onset) + job.count(suspicion) + job.count(trapClosed) + job.count(verdict);
@@ -29,10 +46,7 @@ TEST_F(ControllerBaseline, AChangeOfTheJobsCallsIsAnEventAndNoAlarm) {
 }
 
 TEST_F(ControllerBaseline, IsTakenAnewWhereTheJobHasBecomeFaster) {
-  std::vector<StoredBaseline> kept;
-  ControllerSettings settings = automatic();
-  settings.keep = [&](const StoredBaseline& baseline) { kept.push_back(baseline); };
-  FakeJob job(settings, {4, 2, 1});
+  FakeJob job(keeps(), {4, 2, 1});
   job.everyone = 1.5;  // it warms up
   ASSERT_TRUE(job.runUntil(baselineTaken, 60)) << job.text();
   job.run(20);
@@ -65,12 +79,7 @@ TEST_F(ControllerBaseline, StaysWhereSomebodyBecomesSlowWhileAFasterOneIsTaken) 
 }
 
 TEST_F(ControllerBaseline, OfAnEarlierRunTellsTheReliefOfAJobInWhichNobodyWasNamed) {
-  std::vector<StoredBaseline> kept;
-  ControllerSettings settings = automatic();
-  settings.keep = [&](const StoredBaseline& baseline) { kept.push_back(baseline); };
-  start(settings);
-  settings.stored = kept.at(0);
-  FakeJob job(settings, {4, 2, 1});
+  FakeJob job(restarts(), {4, 2, 1});
   const double healthy = kept[0].iterationSeconds * 1e3;
   job.everyone = 1.5;
   ASSERT_TRUE(job.runUntil(onset, 60)) << job.text();
@@ -85,16 +94,12 @@ TEST_F(ControllerBaseline, OfAnEarlierRunTellsTheReliefOfAJobInWhichNobodyWasNam
 }
 
 TEST_F(ControllerBaseline, IsKeptAndARestartAtTheSamePaceSaysNothing) {
-  std::vector<StoredBaseline> kept;
-  ControllerSettings settings = automatic();
-  settings.keep = [&](const StoredBaseline& baseline) { kept.push_back(baseline); };
-  start(settings);
+  const ControllerSettings settings = restarts();
   ASSERT_EQ(kept.size(), 1u);
   EXPECT_EQ(kept[0].members.size(), 8u);
   EXPECT_FALSE(kept[0].members[0].transfers.empty());
   EXPECT_GT(kept[0].iterationSeconds, 0);
 
-  settings.stored = kept[0];
   FakeJob& job = start(settings);
   job.run(60);
   EXPECT_EQ(onsetsOf(job), 0) << job.text();
@@ -102,13 +107,7 @@ TEST_F(ControllerBaseline, IsKeptAndARestartAtTheSamePaceSaysNothing) {
 }
 
 TEST_F(ControllerBaseline, OfAnEarlierRunTellsWhoIsSlowFromTheStart) {
-  std::vector<StoredBaseline> kept;
-  ControllerSettings settings = automatic();
-  settings.keep = [&](const StoredBaseline& baseline) { kept.push_back(baseline); };
-  start(settings);
-  settings.stored = kept.at(0);
-
-  FakeJob job(settings, {4, 2, 1});
+  FakeJob job(restarts(), {4, 2, 1});
   job.compute[3] = 2;
   ASSERT_TRUE(job.runUntil(onset, 60)) << job.text();
   EXPECT_NE(job.last(onset)->text.find("slow from the start"), std::string::npos) << job.text();
@@ -122,11 +121,7 @@ TEST_F(ControllerBaseline, OfAnEarlierRunTellsWhoIsSlowFromTheStart) {
 }
 
 TEST_F(ControllerBaseline, OfAnotherJobOfThisNameSaysNothing) {
-  std::vector<StoredBaseline> kept;
-  ControllerSettings settings = automatic();
-  settings.keep = [&](const StoredBaseline& baseline) { kept.push_back(baseline); };
-  start(settings);
-  settings.stored = kept.at(0);
+  ControllerSettings settings = restarts();
   settings.stored->calls += 1;
   settings.stored->iterationSeconds /= 3;
   FakeJob& job = start(settings);
