@@ -72,7 +72,6 @@ void Controller::noticeFaster() {
 /// Who becomes slow while a faster baseline is taken is slow by the one before.
 void Controller::keepFormerBaseline() {
   becameFaster_ = false;
-  periodKnown_ = true;
   outbox_.toAll(SetProfiling{false});
   phase_ = Phase::tracking;
   phaseStarted_ = clock_.now();
