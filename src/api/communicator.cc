@@ -4,8 +4,8 @@
 
 #include "api/guard.h"
 #include "base/clock.h"
+#include "base/library_thread.h"
 #include "base/log.h"
-#include "base/signals_blocked.h"
 
 ncclComm::ncclComm(falcon::api::Settings configured)
     : headMagic(headMark),
@@ -101,8 +101,7 @@ void takeFromApplication(ncclComm& communicator) {
     CommunicatorUse::release(communicator);
   };
   (void)withoutExceptions("the last call of a communicator", [&]() -> Status {
-    const SignalsBlocked forTheThread;
-    std::thread(releaseLater).detach();
+    libraryThread("nccl-falcon-end", releaseLater).detach();
     return {};
   });
 }

@@ -1,15 +1,13 @@
 #include "api/host_stream.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <deque>
 #include <map>
 #include <system_error>
 
+#include "base/library_thread.h"
 #include "base/log.h"
 #include "base/per_process.h"
-#include "base/signals_blocked.h"
 
 namespace falcon::api {
 namespace {
@@ -38,12 +36,8 @@ FoundStream find(const Registry& known, const void* handle) {
 
 Result<std::shared_ptr<HostStream>> HostStream::start() {
   auto stream = std::make_shared<HostStream>();
-  const SignalsBlocked forTheThread;
   try {
-    stream->thread_ = std::thread([stream] {
-      pthread_setname_np(pthread_self(), "nccl-falcon-str");
-      stream->lane.serve();
-    });
+    stream->thread_ = libraryThread("nccl-falcon-str", [stream] { stream->lane.serve(); });
   } catch (const std::system_error& error) {
     return log::decided(Error::system("a thread for a host stream cannot be started: {}", error.what()));
   }

@@ -4,11 +4,13 @@
 #include <thread>
 
 #include "api/guard.h"
+#include "base/library_thread.h"
 #include "base/log.h"
-#include "base/signals_blocked.h"
 
 namespace falcon::api {
 namespace {
+
+constexpr const char* threadName = "nccl-falcon-set";
 
 Status runGuarded(const SetupJob& job) {
   if (job.parent) job.parent->awaitTurn();
@@ -23,9 +25,8 @@ void runInBackground(SetupJob job) {
     *job.output = &communicator;
   else
     CommunicatorUse::release(communicator);
-  const SignalsBlocked forTheThread;
   try {
-    std::thread([job = std::move(job), use = CommunicatorUse(communicator)] {
+    libraryThread(threadName, [job = std::move(job), use = CommunicatorUse(communicator)] {
       if (const Status made = runGuarded(job); !made) use->fail(made.error());
       if (job.parent) job.parent->done();
     }).detach();
@@ -50,13 +51,12 @@ std::vector<Status> runAtOnce(const std::vector<SetupJob>& jobs) {
   std::vector<std::thread> threads;
   Gate decision = go;
   try {
-    const SignalsBlocked forTheThreads;
     threads.reserve(jobs.size() - 1);
     for (size_t i = 1; i < jobs.size(); ++i)
-      threads.emplace_back([&, i] {
+      threads.push_back(libraryThread(threadName, [&, i] {
         gate.wait(closed);
         if (gate.load() == go) outcomes[i] = runToEnd(jobs[i]);
-      });
+      }));
   } catch (const std::exception& error) {
     decision = goHome;
     const Error reason = log::decided(

@@ -1,13 +1,11 @@
 #include "api/worker_pool.h"
 
-#include <pthread.h>
-
 #include <system_error>
 #include <thread>
 
 #include "base/clock.h"
+#include "base/library_thread.h"
 #include "base/per_process.h"
-#include "base/signals_blocked.h"
 
 namespace falcon::api {
 namespace {
@@ -31,9 +29,8 @@ bool WorkerPool::run(std::function<void()> work) {
 }
 
 bool WorkerPool::startThread() {
-  const SignalsBlocked forTheThread;
   try {
-    std::thread([this] { work(); }).detach();
+    libraryThread("nccl-falcon-bg", [this] { work(); }).detach();
   } catch (const std::system_error&) {
     return false;
   }
@@ -42,7 +39,6 @@ bool WorkerPool::startThread() {
 }
 
 void WorkerPool::work() {
-  pthread_setname_np(pthread_self(), "nccl-falcon-bg");
   std::unique_lock lock(mutex_);
   while (changed_.wait_for(lock, keptIdle, [&] { return !waiting_.empty(); })) {
     auto next = std::move(waiting_.front());

@@ -1,6 +1,5 @@
 #include "control/job.h"
 
-#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -15,10 +14,10 @@
 #include <utility>
 
 #include "base/job_rank.h"
+#include "base/library_thread.h"
 #include "base/log.h"
 #include "base/parameters.h"
 #include "base/per_process.h"
-#include "base/signals_blocked.h"
 #include "bootstrap/bus.h"
 #include "collectives/member_info.h"
 #include "control/communicator_facts.h"
@@ -91,8 +90,7 @@ class LiveJob final : public Job, private CallRecorder {
     files_ = std::move(*files);
     transfers_.keepIn(&files_->log());
     bus_ = bootstrap::makeEmbeddedBus(reactor_, jobRankFromEnvironment());
-    const SignalsBlocked forTheThread;
-    monitor_ = std::thread([this] { monitor(); });
+    monitor_ = libraryThread("nccl-falcon-mon", [this] { monitor(); });
   }
 
   ~LiveJob() override {
@@ -214,7 +212,6 @@ class LiveJob final : public Job, private CallRecorder {
 
   // The monitor: a member always, the controller too on the lowest rank.
   void monitor() {
-    pthread_setname_np(pthread_self(), "nccl-falcon-mon");
     // Until then nobody is known whose controller this process could be. What comes by the bus meanwhile stays there.
     if (!first_.await(tickInterval, [this] { showHeartbeat(); })) return;
     Introduce identity;

@@ -1,6 +1,5 @@
 #include "transport/event_loop.h"
 
-#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
@@ -42,7 +41,6 @@ Result<std::shared_ptr<EventLoop>> EventLoop::create() {
 
 void EventLoop::run() {
   threadId_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-  pthread_setname_np(pthread_self(), "nccl-falcon-io");
   epoll_event events[64];
   std::unique_lock lock(mutex_);
   while (!stopping_) {

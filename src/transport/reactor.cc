@@ -4,9 +4,9 @@
 #include <mutex>
 #include <thread>
 
+#include "base/library_thread.h"
 #include "base/log.h"
 #include "base/per_process.h"
-#include "base/signals_blocked.h"
 #include "base/system_error.h"
 #include "transport/event_loop.h"
 #include "transport/fork_guard.h"
@@ -19,10 +19,7 @@ class ThreadedReactor final : public Reactor {
  public:
   ThreadedReactor(SocketAddress address, std::shared_ptr<EventLoop> loop, std::shared_ptr<Reception> reception)
       : address_(address), parts_(new Parts{std::move(loop), std::move(reception), {}}) {
-    {
-      const SignalsBlocked forTheThread;
-      parts_->thread = std::thread([loop = parts_->loop] { loop->run(); });
-    }
+    parts_->thread = libraryThread("nccl-falcon-io", [loop = parts_->loop] { loop->run(); });
     parts_->reception->open();
   }
 
