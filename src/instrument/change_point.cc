@@ -9,7 +9,6 @@ namespace falcon::instrument {
 namespace {
 
 constexpr std::size_t keptSamples = 128;
-constexpr std::int64_t learningSamples = 6;
 /// Samples join level and noise only when it is known that they were no change: the older the level, the later.
 /// The delay is longer than most of the steps of a creeping slowdown that have to be seen before they are learnt.
 constexpr std::int64_t shortDelay = 4, longDelay = 32;
@@ -21,16 +20,10 @@ constexpr int longestEvaluation = 4;
 constexpr double mostBursts = 0.2;
 /// A burst of spikes is remembered for so many samples.
 constexpr std::int64_t burstsCount = 2000;
-/// A change that is no alternation of healthy iterations: half as long again.
-constexpr double large = 0.45;
-/// Slow ones among the first iterations are warm-up, also where quick ones lie between: neither noise nor spikes.
-constexpr std::int64_t warmUpSamples = 16;
 constexpr double wantedProbability = 0.9;
 /// Of a level from which drift is told, in its own standard errors: healthy iterations of two modes make it know less
 /// than their number tells.
 constexpr double levelErrors = 3;
-/// A computer's iteration time is never steadier than this, however few samples say so.
-constexpr double leastNoise = 0.01;
 /// A measured level scatters: of what is just at the threshold, half would be missed.
 constexpr double verified = 0.95;
 
@@ -140,6 +133,7 @@ std::optional<Change> ChangePointDetector::add(double milliseconds) {
   if (history_.size() > keptSamples) history_.pop_front();
   ++added_;
   if (learntWarmUp()) learnAnew();
+  if (hasCalmedDown()) learnCalm();
   if (state_ == State::learning) {
     learn();
     return std::nullopt;
@@ -161,45 +155,6 @@ std::optional<Change> ChangePointDetector::add(double milliseconds) {
   if (const auto change = silentReturn()) return change;
   if (added_ % (added_ < 64 ? patternEvery / 4 : patternEvery) == 0) refindPattern();
   return std::nullopt;
-}
-
-/// The level of a young job is that of its warm-up: then neither its scatter nor how far the others lie below it is
-/// noise.
-bool ChangePointDetector::learntWarmUp() const {
-  if (state_ != State::healthy || added_ >= 4 * warmUpSamples) return false;
-  const auto samples = newest(movedSamples);
-  return std::all_of(samples.begin(), samples.end(), [&](double sample) { return sample < level_ - large; });
-}
-
-void ChangePointDetector::learnAnew() {
-  state_ = State::learning;
-  healthyNoise_.clear();
-  upward_.clear();
-  downward_.clear();
-  spikes_ = watched_ = 0;
-  streak_ = longestBurst_ = 0;
-  learn();
-}
-
-void ChangePointDetector::learn() {
-  if (added_ < learningSamples) return;
-  const auto samples = newest(learningSamples);
-  // Warm-up: longer than what follows.
-  const double most = *std::max_element(samples.begin() + learningSamples / 2, samples.end());
-  if (*std::max_element(samples.begin(), samples.begin() + learningSamples / 2) > most + threshold_) return;
-  state_ = State::healthy;
-  baselineOpen_ = anchorOpen_ = true;
-  levelStart_ = added_ - learningSamples;
-  healthySamples_ = learningSamples;
-  healthy_ = healthyCeiling_ = level_ = anchor_ = robustCentre(samples, leastNoise);
-  otherMode_ = 0;
-  for (const double sample : samples) {
-    const double distance = sample - level_;
-    if (distance > large) continue;
-    healthyNoise_.add(distance);
-    otherMode_ += std::abs(distance) > 0.75 * threshold_;
-  }
-  settled_ = added_;
 }
 
 /// Samples before `end` are part of the level in force: it follows them, and their residuals tell the noise.

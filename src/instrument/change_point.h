@@ -57,6 +57,13 @@ class ChangePointDetector {
  private:
   enum class State { learning, healthy, slow };
   static constexpr std::int64_t longestWindow = 48;
+  static constexpr std::int64_t learningSamples = 6;
+  /// Slow ones among the first iterations are warm-up, also where quick ones lie between: neither noise nor spikes.
+  static constexpr std::int64_t warmUpSamples = 16;
+  /// A change that is no alternation of healthy iterations: half as long again.
+  static constexpr double large = 0.45;
+  /// A computer's iteration time is never steadier than this, however few samples say so.
+  static constexpr double leastNoise = 0.01;
   /// A level is estimated anew from all its samples as long as these are few, then follows with this share a sample.
   static constexpr std::int64_t fewSamples = 16, followedSamples = 64;
   /// So many samples in a row off the level are no spikes: if they are no change worth a word, the level has moved.
@@ -79,10 +86,14 @@ class ChangePointDetector {
   void countVisits(double value);
   double spikeRate() const;
   int lastingSamples() const;
+  void settle(std::int64_t end);
+
+  // The first healthy level, see change_learning.cc.
+  void learn();
   bool learntWarmUp() const;
   void learnAnew();
-  void learn();
-  void settle(std::int64_t end);
+  bool hasCalmedDown() const;
+  void learnCalm();
 
   // Candidates, see change_candidates.cc.
   std::optional<Candidate> healthyStreak() const;

@@ -153,6 +153,7 @@ TEST(ChangePoints, SeeADriftOfSmallSteps) {
   using enum ChangeKind;
   for (const double step : {3, 4}) {
     const auto kinds = kindsOf({100, 100 + step, 100 + 2 * step, 100 + 3 * step, 100 + 4 * step}, 80);
+    ASSERT_FALSE(kinds.empty()) << "steps of " << step;
     EXPECT_EQ(kinds.front(), onset);
     EXPECT_EQ(std::count(kinds.begin(), kinds.end(), relief), 0) << "it never came back, steps of " << step;
   }
@@ -181,6 +182,19 @@ TEST(ChangePoints, AreSeenInAYoungJobWhereSpikesMayBeASecondMode) {
     return noise * (i == 11 || i == 17 ? 1.3 : i < 30 ? 1 : 1.15);
   };
   EXPECT_GE(jobsWithOnset(100, 90, jittersWhileSlow), 95);
+}
+
+/// Forty iterations that are a tenth too long and scatter by 15 %, then calm ones.
+double unevenAtFirst(int i, std::mt19937& random) {
+  return i < 40 ? 1.1 * std::exp(0.15 * normal(random)) : std::exp(0.03 * normal(random));
+}
+
+TEST(ChangePoints, AreSeenSoonInAJobThatHasCalmedDown) {
+  const auto slowsDown = [](int from) {
+    return [=](int i, std::mt19937& random) { return (i < from ? 1 : 1.2) * unevenAtFirst(i, random); };
+  };
+  EXPECT_GE(jobsWithOnset(200, 128, slowsDown(120)), 190);
+  EXPECT_LE(jobsWithOnset(1000, 500, unevenAtFirst), 5);
 }
 
 // The first three slow ones may be a fail-slow. Those that come again and again are the job's own.

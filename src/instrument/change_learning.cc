@@ -1,0 +1,99 @@
+// The healthy level and its noise, learnt from a young job: its first iterations may be slow and uneven.
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "instrument/change_point.h"
+#include "instrument/robust_centre.h"
+
+namespace falcon::instrument {
+namespace {
+
+/// A job settles within so many iterations. Later the level follows by itself, and calm ones may be chance.
+constexpr std::int64_t youngSamples = 256;
+/// So many that scatter by so much less than what is known as noise are no chance (a tenth of that is usual).
+constexpr std::int64_t calmSamples = 48;
+constexpr double calm = 0.6;
+
+double deviationAround(double centre, std::span<const double> samples) {
+  NoiseEstimate found(samples.size());
+  for (const double sample : samples) found.add(sample - centre);
+  return found.deviation();
+}
+
+}  // namespace
+
+/// The level of a young job is that of its warm-up: then neither its scatter nor how far the others lie below it is
+/// noise.
+bool ChangePointDetector::learntWarmUp() const {
+  if (state_ != State::healthy || added_ >= 4 * warmUpSamples) return false;
+  const auto samples = newest(movedSamples);
+  return std::all_of(samples.begin(), samples.end(), [&](double sample) { return sample < level_ - large; });
+}
+
+void ChangePointDetector::learnAnew() {
+  state_ = State::learning;
+  healthyNoise_.clear();
+  upward_.clear();
+  downward_.clear();
+  spikes_ = watched_ = 0;
+  streak_ = longestBurst_ = 0;
+  learn();
+}
+
+void ChangePointDetector::learn() {
+  if (added_ < learningSamples) return;
+  const auto samples = newest(learningSamples);
+  // Warm-up: longer than what follows.
+  const double most = *std::max_element(samples.begin() + learningSamples / 2, samples.end());
+  if (*std::max_element(samples.begin(), samples.begin() + learningSamples / 2) > most + threshold_) return;
+  state_ = State::healthy;
+  baselineOpen_ = anchorOpen_ = true;
+  levelStart_ = added_ - learningSamples;
+  healthySamples_ = learningSamples;
+  healthy_ = healthyCeiling_ = level_ = anchor_ = robustCentre(samples, leastNoise);
+  otherMode_ = 0;
+  for (const double sample : samples) {
+    const double distance = sample - level_;
+    if (distance > large) continue;
+    healthyNoise_.add(distance);
+    otherMode_ += std::abs(distance) > 0.75 * threshold_;
+  }
+  settled_ = added_;
+}
+
+/// The newest samples scatter far less than those before: a level and a noise that still remember those would hide a
+/// change from this job for more than a hundred iterations.
+bool ChangePointDetector::hasCalmedDown() const {
+  const bool due = state_ == State::healthy && added_ <= youngSamples && added_ % 8 == 0;
+  if (!due || std::ssize(history_) < calmSamples + learningSamples) return false;
+  const double known = healthyNoise_.deviation();
+  if (known < 2 * leastNoise) return false;
+  const auto samples = newest(calmSamples);
+  const double centre = robustCentre(samples, known);
+  // What creeps is not calm: the level that it crept from stays.
+  const double error = known / std::sqrt(static_cast<double>(healthySamples_));
+  if (centre > std::min(healthy_, anchor_) + threshold_ / 4 + error) return false;
+  const auto half = samples.begin() + calmSamples / 2;
+  const double older = deviationAround(centre, {samples.begin(), half});
+  const double newer = deviationAround(centre, {half, samples.end()});
+  // While the older ones scatter more, some of them still belong to what is over: soon it will be known better.
+  return std::max(older, newer) < calm * known && older < 1.5 * newer;
+}
+
+void ChangePointDetector::learnCalm() {
+  const auto samples = newest(calmSamples);
+  healthy_ = healthyCeiling_ = level_ = anchor_ = robustCentre(samples, healthyNoise_.deviation());
+  healthyNoise_.clear();
+  for (const double sample : samples) healthyNoise_.add(sample - level_);
+  baselineOpen_ = anchorOpen_ = true;
+  levelStart_ = added_ - calmSamples;
+  healthySamples_ = calmSamples;
+  settled_ = added_;
+  spikes_ = 0;
+  streak_ = longestBurst_ = 0;
+  upward_.clear();
+  downward_.clear();
+}
+
+}  // namespace falcon::instrument
