@@ -255,7 +255,7 @@ void Controller::onSample(const Sample& sample) {
   }
   const auto change = detector_.add(sample.seconds * 1e3);
   if (!change) return noticeFaster();
-  if (phase_ == Phase::learning && becameFaster_ && detector_.slow()) keepFormerBaseline();
+  if (becameFaster_ && detector_.slow()) keepFormerBaseline();
   if (phase_ != Phase::learning) onChange(*change);
 }
 
@@ -356,7 +356,7 @@ void Controller::rebase() {
   detector_.rebase();
   detectorSamples_ = 0;
   relearning_ = true;
-  slow_ = onsetOpen_ = false;
+  slow_ = onsetOpen_ = becameFaster_ = false;
   lastProbe_ = clock_.now();
   for (FailSlow& each : failSlows_) each.masked = true;
 }

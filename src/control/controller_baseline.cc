@@ -69,9 +69,10 @@ void Controller::noticeFaster() {
   becameFaster_ = relearnDue_ = true;
 }
 
-/// Who becomes slow while a faster baseline is taken is slow by the one before.
+/// Who becomes slow while a faster baseline is taken, or is about to be, is slow by the one before.
 void Controller::keepFormerBaseline() {
-  becameFaster_ = false;
+  becameFaster_ = relearnDue_ = false;
+  if (phase_ != Phase::learning) return;
   outbox_.toAll(SetProfiling{false});
   phase_ = Phase::tracking;
   phaseStarted_ = clock_.now();

@@ -78,6 +78,20 @@ TEST_F(ControllerBaseline, StaysWhereSomebodyBecomesSlowWhileAFasterOneIsTaken) 
   EXPECT_EQ(job.count(baselineTaken), 1) << job.text();
 }
 
+TEST_F(ControllerBaseline, StaysWhereTheJobIsSlowAgainBeforeAFasterOneIsBegun) {
+  FakeJob job(automatic(), {4, 2, 1});
+  ASSERT_TRUE(job.runUntil(baselineTaken, 60)) << job.text();
+  job.run(20);
+  const double seconds = job.last(baselineTaken)->afterMilliseconds * 1e-3;
+  Samples faster;  // for a while, all between two looks of the controller
+  for (int i = 0; i < 60; ++i)
+    faster.samples.push_back({.index = 1000 + i, .seconds = (i < 50 ? 0.6 : 1) * seconds, .pattern = 1, .calls = 10});
+  job.say(0, faster);
+  ASSERT_TRUE(job.runUntil(onset, 5)) << job.text();
+  job.run(60);
+  EXPECT_EQ(job.count(baselineTaken), 1) << "of the slow pace" << job.text();
+}
+
 TEST_F(ControllerBaseline, OfAnEarlierRunTellsTheReliefOfAJobInWhichNobodyWasNamed) {
   FakeJob job(restarts(), {4, 2, 1});
   const double healthy = kept[0].iterationSeconds * 1e3;
