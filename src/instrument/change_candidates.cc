@@ -41,7 +41,9 @@ std::optional<ChangePointDetector::Candidate> ChangePointDetector::healthyStreak
   const int needed = std::clamp(static_cast<int>(std::ceil(std::log(1e-5) / std::log(rate))), 3, 8);
   if (visit_ < needed) return std::nullopt;
   const std::int64_t start = added_ - visit_;
-  return Candidate{start, robustCentre(newest(std::min(visit_, 8)), 0), posterior_.startedSince(start - 2)};
+  // BOCD may have taken the slow ones for outliers: then it sees no change back either.
+  const double confidence = std::max(posterior_.startedSince(start - 2), 1 - std::pow(rate, visit_));
+  return Candidate{start, robustCentre(newest(std::min(visit_, 8)), 0), confidence};
 }
 
 /// The newest samples whose mean is clearest of the noise, though single ones may not be.
