@@ -42,7 +42,8 @@ std::optional<ChangePointDetector::Candidate> ChangePointDetector::healthyStreak
   if (visit_ < needed) return std::nullopt;
   const std::int64_t start = added_ - visit_;
   // BOCD may have taken the slow ones for outliers: then it sees no change back either.
-  const double confidence = std::max(posterior_.startedSince(start - 2), 1 - std::pow(rate, visit_));
+  const bool farApart = level_ - healthyCeiling_ > std::max(2 * threshold_, 8 * deviation());
+  const double confidence = std::max(posterior_.startedSince(start - 2), farApart ? 1 - std::pow(rate, visit_) : 0);
   return Candidate{start, robustCentre(newest(std::min(visit_, 8)), 0), confidence};
 }
 

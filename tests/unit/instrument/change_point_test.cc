@@ -228,6 +228,24 @@ TEST(ChangePoints, LeaveALevelThatFollowedItsSamplesBackToTheHealthyOne) {
   EXPECT_GE(onsets, 3) << "otherwise this shows nothing";
 }
 
+// Three spikes in a row look like an onset; to BOCD they are outliers, so that it sees no way back either.
+TEST(ChangePoints, AreOverSoonWhereTheyWereThreeSpikes) {
+  int onsets = 0, late = 0;
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    std::mt19937 random(seed);
+    ChangePointDetector detector;
+    constexpr double spikes[] = {1.9, 2.85, 2.7};
+    for (int i = 0; i < 312; ++i) {
+      const double factor = i >= 300 && i < 303 ? spikes[i - 300] : 1;
+      const auto change = detector.add(100 * factor * std::exp(0.003 * normal(random)));
+      onsets += change && change->kind == ChangeKind::onset;
+    }
+    late += detector.slow();
+  }
+  EXPECT_GE(onsets, 90) << "otherwise this shows nothing";
+  EXPECT_EQ(late, 0);
+}
+
 TEST(ChangePoints, SeeStepsThatAreEachInsideTheNoise) {
   const auto stairs = [](int i, std::mt19937& random) {
     const int step = i < 100 ? 0 : (i - 60) / 40;
