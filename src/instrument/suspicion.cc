@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "base/format.h"
@@ -39,8 +40,9 @@ class Judge {
     }
     // Of two ranks the healthy one tells what is usual.
     usual_ = lowerMedian(growths, 1);
-    leastGrowth_ =
-        std::max(rules.leastShare * lowerMedian(iterations, 1), rules.leastPart * lowerMedian(lengthenings, 1));
+    const double lengthening = lowerMedian(lengthenings, 1);
+    leastGrowth_ = std::max(rules.leastShare * lowerMedian(iterations, 1), rules.leastPart * lengthening);
+    wholeGrowth_ = std::max(leastGrowth_, rules.wholePart * lengthening);
   }
 
   double usual() const { return usual_; }
@@ -53,6 +55,7 @@ class Judge {
       if (growth < rules_.computeGrowth || rank.now.own - rank.healthy.own < leastGrowth_) continue;
       suspects.push_back({rank.rank, growth});
       excuse_[rank.rank] = growth;
+      if (rank.now.own - rank.healthy.own >= wholeGrowth_) explainsAll_.insert(rank.rank);
     }
     return suspects;
   }
@@ -63,6 +66,9 @@ class Judge {
     if (!slow) return;
     const auto byLink = slowestLink(group);
     const bool timed = byLink.has_value();
+    const auto explainsAll = [&](Rank member) { return explainsAll_.contains(member); };
+    const bool byOthers = timed && *byLink;
+    if (!byOthers && std::any_of(group.members.begin(), group.members.end(), explainsAll)) return;
     slow->waitsOnly = timed && !*byLink;
     if (slow->waitsOnly) return suspicion.waiting.push_back(*slow);
     if (timed) slow->slowest = (*byLink)->slowest;
@@ -121,6 +127,7 @@ class Judge {
       const double growth = after.moving / after.bytes / healthy / std::max(usual_, 1.0);
       const double seconds = after.moving - healthy * after.bytes;
       if (growth < rules_.transferGrowth * excuseOf(reporter, peer) || seconds < leastGrowth_) continue;
+      if (explainsAll_.contains(reporter) || explainsAll_.contains(peer)) continue;
       if (worst && worst->growth >= growth) continue;
       worst = GroupSuspect{group.communicator, growth, sending ? Link{reporter, peer} : Link{peer, reporter}};
     }
@@ -154,9 +161,10 @@ class Judge {
 
   std::span<const RankComparison> ranks_;
   const SuspicionRules& rules_;
-  double usual_ = 1;        // growth of own time, of the middle rank
-  double leastGrowth_ = 0;  // seconds
+  double usual_ = 1;                          // growth of own time, of the middle rank
+  double leastGrowth_ = 0, wholeGrowth_ = 0;  // seconds
   std::map<Rank, double> excuse_;
+  std::set<Rank> explainsAll_;
 };
 
 }  // namespace

@@ -41,6 +41,7 @@ struct SuspicionRules {
   double transferGrowth = 1.2;  ///< seconds a byte, or a group's communication, against its baseline
   double leastShare = 0.05;     ///< of a healthy iteration: less growth than that cannot be the cause
   double leastPart = 0.1;       ///< of what iterations became longer by: likewise
+  double wholePart = 0.95;      ///< of what iterations became longer by: who is slower by that explains all of it
 };
 
 /// The sentence about those who are suspected now: not all that were at first need be.
@@ -53,6 +54,9 @@ std::string reasonFor(const Suspicion& suspicion, std::span<const CommunicatorMe
 ///   per-channel timing, seconds a byte in motion must have grown too, on some connection. That alone accuses nobody:
 ///   on shared cores, bytes also count as in motion while their receiver is not there;
 /// - what touches a suspected rank is explained by it, unless it grew clearly more than that rank did;
+/// - a rank that is slower by as much as the iterations became longer explains the groups that it is a member of,
+/// unless
+///   a connection between others is slower there;
 /// - a group that contains a smaller suspected group is explained by that one: where all meet, the delay of some shows.
 ///
 /// @param ranks  every rank whose baseline is known; ranks that never left the library between calls have own = 0

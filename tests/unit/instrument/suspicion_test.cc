@@ -261,6 +261,31 @@ TEST(Suspicion, TellsGroupsApartInWhichAllWaitAndNothingMovesSlowly) {
   EXPECT_TRUE(suspect(stalledReceiver(0.05), group).waiting.empty()) << "rank 0 waits for nobody";
 }
 
+/// Where hardly any time is spent in health, a little waiting is many times as much.
+TEST(Suspicion, OfARankThatExplainsTheWholeDelayFallsOnNoneOfItsGroups) {
+  const std::vector<CommunicatorMembers> groups{{7, {0, 1}}, {8, {0, 1, 2, 3}}};
+  const auto found = [&](double rankOne) {
+    std::vector<RankComparison> ranks;
+    for (Rank rank = 0; rank < 4; ++rank) {
+      RankComparison each;
+      each.rank = rank;
+      each.healthy.own = each.now.own = 0.05;
+      each.healthy.communicators = {{7, 0.0005}, {8, 0.0005}};
+      each.now.communicators = {{7, 0.006}, {8, 0.006}};
+      each.healthy.inLibrary = 0.034;
+      each.now.inLibrary = 0.072;
+      ranks.push_back(each);
+    }
+    ranks[1].now.own += rankOne;
+    ranks[1].now.inLibrary -= rankOne;
+    return suspect(ranks, groups);
+  };
+  EXPECT_EQ(found(0.038).ranks.size(), 1u);
+  EXPECT_TRUE(found(0.038).groups.empty()) << found(0.038).reason;
+  EXPECT_EQ(found(0.025).ranks.size(), 1u);
+  EXPECT_EQ(found(0.025).groups.size(), 1u) << found(0.025).reason;
+}
+
 TEST(Suspicion, FallsOnNobodyWhoExplainsNextToNothing) {
   std::vector<RankComparison> ranks;
   for (Rank rank = 0; rank < 4; ++rank) {
