@@ -53,9 +53,7 @@ Status checkCall(const char* function, const ncclComm& communicator, const Argum
     return log::decided(Error::invalidArgument("{}: {} is {}, not 0 to {}", function,
                                                isPointToPoint(a.operation) ? "peer" : "root", a.peer,
                                                engine.size() - 1));
-  // Two divisions take as long as the rest of this.
-  constexpr size_t surelyFits = PTRDIFF_MAX >> 32;
-  if (a.count > surelyFits && a.count > PTRDIFF_MAX / sizeOf(type) / engine.size()) [[unlikely]]
+  if (a.count > surelyFittingCount && a.count > PTRDIFF_MAX / sizeOf(type) / engine.size()) [[unlikely]]
     return log::decided(Error::invalidArgument("{}: {} elements do not fit into memory", function, a.count));
   const Touched touched = touchedBy(a.operation, a.peer == engine.rank());
   if (a.count > 0 && ((touched.send && !a.send) || (touched.receive && !a.receive))) [[unlikely]]

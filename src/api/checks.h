@@ -1,8 +1,7 @@
 // Turns the arguments of an operation into a Call, or says what is wrong with them.
 #pragma once
 
-#include <cstdint>
-#include <initializer_list>
+#include <cstddef>
 
 #include "api/communicator.h"
 #include "base/call.h"
@@ -20,24 +19,12 @@ struct Arguments {
   int peer;
 };
 
-constexpr unsigned setOf(std::initializer_list<Operation> operations) {
-  unsigned bits = 0;
-  for (const Operation operation : operations) bits |= 1U << static_cast<unsigned>(operation);
-  return bits;
-}
-constexpr unsigned operationsWithPeer = setOf({Operation::broadcast, Operation::reduce, Operation::gather,
-                                               Operation::scatter, Operation::send, Operation::receive});
-constexpr bool hasPeer(Operation operation) {
-  return operationsWithPeer >> static_cast<unsigned>(operation) & 1;
-}
-
 /// Whether a glance shows that checkCall() would object to nothing, as nearly always: then `call`, which is fresh, is
 /// filled in. `communicator` is ready.
 inline bool isSoundAtAGlance(const ncclComm& communicator, const Arguments& a, Call& call) {
-  constexpr size_t surelyFits = PTRDIFF_MAX >> 32;
   const bool sound = communicator.closed.load(std::memory_order_relaxed) == ncclComm::Closed::no &&
                      static_cast<unsigned>(a.type) < dataTypeCount &&
-                     static_cast<unsigned>(a.reduction) < reduceOpCount && a.count <= surelyFits &&
+                     static_cast<unsigned>(a.reduction) < reduceOpCount && a.count <= surelyFittingCount &&
                      (!hasPeer(a.operation) || static_cast<unsigned>(a.peer) < communicator.ranks) &&
                      (a.send || a.operation == Operation::receive) && (a.receive || a.operation == Operation::send);
   if (!sound) [[unlikely]]

@@ -30,6 +30,16 @@ const char* nameOf(Operation operation);
 constexpr bool isPointToPoint(Operation operation) {
   return operation == Operation::send || operation == Operation::receive;
 }
+/// Whether it names a root or a peer.
+constexpr bool hasPeer(Operation operation) {
+  constexpr auto bit = [](Operation each) { return 1U << static_cast<unsigned>(each); };
+  constexpr unsigned those = bit(Operation::broadcast) | bit(Operation::reduce) | bit(Operation::gather) |
+                             bit(Operation::scatter) | bit(Operation::send) | bit(Operation::receive);
+  return those >> static_cast<unsigned>(operation) & 1;
+}
+/// So many elements fit into memory, of any type and times any number of ranks: two divisions, which tell it exactly,
+/// take as long as the rest of a call's checks.
+inline constexpr std::size_t surelyFittingCount = PTRDIFF_MAX >> 32;
 
 /// What a rank multiplies its input by before a preMulSum; every rank may have another one. Of the call's type.
 struct PreMultiplier {

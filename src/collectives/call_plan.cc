@@ -13,10 +13,6 @@ namespace {
 bool reduces(Operation operation) {
   return operation == Operation::reduce || operation == Operation::allReduce || operation == Operation::reduceScatter;
 }
-bool hasPeer(Operation operation) {
-  return isPointToPoint(operation) || operation == Operation::broadcast || operation == Operation::reduce ||
-         operation == Operation::gather || operation == Operation::scatter;
-}
 bool reads(const MemberShape& shape, const Call& call) {
   switch (call.operation) {
     case Operation::receive:
@@ -146,9 +142,8 @@ Status checkCall(const MemberShape& shape, const Call& call) {
                                                isPointToPoint(call.operation) ? "peer" : "root", call.peer,
                                                shape.size));
   constexpr std::size_t limit = std::numeric_limits<std::ptrdiff_t>::max();
-  // Two divisions take as long as the rest of this.
-  constexpr std::size_t surelyFits = limit >> 32;
-  if (call.count > surelyFits && call.count > limit / sizeOf(call.type) / blocksOf(shape, call.operation)) [[unlikely]]
+  if (call.count > surelyFittingCount && call.count > limit / sizeOf(call.type) / blocksOf(shape, call.operation))
+      [[unlikely]]
     return log::decided(Error::invalidArgument("nccl{}: {} elements of {} do not fit into memory", name(), call.count,
                                                nameOf(call.type)));
   return checkBuffers(shape, call);

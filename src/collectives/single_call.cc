@@ -1,7 +1,6 @@
 #include "collectives/single_call.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "collectives/direct_plan.h"
 #include "collectives/group_driver.h"
@@ -78,9 +77,9 @@ Status driveConnections(Run& run, LocalMember& member, const Waiting& waiting) {
 
 /// At a glance: what checkCall() would not object to.
 bool isSoundMessage(const MemberShape& shape, const Call& call) {
-  constexpr std::size_t surelyFits = std::numeric_limits<std::ptrdiff_t>::max() >> 32;
   const void* const buffer = call.operation == Operation::send ? call.send : call.receive;
-  return static_cast<unsigned>(call.peer) < static_cast<unsigned>(shape.size) && call.count <= surelyFits && buffer;
+  return static_cast<unsigned>(call.peer) < static_cast<unsigned>(shape.size) && call.count <= surelyFittingCount &&
+         buffer;
 }
 
 Status exchange(LocalMember& member, const Call& call, const Waiting& waiting) {

@@ -11,8 +11,6 @@ namespace falcon::control {
 namespace {
 
 constexpr Nanoseconds collectingPatience = 2s;
-// A slow rank that was relieved of work runs in short bursts, and a quota lets some of them pass as healthy.
-constexpr int healthySamplesForRelief = 6;
 constexpr int healthyProbesForRelief = 2;
 // Above it a rank would be suspected again, nearly: that is no relief, however slow it was.
 constexpr double mostHealthyGrowth = 1.3;

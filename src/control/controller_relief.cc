@@ -10,7 +10,6 @@ namespace {
 
 constexpr Nanoseconds probeInterval = 2s;
 constexpr Nanoseconds probePatience = 10s;  // then its answer is lost
-constexpr std::size_t measuredSamples = 6;  // as many as a rank's relief is told by
 
 }  // namespace
 
@@ -89,7 +88,8 @@ void Controller::relieve(std::uint64_t id) {
 
 double Controller::measuredMilliseconds() const {
   const auto process = watched();
-  return process ? 1e3 * JobView::means(job_.members().at(*process), measuredSamples).duration : currentMilliseconds_;
+  return process ? 1e3 * JobView::means(job_.members().at(*process), healthySamplesForRelief).duration
+                 : currentMilliseconds_;
 }
 
 }  // namespace falcon::control

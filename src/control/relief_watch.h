@@ -8,6 +8,10 @@
 
 namespace falcon::control {
 
+/// What a slow rank's relief is told by, in iterations. A rank that was relieved of work runs in short bursts, and a
+/// quota lets some of them pass as healthy.
+inline constexpr int healthySamplesForRelief = 6;
+
 /// Pure. The figure is "lower is better": computing time a micro-batch against the baseline and the peers, or
 /// seconds to move a byte.
 /// A value counts as healthy when it lies nearer to the healthy level than to the slow one, on a logarithmic scale, and

@@ -113,7 +113,9 @@ TEST(Planner, RoutesTheRingsOfAllRanksAroundTheLinkBetweenTwoAddresses) {
     ASSERT_EQ(plans.size(), 1u);
     ASSERT_EQ(plans[0].rings.size(), known ? 2u : 1u);
     EXPECT_FALSE(ringUses(job.communicators[0], plans[0].rings[0].order, {0, 2}));
-    if (known) EXPECT_FALSE(ringUses(job.communicators[1], plans[0].rings[1].order, {1, 3}));
+    if (known) {
+      EXPECT_FALSE(ringUses(job.communicators[1], plans[0].rings[1].order, {1, 3}));
+    }
   }
   // One address for all: ranks are all that tells links apart.
   for (auto& [rank, address] : job.addresses) address = "127.0.0.1";
