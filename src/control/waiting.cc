@@ -175,8 +175,20 @@ void followChain(const instrument::Blame& blame, const JobView& job, instrument:
     if (members != job.communicators().end())
       ranks.insert(members->second.jobRanks.begin(), members->second.jobRanks.end());
   };
+  // A throttled rank stands still inside of calls too: then its links and groups have a part of the delay that it is.
+  const auto isWholeCause = [&](Rank rank) {
+    return std::any_of(suspicion.ranks.begin(), suspicion.ranks.end(),
+                       [=](const auto& each) { return each.rank == rank && each.explainsAll; });
+  };
+  const auto touchesWholeCause = [&](const Cause& cause) {
+    if (cause.kind == Cause::Kind::link) return isWholeCause(cause.link.from) || isWholeCause(cause.link.to);
+    std::set<Rank> members;
+    if (cause.kind == Cause::Kind::group) addMembers(cause.communicator, members);
+    return std::any_of(members.begin(), members.end(), isWholeCause);
+  };
   bool told = false;
   for (const Cause& cause : blame.causes) {
+    if (touchesWholeCause(cause)) continue;
     causes.insert(cause.rank);
     shares[cause.communicator] += cause.share;
     const bool isRank = cause.kind == Cause::Kind::rank, accused = cause.share >= accusedShare;

@@ -53,9 +53,10 @@ class Judge {
       // Against the usual growth, but slower than its own baseline too: when all others got faster, nobody is slow.
       const double growth = ownGrowth(rank) / std::max(usual_, 1.0);
       if (growth < rules_.computeGrowth || rank.now.own - rank.healthy.own < leastGrowth_) continue;
-      suspects.push_back({rank.rank, growth});
+      const bool explainsAll = rank.now.own - rank.healthy.own >= wholeGrowth_;
+      suspects.push_back({rank.rank, growth, explainsAll});
       excuse_[rank.rank] = growth;
-      if (rank.now.own - rank.healthy.own >= wholeGrowth_) explainsAll_.insert(rank.rank);
+      if (explainsAll) explainsAll_.insert(rank.rank);
     }
     return suspects;
   }

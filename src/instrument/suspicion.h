@@ -13,6 +13,8 @@ namespace falcon::instrument {
 struct ComputeSuspect {
   Rank rank = -1;     ///< of the job
   double growth = 1;  ///< of its own time, against the usual growth
+  /// It is slower by as much as the iterations became longer: nothing is left for what it touches.
+  bool explainsAll = false;
 };
 
 /// A communicator that is slower than its own baseline, beyond what all ranks' computing is, for no fault of its

@@ -127,6 +127,28 @@ TEST(Waiting, AGroupWithLittleOfTheDelayIsExplainedByWhomItSharesWithAnAccusedOn
   EXPECT_EQ(groupsLeft(0.4, Cause::Kind::rank, {1, 2}), Groups{everybody});
 }
 
+// A throttled rank stands still in the middle of collectives too, and while messages come to it.
+TEST(Waiting, WhatTouchesARankThatExplainsTheWholeDelayIsNotSuspected) {
+  WaitingJob job;
+  using instrument::Cause;
+  const auto groupsOf = [&](bool explainsAll, Link link) {
+    instrument::Suspicion suspicion{{{1, 2.2, explainsAll}}, {}, ""};
+    instrument::Blame blame;
+    blame.causes = {{.kind = Cause::Kind::group, .communicator = pair, .share = 0.37},
+                    {.kind = Cause::Kind::link, .link = link, .communicator = everybody, .share = 0.31},
+                    {.kind = Cause::Kind::rank, .rank = 1, .share = 0.22}};
+    followChain(blame, job.view, suspicion);
+    EXPECT_EQ(suspicion.ranks.size(), 1U);
+    std::set<CommunicatorId> groups;
+    for (const auto& group : suspicion.groups) groups.insert(group.communicator);
+    return groups;
+  };
+  using Groups = std::set<CommunicatorId>;
+  EXPECT_EQ(groupsOf(true, {0, 1}), Groups{});
+  EXPECT_EQ(groupsOf(true, {2, 3}), Groups{everybody}) << "a link between others";
+  EXPECT_EQ(groupsOf(false, {0, 1}), (Groups{pair, everybody}));
+}
+
 TEST(Waiting, GroupsInWhichAllWaitAreTestedWhereMuchOfTheDelayIsNobodys) {
   WaitingJob job;
   instrument::Suspicion suspicion;
