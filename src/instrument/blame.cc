@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 
@@ -141,7 +142,8 @@ Blame blame(const JobTimeline& healthy, const JobTimeline& now, std::span<const 
   Blame result;
   result.healthySeconds = seconds(healthy.end - healthy.start) / std::max(healthy.iterations, 1);
   result.seconds = seconds(now.end - now.start) / std::max(now.iterations, 1);
-  const WaitGraph before(healthy, members), graph(now, members);
+  const std::set<Rank> irregular = irregularRanks(healthy, now);
+  const WaitGraph before(healthy, members, irregular), graph(now, members, irregular);
   const UsualPieces usual = usualPieces(before.allPieces());
   const std::map<Rank, OwnTime> own = ownTimes(usual, usualPieces(graph.allPieces()));
   std::vector<double> all;

@@ -57,10 +57,10 @@ struct MatchKeyHash {
 
 /// Numbers that tell the stretches of an iteration apart, the same in every run: where in the repeating pattern a call
 /// stands, counted from the pattern's least rotation. Calls without a pattern are told apart by what came before them.
-std::vector<std::uint64_t> contextsOf(const std::vector<std::uint64_t>& kinds) {
+std::vector<std::uint64_t> contextsOf(const std::vector<std::uint64_t>& kinds, bool byPosition) {
   std::vector<std::uint64_t> contexts(kinds.size());
   const std::size_t period = shortestPeriod(kinds);
-  if (2 * period > kinds.size()) {
+  if (!byPosition || 2 * period > kinds.size()) {
     for (std::size_t i = 0; i < kinds.size(); ++i) contexts[i] = mixed(kinds[i], i > 0 ? kinds[i - 1] : 0);
     return contexts;
   }
@@ -77,7 +77,24 @@ bool needsOnlyRoot(Operation operation) {
 
 }  // namespace
 
-WaitGraph::WaitGraph(const JobTimeline& timeline, std::span<const CommunicatorMembers> members) : timeline_(timeline) {
+std::set<Rank> irregularRanks(const JobTimeline& one, const JobTimeline& other) {
+  const auto periodOf = [](const RankTimeline& rank) {
+    std::vector<std::uint64_t> kinds;
+    for (const TimelineCall& call : rank.calls) kinds.push_back(kindOf(call));
+    return shortestPeriod(kinds);
+  };
+  std::map<Rank, std::size_t> periods;
+  for (const RankTimeline& rank : one.ranks) periods[rank.rank] = periodOf(rank);
+  std::set<Rank> irregular;
+  for (const RankTimeline& rank : other.ranks)
+    if (const auto found = periods.find(rank.rank); found != periods.end() && found->second != periodOf(rank))
+      irregular.insert(rank.rank);
+  return irregular;
+}
+
+WaitGraph::WaitGraph(const JobTimeline& timeline, std::span<const CommunicatorMembers> members,
+                     const std::set<Rank>& irregular)
+    : timeline_(timeline) {
   for (const CommunicatorMembers& each : members) members_[each.communicator] = each.members;
   std::unordered_map<MatchKey, std::size_t, MatchKeyHash> numbers;
   rows_.resize(timeline.ranks.size());
@@ -90,7 +107,7 @@ WaitGraph::WaitGraph(const JobTimeline& timeline, std::span<const CommunicatorMe
         places[communicator] = static_cast<Rank>(found - ranks.begin());
     std::vector<std::uint64_t> kinds;
     for (const TimelineCall& call : from.calls) kinds.push_back(kindOf(call));
-    row.contexts = contextsOf(kinds);
+    row.contexts = contextsOf(kinds, !irregular.contains(from.rank));
     for (std::size_t i = 0; i < from.calls.size(); ++i) {
       const TimelineCall& call = from.calls[i];
       const auto place = places.find(call.communicator);

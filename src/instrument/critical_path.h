@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -25,11 +26,18 @@ struct PathPiece {
   Nanoseconds start{0}, end{0};
 };
 
+/// Ranks whose calls repeat in another pattern here than there, or not at all: the calls of several threads overtake
+/// each other now and then, above all where one is held up. Positions in the pattern tell nothing of these.
+std::set<Rank> irregularRanks(const JobTimeline& one, const JobTimeline& other);
+
 /// The calls of a job, with what each had to wait for. Reading only; built once, then used by one thread.
 class WaitGraph {
  public:
   /// Calls of communicators that are not in `members` count as waiting for nobody. Both must outlive the graph.
-  WaitGraph(const JobTimeline& timeline, std::span<const CommunicatorMembers> members);
+  /// The context of a piece is its place in the rank's repeating pattern; of `irregular` ranks, and where there is no
+  /// pattern, which call it leads to, and which was before.
+  WaitGraph(const JobTimeline& timeline, std::span<const CommunicatorMembers> members,
+            const std::set<Rank>& irregular = {});
 
   /// From the end of the timeline back to its start; the pieces touch each other, the newest comes first. Where a call
   /// began before its last partner came, the path goes on at that partner: it was waited for. Work: linear in the

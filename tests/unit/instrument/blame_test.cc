@@ -75,6 +75,28 @@ TEST_P(BlameInLayouts, OneSlowRankIsTheOnlyCause) {
   }
 }
 
+// One odd call, and the sequence of calls repeats no longer: the stretches are still those of the healthy iterations.
+TEST_P(BlameInLayouts, ASlowRankIsFoundWhereItsCallsDoNotRepeatExactly) {
+  SimulatedTraining slow = healthy();
+  const Rank culprit = someRank(2);
+  slow.slowRanks[culprit] = 2.5;
+  const auto members = healthy().communicators();
+  JobTimeline now = slow.run(iterations, 1001);
+  for (RankTimeline& rank : now.ranks) {
+    if (rank.rank != culprit) continue;
+    const auto middle = rank.calls.begin() + std::ssize(rank.calls) / 2;
+    TimelineCall odd = *middle;
+    odd.communicator = 12345;  // of nobody else
+    odd.leave = odd.enter;
+    rank.calls.insert(middle, odd);
+  }
+  const Blame result = blame(healthy().run(iterations, 1), now, members);
+  ASSERT_FALSE(result.causes.empty()) << textOf(result);
+  EXPECT_EQ(result.causes[0].kind, Cause::Kind::rank) << textOf(result);
+  EXPECT_EQ(result.causes[0].rank, culprit) << textOf(result);
+  EXPECT_GT(result.causes[0].share, 0.5) << textOf(result);
+}
+
 TEST_P(BlameInLayouts, SlowLoadingIsSaidToBeOneStretchOfTheRank) {
   SimulatedTraining now = healthy();
   now.slowLoading[someRank(2)] = 40;
