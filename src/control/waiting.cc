@@ -95,6 +95,30 @@ std::string nameOf(const Cause& cause, const JobView& job) {
   return "";
 }
 
+/// Who meets in a link or a group; nobody of other causes.
+std::set<Rank> ranksOf(const Cause& cause, const JobView& job) {
+  if (cause.kind == Cause::Kind::link) return {cause.link.from, cause.link.to};
+  const auto members = job.communicators().find(cause.communicator);
+  if (cause.kind != Cause::Kind::group || members == job.communicators().end()) return {};
+  return {members->second.jobRanks.begin(), members->second.jobRanks.end()};
+}
+
+/// Suspected ranks that the links and groups beside them are slow for. A throttled rank stands still inside of calls
+/// too: it explains what it touches where it is slower by the whole delay, and where it alone is in all that is slow.
+std::set<Rank> wholeCauses(const instrument::Blame& blame, const JobView& job, const instrument::Suspicion& suspicion) {
+  std::set<Rank> whole, common;
+  int places = 0;
+  for (const Cause& cause : blame.causes) {
+    std::set<Rank> ranks = ranksOf(cause, job);
+    if (ranks.empty() || cause.share < testedShare) continue;
+    if (++places > 1) std::erase_if(ranks, [&](Rank rank) { return !common.contains(rank); });
+    common = ranks;
+  }
+  for (const auto& each : suspicion.ranks)
+    if (each.explainsAll || (places > 1 && common == std::set<Rank>{each.rank})) whole.insert(each.rank);
+  return whole;
+}
+
 }  // namespace
 
 std::optional<instrument::Blame> blameOf(JobView& job, const ClockBook& clocks, std::size_t window) {
@@ -175,20 +199,15 @@ void followChain(const instrument::Blame& blame, const JobView& job, instrument:
     if (members != job.communicators().end())
       ranks.insert(members->second.jobRanks.begin(), members->second.jobRanks.end());
   };
-  // A throttled rank stands still inside of calls too: then its links and groups have a part of the delay that it is.
-  const auto isWholeCause = [&](Rank rank) {
-    return std::any_of(suspicion.ranks.begin(), suspicion.ranks.end(),
-                       [=](const auto& each) { return each.rank == rank && each.explainsAll; });
-  };
-  const auto touchesWholeCause = [&](const Cause& cause) {
-    if (cause.kind == Cause::Kind::link) return isWholeCause(cause.link.from) || isWholeCause(cause.link.to);
-    std::set<Rank> members;
-    if (cause.kind == Cause::Kind::group) addMembers(cause.communicator, members);
-    return std::any_of(members.begin(), members.end(), isWholeCause);
-  };
+  const std::set<Rank> whole = wholeCauses(blame, job, suspicion);
+  const auto isWhole = [&](Rank rank) { return whole.contains(rank); };
+  std::set<CommunicatorId> explained;
   bool told = false;
   for (const Cause& cause : blame.causes) {
-    if (touchesWholeCause(cause)) continue;
+    if (const auto ranks = ranksOf(cause, job); std::any_of(ranks.begin(), ranks.end(), isWhole)) {
+      explained.insert(cause.communicator);
+      continue;
+    }
     causes.insert(cause.rank);
     shares[cause.communicator] += cause.share;
     const bool isRank = cause.kind == Cause::Kind::rank, accused = cause.share >= accusedShare;
@@ -207,6 +226,10 @@ void followChain(const instrument::Blame& blame, const JobView& job, instrument:
     addMembers(cause.communicator, near);
     if (accused) addMembers(cause.communicator, accusedOnes);
   }
+  std::erase_if(suspicion.groups, [&](const auto& each) {
+    const bool byOthers = each.slowest.from >= 0 && !isWhole(each.slowest.from) && !isWhole(each.slowest.to);
+    return explained.contains(each.communicator) && !byOthers && !shares.contains(each.communicator);
+  });
   if (!told) return;
   std::erase_if(suspicion.ranks,
                 [&](const auto& each) { return !causes.contains(each.rank) && !near.contains(each.rank); });

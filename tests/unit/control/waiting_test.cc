@@ -146,7 +146,9 @@ TEST(Waiting, WhatTouchesARankThatExplainsTheWholeDelayIsNotSuspected) {
   using Groups = std::set<CommunicatorId>;
   EXPECT_EQ(groupsOf(true, {0, 1}), Groups{});
   EXPECT_EQ(groupsOf(true, {2, 3}), Groups{everybody}) << "a link between others";
-  EXPECT_EQ(groupsOf(false, {0, 1}), (Groups{pair, everybody}));
+  EXPECT_EQ(groupsOf(false, {2, 3}), (Groups{pair, everybody}));
+  EXPECT_EQ(groupsOf(false, {1, 2}), Groups{}) << "who alone is in both";
+  EXPECT_EQ(groupsOf(false, {1, 0}), (Groups{pair, everybody})) << "two are in both";
 }
 
 TEST(Waiting, GroupsInWhichAllWaitAreTestedWhereMuchOfTheDelayIsNobodys) {
