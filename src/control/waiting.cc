@@ -95,12 +95,16 @@ std::string nameOf(const Cause& cause, const JobView& job) {
   return "";
 }
 
+std::set<Rank> ranksOf(CommunicatorId id, const JobView& job) {
+  const auto communicator = job.communicators().find(id);
+  if (communicator == job.communicators().end()) return {};
+  return {communicator->second.jobRanks.begin(), communicator->second.jobRanks.end()};
+}
+
 /// Who meets in a link or a group; nobody of other causes.
 std::set<Rank> ranksOf(const Cause& cause, const JobView& job) {
   if (cause.kind == Cause::Kind::link) return {cause.link.from, cause.link.to};
-  const auto members = job.communicators().find(cause.communicator);
-  if (cause.kind != Cause::Kind::group || members == job.communicators().end()) return {};
-  return {members->second.jobRanks.begin(), members->second.jobRanks.end()};
+  return cause.kind == Cause::Kind::group ? ranksOf(cause.communicator, job) : std::set<Rank>();
 }
 
 /// Suspected ranks that the links and groups beside them are slow for. A throttled rank stands still inside of calls
@@ -194,11 +198,6 @@ void suspectWhoWaits(const instrument::Blame& blame, instrument::Suspicion& susp
 void followChain(const instrument::Blame& blame, const JobView& job, instrument::Suspicion& suspicion) {
   std::set<Rank> causes, near, accusedOnes;
   std::map<CommunicatorId, double> shares;
-  const auto addMembers = [&](CommunicatorId communicator, std::set<Rank>& ranks) {
-    const auto members = job.communicators().find(communicator);
-    if (members != job.communicators().end())
-      ranks.insert(members->second.jobRanks.begin(), members->second.jobRanks.end());
-  };
   const std::set<Rank> whole = wholeCauses(blame, job, suspicion);
   const auto isWhole = [&](Rank rank) { return whole.contains(rank); };
   std::set<CommunicatorId> explained;
@@ -223,8 +222,9 @@ void followChain(const instrument::Blame& blame, const JobView& job, instrument:
     const auto same = [&](const auto& each) { return each.communicator == cause.communicator; };
     if (std::none_of(suspicion.groups.begin(), suspicion.groups.end(), same))
       suspicion.groups.push_back({cause.communicator, cause.growth, cause.link});
-    addMembers(cause.communicator, near);
-    if (accused) addMembers(cause.communicator, accusedOnes);
+    const std::set<Rank> members = ranksOf(cause.communicator, job);
+    near.insert(members.begin(), members.end());
+    if (accused) accusedOnes.insert(members.begin(), members.end());
   }
   std::erase_if(suspicion.groups, [&](const auto& each) {
     const bool byOthers = each.slowest.from >= 0 && !isWhole(each.slowest.from) && !isWhole(each.slowest.to);
@@ -242,8 +242,7 @@ void followChain(const instrument::Blame& blame, const JobView& job, instrument:
   };
   const auto isExplained = [&](const instrument::GroupSuspect& group) {
     if (shares[group.communicator] >= testedShare || hasCauseOfItsOwn(group)) return false;
-    std::set<Rank> members;
-    addMembers(group.communicator, members);
+    const std::set<Rank> members = ranksOf(group.communicator, job);
     return std::any_of(members.begin(), members.end(), [&](Rank rank) { return accusedOnes.contains(rank); });
   };
   std::erase_if(suspicion.groups,

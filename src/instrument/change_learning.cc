@@ -48,10 +48,7 @@ void ChangePointDetector::learn() {
   const double most = *std::max_element(samples.begin() + learningSamples / 2, samples.end());
   if (*std::max_element(samples.begin(), samples.begin() + learningSamples / 2) > most + threshold_) return;
   state_ = State::healthy;
-  baselineOpen_ = anchorOpen_ = true;
-  levelStart_ = added_ - learningSamples;
-  healthySamples_ = learningSamples;
-  healthy_ = healthyCeiling_ = level_ = anchor_ = robustCentre(samples, leastNoise);
+  learnLevel(samples, leastNoise);
   otherMode_ = 0;
   for (const double sample : samples) {
     const double distance = sample - level_;
@@ -59,7 +56,15 @@ void ChangePointDetector::learn() {
     healthyNoise_.add(distance);
     otherMode_ += std::abs(distance) > 0.75 * threshold_;
   }
+}
+
+/// That of the newest samples, all of which have told it.
+void ChangePointDetector::learnLevel(const std::vector<double>& samples, double deviation) {
+  healthy_ = healthyCeiling_ = level_ = anchor_ = robustCentre(samples, deviation);
+  healthySamples_ = std::ssize(samples);
+  levelStart_ = added_ - healthySamples_;
   settled_ = added_;
+  baselineOpen_ = anchorOpen_ = true;
 }
 
 /// The newest samples scatter far less than those before: a level and a noise that still remember those would hide a
@@ -83,13 +88,9 @@ bool ChangePointDetector::hasCalmedDown() const {
 
 void ChangePointDetector::learnCalm() {
   const auto samples = newest(calmSamples);
-  healthy_ = healthyCeiling_ = level_ = anchor_ = robustCentre(samples, healthyNoise_.deviation());
+  learnLevel(samples, healthyNoise_.deviation());
   healthyNoise_.clear();
   for (const double sample : samples) healthyNoise_.add(sample - level_);
-  baselineOpen_ = anchorOpen_ = true;
-  levelStart_ = added_ - calmSamples;
-  healthySamples_ = calmSamples;
-  settled_ = added_;
   spikes_ = 0;
   streak_ = longestBurst_ = 0;
   upward_.clear();

@@ -90,6 +90,7 @@ class ChangePointDetector {
 
   // The first healthy level, see change_learning.cc.
   void learn();
+  void learnLevel(const std::vector<double>& samples, double deviation);
   bool learntWarmUp() const;
   void learnAnew();
   bool hasCalmedDown() const;

@@ -16,6 +16,13 @@ std::uint64_t kindOf(const TimelineCall& call) {
   return mixed(mixed(mixed(0x9e3779b97f4a7c15ULL, call.communicator), what), call.bytes);
 }
 
+std::vector<std::uint64_t> kindsOf(const RankTimeline& rank) {
+  std::vector<std::uint64_t> kinds;
+  kinds.reserve(rank.calls.size());
+  for (const TimelineCall& call : rank.calls) kinds.push_back(kindOf(call));
+  return kinds;
+}
+
 /// Of a sequence that consists of repeats, the last of them perhaps cut short. Prefix function; linear.
 std::size_t shortestPeriod(std::span<const std::uint64_t> values) {
   std::vector<std::size_t> border(values.size() + 1, 0);
@@ -78,11 +85,7 @@ bool needsOnlyRoot(Operation operation) {
 }  // namespace
 
 std::set<Rank> irregularRanks(const JobTimeline& one, const JobTimeline& other) {
-  const auto periodOf = [](const RankTimeline& rank) {
-    std::vector<std::uint64_t> kinds;
-    for (const TimelineCall& call : rank.calls) kinds.push_back(kindOf(call));
-    return shortestPeriod(kinds);
-  };
+  const auto periodOf = [](const RankTimeline& rank) { return shortestPeriod(kindsOf(rank)); };
   std::map<Rank, std::size_t> periods;
   for (const RankTimeline& rank : one.ranks) periods[rank.rank] = periodOf(rank);
   std::set<Rank> irregular;
@@ -105,9 +108,7 @@ WaitGraph::WaitGraph(const JobTimeline& timeline, std::span<const CommunicatorMe
     for (const auto& [communicator, ranks] : members_)
       if (const auto found = std::find(ranks.begin(), ranks.end(), from.rank); found != ranks.end())
         places[communicator] = static_cast<Rank>(found - ranks.begin());
-    std::vector<std::uint64_t> kinds;
-    for (const TimelineCall& call : from.calls) kinds.push_back(kindOf(call));
-    row.contexts = contextsOf(kinds, !irregular.contains(from.rank));
+    row.contexts = contextsOf(kindsOf(from), !irregular.contains(from.rank));
     for (std::size_t i = 0; i < from.calls.size(); ++i) {
       const TimelineCall& call = from.calls[i];
       const auto place = places.find(call.communicator);

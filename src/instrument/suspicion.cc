@@ -67,12 +67,12 @@ class Judge {
     if (!slow) return;
     const auto byLink = slowestLink(group);
     const bool timed = byLink.has_value();
-    const auto explainsAll = [&](Rank member) { return explainsAll_.contains(member); };
     const bool byOthers = timed && *byLink;
+    const auto explainsAll = [&](Rank member) { return explainsAll_.contains(member); };
     if (!byOthers && std::any_of(group.members.begin(), group.members.end(), explainsAll)) return;
-    slow->waitsOnly = timed && !*byLink;
+    slow->waitsOnly = timed && !byOthers;
     if (slow->waitsOnly) return suspicion.waiting.push_back(*slow);
-    if (timed) slow->slowest = (*byLink)->slowest;
+    if (byOthers) slow->slowest = (*byLink)->slowest;
     suspicion.groups.push_back(*slow);
   }
 

@@ -56,9 +56,8 @@ std::string reasonFor(const Suspicion& suspicion, std::span<const CommunicatorMe
 ///   per-channel timing, seconds a byte in motion must have grown too, on some connection. That alone accuses nobody:
 ///   on shared cores, bytes also count as in motion while their receiver is not there;
 /// - what touches a suspected rank is explained by it, unless it grew clearly more than that rank did;
-/// - a rank that is slower by as much as the iterations became longer explains the groups that it is a member of,
-/// unless
-///   a connection between others is slower there;
+/// - a rank that is slower by as much as the iterations became longer explains the groups that it is a member of, where
+///   no connection between others is slower;
 /// - a group that contains a smaller suspected group is explained by that one: where all meet, the delay of some shows.
 ///
 /// @param ranks  every rank whose baseline is known; ranks that never left the library between calls have own = 0
