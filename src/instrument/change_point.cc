@@ -213,10 +213,10 @@ void ChangePointDetector::addToDrift(double value) {
   downward_.add((below - error - value) / sigma);
 }
 
-/// The newest two samples differ too much for a level: a burst of spikes that dies away looks like that.
-bool ChangePointDetector::isFading(double change) const {
-  const auto samples = newest(2);
-  return std::abs(samples[1] - samples[0]) > std::max({threshold_, 4 * deviation(), change / 4});
+/// The newest sample lies far from the level that those before have told: a burst of spikes, rising or dying away, looks
+/// like that. Slow iterations that alternate do not, nor does a spike among them.
+bool ChangePointDetector::isBurst(double level) const {
+  return std::abs(history_.back() - level) > std::max({threshold_, 4 * deviation(), (level - level_) / 4});
 }
 
 /// The newest three samples agree with each other.
@@ -315,7 +315,7 @@ std::optional<Change> ChangePointDetector::accept(const Candidate& candidate) {
   if (state_ == State::healthy) {
     if (std::abs(change) < verified * threshold_) return std::nullopt;
     if (change > 0) {
-      if (count < movedSamples && isFading(change)) return std::nullopt;
+      if (count < movedSamples && isBurst(candidate.level)) return std::nullopt;
       healthyCeiling_ = std::max(healthy_, level_);
       slowSince_ = candidate.start;
       enterLevel(candidate, State::slow);

@@ -104,7 +104,7 @@ class ChangePointDetector {
 
   // Levels.
   bool isSettled() const;
-  bool isFading(double change) const;
+  bool isBurst(double level) const;
   void refineLevel();
   void addToDrift(double value);
 
