@@ -12,7 +12,6 @@ constexpr std::size_t keptSamples = 128;
 /// Samples join level and noise only when it is known that they were no change: the older the level, the later.
 /// The delay is longer than most of the steps of a creeping slowdown that have to be seen before they are learnt.
 constexpr std::int64_t shortDelay = 4, longDelay = 32;
-constexpr std::int64_t patternEvery = 32;
 constexpr int shortestChange = 3;
 /// Taken for a burst of spikes once it is over. Longer ones would make a real change known later than five samples.
 constexpr int longestEvaluation = 4;
@@ -54,7 +53,7 @@ void ChangePointDetector::rebase() {
   slowNoise_.clear();
   upward_.clear();
   downward_.clear();
-  added_ = settled_ = levelStart_ = burstAt_ = 0;
+  added_ = settled_ = levelStart_ = burstAt_ = patternSince_ = 0;
   streak_ = longestBurst_ = 0;
 }
 
@@ -132,6 +131,7 @@ std::optional<Change> ChangePointDetector::add(double milliseconds) {
   if (raw_.size() > keptSamples) raw_.pop_front();
   if (history_.size() > keptSamples) history_.pop_front();
   ++added_;
+  followPattern();
   if (learntWarmUp()) learnAnew();
   if (hasCalmedDown()) learnCalm();
   if (state_ == State::learning) {
@@ -153,7 +153,7 @@ std::optional<Change> ChangePointDetector::add(double milliseconds) {
     if (const auto change = accept(*crept)) return change;
   refineLevel();
   if (const auto change = silentReturn()) return change;
-  if (added_ % (added_ < 64 ? patternEvery / 4 : patternEvery) == 0) refindPattern();
+  refindPattern();
   return std::nullopt;
 }
 
@@ -172,27 +172,16 @@ void ChangePointDetector::settle(std::int64_t end) {
   }
 }
 
-void ChangePointDetector::refindPattern() {
-  const std::int64_t oldest = added_ - static_cast<std::int64_t>(raw_.size());
-  PeriodicPattern found = findPattern({raw_.begin(), raw_.end()}, oldest, pattern_);
-  if (found.offsets.empty() && pattern_.offsets.empty()) return;
-  noise().adjust([&](std::size_t age, double residual) {
-    const std::int64_t sample = settled_ - 1 - static_cast<std::int64_t>(age);
-    return sample < 0 ? residual : residual + pattern_.at(sample) - found.at(sample);
-  });
-  pattern_ = std::move(found);
-  for (std::size_t i = 0; i < raw_.size(); ++i)
-    history_[i] = raw_[i] - pattern_.at(oldest + static_cast<std::int64_t>(i));
-  posterior_ = RunLengthPosterior(added_ - 8);
-  for (const double value : newest(8)) posterior_.add(value, deviation(), 0.01);
+bool ChangePointDetector::isVisit(double value) const {
+  const double sigma = std::max(healthyNoise_.deviation(), leastNoise);
+  return value < healthyCeiling_ + std::max(threshold_ / 2, 2 * sigma);
 }
 
 void ChangePointDetector::countVisits(double value) {
   if (state_ != State::slow) return;
-  const double sigma = std::max(healthyNoise_.deviation(), leastNoise);
   slowSamples_ = 0.99 * slowSamples_ + 1;
   visits_ *= 0.99;
-  if (value < healthyCeiling_ + std::max(threshold_ / 2, 2 * sigma)) {
+  if (isVisit(value)) {
     ++visit_;
   } else {
     visits_ += visit_;

@@ -77,12 +77,12 @@ class ChangePointDetector {
 
   // Samples.
   std::vector<double> newest(std::int64_t count) const;
-  void refindPattern();
   NoiseEstimate& noise() { return state_ == State::slow ? slowNoise_ : healthyNoise_; }
   double deviation() const;
   double memory() const;
   void countSpikes(double value);
   void countBurst(int length);
+  bool isVisit(double value) const;
   void countVisits(double value);
   double spikeRate() const;
   int lastingSamples() const;
@@ -95,6 +95,11 @@ class ChangePointDetector {
   void learnAnew();
   bool hasCalmedDown() const;
   void learnCalm();
+
+  // Healthy iterations that alternate, see change_pattern.cc.
+  void refindPattern();
+  void followPattern();
+  void setPattern(PeriodicPattern pattern, std::int64_t since);
 
   // Candidates, see change_candidates.cc.
   std::optional<Candidate> healthyStreak() const;
@@ -120,6 +125,7 @@ class ChangePointDetector {
   RunLengthPosterior posterior_;
   std::deque<double> raw_, history_;  // logarithms of the newest samples, as they came and without the pattern
   PeriodicPattern pattern_;
+  std::int64_t patternSince_ = 0;  // samples before this one were of another pattern, or of another turn of it
   std::int64_t added_ = 0;
 
   NoiseEstimate healthyNoise_, slowNoise_;
