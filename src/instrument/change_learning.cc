@@ -11,9 +11,13 @@ namespace {
 
 /// A job settles within so many iterations. Later the level follows by itself, and calm ones may be chance.
 constexpr std::int64_t youngSamples = 256;
-/// So many that scatter by so much less than what is known as noise are no chance (a tenth of that is usual).
-constexpr std::int64_t calmSamples = 48;
-constexpr double calm = 0.6;
+/// So many that scatter by so much less than what is known as noise are no chance: of normal values one window in some
+/// ten thousand.
+struct Calm {
+  std::int64_t samples;
+  double share;
+};
+constexpr Calm calms[] = {{24, 0.3}, {48, 0.6}};
 
 double deviationAround(double centre, std::span<const double> samples) {
   NoiseEstimate found(samples.size());
@@ -69,25 +73,28 @@ void ChangePointDetector::learnLevel(const std::vector<double>& samples, double 
 
 /// The newest samples scatter far less than those before: a level and a noise that still remember those would hide a
 /// change from this job for more than a hundred iterations.
-bool ChangePointDetector::hasCalmedDown() const {
-  const bool due = state_ == State::healthy && added_ <= youngSamples && added_ % 8 == 0;
-  if (!due || std::ssize(history_) < calmSamples + learningSamples) return false;
+/// @return how many they are; 0: they do not
+std::int64_t ChangePointDetector::calmSamples() const {
   const double known = healthyNoise_.deviation();
-  if (known < 2 * leastNoise) return false;
-  const auto samples = newest(calmSamples);
-  const double centre = robustCentre(samples, known);
-  // What creeps is not calm: the level that it crept from stays.
-  const double error = known / std::sqrt(static_cast<double>(healthySamples_));
-  if (centre > std::min(healthy_, anchor_) + threshold_ / 4 + error) return false;
-  const auto half = samples.begin() + calmSamples / 2;
-  const double older = deviationAround(centre, {samples.begin(), half});
-  const double newer = deviationAround(centre, {half, samples.end()});
-  // While the older ones scatter more, some of them still belong to what is over: soon it will be known better.
-  return std::max(older, newer) < calm * known && older < 1.5 * newer;
+  if (state_ != State::healthy || added_ > youngSamples || added_ % 4 != 0 || known < 2 * leastNoise) return 0;
+  for (const auto& [count, share] : calms) {
+    if (std::ssize(history_) < count + learningSamples) break;
+    const auto samples = newest(count);
+    const double centre = robustCentre(samples, known);
+    // What creeps is not calm: the level that it crept from stays.
+    const double error = known / std::sqrt(static_cast<double>(healthySamples_));
+    if (centre > std::min(healthy_, anchor_) + threshold_ / 4 + error) continue;
+    const auto half = samples.begin() + count / 2;
+    const double older = deviationAround(centre, {samples.begin(), half});
+    const double newer = deviationAround(centre, {half, samples.end()});
+    // While the older ones scatter more, some of them still belong to what is over: soon it will be known better.
+    if (std::max(older, newer) < share * known && older < 1.5 * newer) return count;
+  }
+  return 0;
 }
 
-void ChangePointDetector::learnCalm() {
-  const auto samples = newest(calmSamples);
+void ChangePointDetector::learnCalm(std::int64_t count) {
+  const auto samples = newest(count);
   learnLevel(samples, healthyNoise_.deviation());
   healthyNoise_.clear();
   for (const double sample : samples) healthyNoise_.add(sample - level_);

@@ -133,7 +133,7 @@ std::optional<Change> ChangePointDetector::add(double milliseconds) {
   ++added_;
   followPattern();
   if (learntWarmUp()) learnAnew();
-  if (hasCalmedDown()) learnCalm();
+  if (const std::int64_t count = calmSamples(); count > 0) learnCalm(count);
   if (state_ == State::learning) {
     learn();
     return std::nullopt;

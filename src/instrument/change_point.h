@@ -93,8 +93,8 @@ class ChangePointDetector {
   void learnLevel(const std::vector<double>& samples, double deviation);
   bool learntWarmUp() const;
   void learnAnew();
-  bool hasCalmedDown() const;
-  void learnCalm();
+  std::int64_t calmSamples() const;
+  void learnCalm(std::int64_t count);
 
   // Healthy iterations that alternate, see change_pattern.cc.
   void refindPattern();
