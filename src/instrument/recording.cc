@@ -176,7 +176,7 @@ std::string encodeRecording(std::span<const RankSnapshot> ranks) {
   return recording;
 }
 
-Result<std::vector<RankSnapshot>> decodeRecording(std::span<const std::byte> bytes, const std::string& name) {
+Result<Recording> decodeRecording(std::span<const std::byte> bytes, const std::string& name) {
   RecordingHeader header;
   if (bytes.size() < sizeof header || std::memcmp(bytes.data(), recordingMagic, sizeof recordingMagic) != 0)
     return Error::invalidArgument("{} is not a recording", name);
@@ -185,21 +185,31 @@ Result<std::vector<RankSnapshot>> decodeRecording(std::span<const std::byte> byt
     return Error::invalidArgument("recording {} has version {}; this program reads version {}", name, header.version,
                                   recordingVersion);
   std::span<const std::byte> rest = bytes.subspan(sizeof header);
-  std::vector<RankSnapshot> ranks;
+  Recording recording;
+  std::size_t damaged = 0;
   for (std::uint32_t i = 0; i < header.ranks; ++i) {
     RecordedRank recorded;
-    if (rest.size() < sizeof recorded)
-      return Error::invalidArgument("recording {} is cut: {} of its {} ranks are there", name, i, header.ranks);
+    if (rest.size() < sizeof recorded) break;
     std::memcpy(&recorded, rest.data(), sizeof recorded);
-    rest = rest.subspan(sizeof recorded);
-    if (recorded.bytes > rest.size() || recorded.bytes % 8 != 0 || recorded.process >= processStateCount)
-      return Error::invalidArgument("recording {} is cut or damaged in rank {} of 0 to {}", name, i, header.ranks - 1);
-    auto log = viewOf(rest.first(recorded.bytes), name, SIZE_MAX);
-    if (!log) return log.error();
-    ranks.push_back({std::move(*log), static_cast<ProcessState>(recorded.process), Nanoseconds(recorded.now)});
-    rest = rest.subspan(recorded.bytes);
+    const auto log = rest.subspan(sizeof recorded);
+    // Where the next rank begins is not known then.
+    if (recorded.bytes > log.size() || recorded.bytes % 8 != 0) break;
+    auto view = recorded.process < processStateCount
+                    ? viewOf(log.first(recorded.bytes), name, SIZE_MAX)
+                    : Error::invalidArgument("recording {} has a process state {}", name, recorded.process);
+    if (view)
+      recording.ranks.push_back(
+          {std::move(*view), static_cast<ProcessState>(recorded.process), Nanoseconds(recorded.now)});
+    else
+      damaged += sizeof recorded + recorded.bytes;
+    rest = log.subspan(recorded.bytes);
   }
-  return ranks;
+  if (recording.ranks.size() < header.ranks)
+    recording.lost =
+        fmt::format("recording {} is cut or damaged: {} of its {} ranks are whole, {} of its {} bytes are of no use",
+                    name, recording.ranks.size(), header.ranks, damaged + rest.size(), bytes.size());
+  if (recording.ranks.empty() && header.ranks > 0) return Error::invalidArgument("{}", recording.lost);
+  return recording;
 }
 
 }  // namespace falcon::instrument

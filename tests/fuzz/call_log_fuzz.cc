@@ -72,8 +72,8 @@ void run(std::string_view input) {
                 again->transfers.size() == view->transfers.size() && again->makings.size() == view->makings.size(),
             "a recording has all that was read");
   }
-  if (const auto ranks = decodeRecording(aligned.bytes(), "recording"))
-    for (const RankSnapshot& rank : *ranks) requireSound(rank.log);
+  if (const auto recording = decodeRecording(aligned.bytes(), "recording"))
+    for (const RankSnapshot& rank : recording->ranks) requireSound(rank.log);
 }
 
 }  // namespace falcon::fuzz

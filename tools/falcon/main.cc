@@ -52,6 +52,7 @@ std::string explain(const CLI::App& app, const CLI::Error& error) {
 int main(int argc, char** argv) {
   CLI::App app("NCCL Falcon: notices when a distributed job runs slow, finds the slow rank or link, works around it.");
   app.require_subcommand(1);
+  app.set_version_flag("--version", "falcon " FALCON_VERSION);
   app.failure_message([](const CLI::App* program, const CLI::Error& error) { return explain(*program, error); });
   int exitCode = falcon::tools::healthy;
   for (const auto add : commands) add(app, exitCode);

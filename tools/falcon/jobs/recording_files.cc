@@ -1,21 +1,26 @@
 #include "jobs/recording_files.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
-#include <fstream>
 #include <iterator>
 
+#include "base/input_file.h"
 #include "instrument/recording.h"
 
 namespace falcon::jobs {
 namespace {
 
 Result<std::vector<instrument::RankSnapshot>> readRecording(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  if (!file) return Error::system("{} cannot be read", path);
-  std::vector<std::uint64_t> aligned(bytes.size() / sizeof(std::uint64_t) + 1);
-  std::memcpy(aligned.data(), bytes.data(), bytes.size());
-  return instrument::decodeRecording({reinterpret_cast<const std::byte*>(aligned.data()), bytes.size()}, path);
+  const auto bytes = readInputFile(path);
+  if (!bytes) return bytes.error();
+  std::vector<std::uint64_t> aligned(bytes->size() / sizeof(std::uint64_t) + 1);
+  std::memcpy(aligned.data(), bytes->data(), bytes->size());
+  auto recording =
+      instrument::decodeRecording({reinterpret_cast<const std::byte*>(aligned.data()), bytes->size()}, path);
+  if (!recording) return recording.error();
+  if (!recording->lost.empty()) fmt::print(stderr, "falcon: {}\n", recording->lost);
+  return std::move(recording->ranks);
 }
 
 }  // namespace

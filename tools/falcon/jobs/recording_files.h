@@ -8,7 +8,7 @@
 
 namespace falcon::jobs {
 
-/// The ranks of all files together.
+/// The whole ranks of all files together. A file that is cut is told of on stderr.
 Result<std::vector<instrument::RankSnapshot>> readRecordings(const std::vector<std::string>& paths);
 
 }  // namespace falcon::jobs

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <optional>
 #include <span>
+#include <sstream>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
+
+#include "base/input_file.h"
 
 namespace falcon::replay {
 namespace {
@@ -59,53 +61,53 @@ std::string_view takeToSeparator(std::string_view& line, char separator, bool& m
   return cell;
 }
 
-/// Takes the first cell off `line`; nothing: it is quoted and does not end here. In quotes there may be separators, and
-/// two quotes for one (RFC 4180).
-std::optional<std::string> takeCell(std::string_view& line, char separator, bool& more) {
-  const auto start = line.find_first_not_of(blanksBeside(separator));
-  if (start == std::string_view::npos || line[start] != '"') return std::string(takeToSeparator(line, separator, more));
-  line.remove_prefix(start + 1);
-  std::string cell;
-  for (;;) {
-    const auto quote = line.find('"');
-    if (quote == std::string_view::npos) return std::nullopt;
-    cell += line.substr(0, quote);
-    line.remove_prefix(quote + 1);
-    if (!line.starts_with('"')) break;
-    cell += '"';
-    line.remove_prefix(1);
-  }
-  return cell.append(takeToSeparator(line, separator, more));
+std::string lowered(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return lower;
 }
 
-/// Nothing: the last one is quoted and does not end here.
-std::optional<std::vector<std::string>> cellsOf(std::string_view line, char separator) {
-  std::vector<std::string> cells;
-  for (bool more = true; more;) {
-    auto cell = takeCell(line, separator, more);
-    if (!cell) return std::nullopt;
-    cells.push_back(std::move(*cell));
-  }
-  return cells;
+/// As a column's name is compared: without blanks around it, whatever its case.
+std::string nameOf(std::string_view cell) {
+  return lowered(trimmed(cell, ','));
+}
+
+/// A terminal obeys control bytes.
+std::string printable(std::string_view text) {
+  std::string shown;
+  for (const char c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    else
+      shown += c;
+  return shown;
+}
+
+/// What a program writes where it has measured nothing.
+bool isMissing(std::string_view cell) {
+  std::string text = lowered(cell);
+  if (text.starts_with('+') || text.starts_with('-')) text.erase(0, 1);
+  return cell.empty() || text == "nan" || text == "inf" || text == "infinity";
 }
 
 /// A CSV file line by line: header first, then rows of which some columns are read.
 class Table {
  public:
   Table(std::istream& text, const std::string& name) : text_(text), name_(name) {
-    if (!nextLine()) fail("the file is empty; a header line with the names of the columns was expected");
-    std::string_view header = line_;
-    if (header.starts_with("\xef\xbb\xbf")) header.remove_prefix(3);
-    separator_ = separatorOf(header);
-    header_ = wholeCellsOf(header);
+    if (!nextLine())
+      throw std::runtime_error(
+          fmt::format("{} is empty; a header line with the names of the columns was expected", printable(name_)));
+    separator_ = separatorOf(line_);
+    readCells();
+    header_ = cells_;
   }
 
-  /// The first column with one of these names.
+  /// The column with the first of these names that there is.
   std::optional<std::size_t> find(Names names) const {
-    for (const auto name : names) {
-      const auto found = std::find(header_.begin(), header_.end(), name);
-      if (found != header_.end()) return static_cast<std::size_t>(found - header_.begin());
-    }
+    for (const auto name : names)
+      for (std::size_t column = 0; column < header_.size(); ++column)
+        if (nameOf(header_[column]) == nameOf(name)) return column;
     return std::nullopt;
   }
 
@@ -122,8 +124,19 @@ class Table {
   /// The next row that is not blank; false at the end.
   bool nextRow() {
     if (!nextLine()) return false;
-    cells_ = wholeCellsOf(line_);
+    readCells();
     return true;
+  }
+
+  /// Counts the row as one without a value, for tellSkipped().
+  void skip() {
+    if (skipped_++ == 0) firstSkipped_ = lineNumber_;
+  }
+
+  void tellSkipped() const {
+    if (skipped_ > 0)
+      fmt::print(stderr, "falcon: {}: {} rows without a finite value are left out, the first in line {}\n",
+                 printable(name_), skipped_, firstSkipped_);
   }
 
   double number(std::size_t column) const {
@@ -155,30 +168,50 @@ class Table {
   }
 
   [[noreturn]] void fail(const std::string& why) const {
-    throw std::runtime_error(fmt::format("{}:{}: {}", name_, lineNumber_, why));
+    throw std::runtime_error(printable(fmt::format("{}:{}: {}", name_, lineNumber_, why)));
   }
 
  private:
   bool nextLine() {
     while (std::getline(text_, line_)) {
       lineNumber_ += 1 + std::exchange(continued_, 0);
-      if (!trimmed(line_, ',').empty()) return true;
+      if (std::exchange(first_, false) && line_.starts_with("\xef\xbb\xbf")) line_.erase(0, 3);
+      if (!trimmed(line_, ',').empty() && !line_.starts_with('#')) return true;
     }
     if (text_.bad()) fail("cannot be read");
     return false;
   }
 
-  /// A quoted cell may go on over several lines.
-  std::vector<std::string> wholeCellsOf(std::string_view line) {
-    std::string whole(line);
-    for (std::string more;;) {
-      if (auto cells = cellsOf(whole, separator_)) return std::move(*cells);
-      do {  // up to a line that may close it: to look at all of it again after every line would take for ever
-        if (!std::getline(text_, more)) fail("a quotation mark is not closed before the end of the file");
-        whole.append(1, '\n').append(more);
+  /// Of the line, and of those behind it over which a quoted cell goes on. Every byte is looked at once.
+  void readCells() {
+    cells_.clear();
+    std::string_view line = line_;
+    for (bool more = true; more;) cells_.push_back(takeCell(line, more));
+  }
+
+  /// Takes the first cell off `line`. In quotes there may be separators, line ends, and two quotes for one (RFC 4180).
+  std::string takeCell(std::string_view& line, bool& more) {
+    const auto start = line.find_first_not_of(blanksBeside(separator_));
+    if (start == std::string_view::npos || line[start] != '"')
+      return std::string(takeToSeparator(line, separator_, more));
+    line.remove_prefix(start + 1);
+    std::string cell;
+    for (;;) {
+      const auto quote = line.find('"');
+      cell += line.substr(0, quote);
+      if (quote == std::string_view::npos) {
+        if (!std::getline(text_, line_)) fail("a quotation mark is not closed before the end of the file");
         ++continued_;
-      } while (more.find('"') == std::string::npos);
+        line = line_;
+        cell += '\n';
+        continue;
+      }
+      line.remove_prefix(quote + 1);
+      if (!line.starts_with('"')) break;
+      cell += '"';
+      line.remove_prefix(1);
     }
+    return cell.append(takeToSeparator(line, separator_, more));
   }
 
   std::istream& text_;
@@ -187,12 +220,18 @@ class Table {
   char separator_ = ',';
   int lineNumber_ = 0, continued_ = 0;  // where the row begins, and how many lines more it has
   std::vector<std::string> header_, cells_;
+  bool first_ = true;
+  int skipped_ = 0, firstSkipped_ = 0;
 };
 
-std::ifstream open(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw std::runtime_error(fmt::format("{} cannot be opened", path));
-  return file;
+std::istringstream open(const std::string& path) {
+  auto text = path == "-" ? readStandardInput() : readInputFile(path);
+  if (!text) throw std::runtime_error(printable(text.error().message()));
+  return std::istringstream(std::move(*text));
+}
+
+std::string shownName(const std::string& path) {
+  return path == "-" ? "standard input" : path;
 }
 
 }  // namespace
@@ -207,21 +246,33 @@ std::vector<Recorded> readTimes(std::istream& text, const std::string& name, con
   std::optional<std::size_t> work;
   const std::string_view workNames[] = {workColumn};
   if (!workColumn.empty()) work = table.require(workNames);
-  double firstWork = 1;
+  double firstWork = 0;
   std::vector<Recorded> rows;
-  while (table.nextRow()) {
-    Recorded row{static_cast<std::int64_t>(rows.size()) + 1, table.positive(timeColumn)};
+  for (std::int64_t number = 1; table.nextRow(); ++number) {
+    // Rows that are left out are counted, so that labels still mean the others.
+    const auto missing = [&](const std::optional<std::size_t>& column) {
+      return column && isMissing(table.cell(*column));
+    };
+    if (missing(timeColumn) || missing(iterationColumn) || missing(work)) {
+      table.skip();
+      continue;
+    }
+    Recorded row{number, table.positive(timeColumn)};
     if (iterationColumn) row.iteration = table.wholeNumber(*iterationColumn);
     if (!rows.empty() && row.iteration <= rows.back().iteration)
       table.fail(fmt::format("iteration {} does not come after {}", row.iteration, rows.back().iteration));
     if (!milliseconds) row.milliseconds *= 1000;
-    if (work) {
-      const double amount = table.positive(*work);
-      if (rows.empty()) firstWork = amount;
-      row.milliseconds *= firstWork / amount;
+    const double amount = work ? table.positive(*work) : 1;
+    const double reference = firstWork > 0 ? firstWork : amount;
+    row.milliseconds *= reference / amount;
+    if (!std::isfinite(row.milliseconds) || !(row.milliseconds > 0)) {
+      table.skip();
+      continue;
     }
+    firstWork = reference;
     rows.push_back(row);
   }
+  table.tellSkipped();
   return rows;
 }
 
@@ -240,12 +291,12 @@ std::vector<Episode> readEpisodes(std::istream& text, const std::string& name) {
 
 std::vector<Recorded> readTimesFile(const std::string& path, const std::string& workColumn) {
   auto file = open(path);
-  return readTimes(file, path, workColumn);
+  return readTimes(file, shownName(path), workColumn);
 }
 
 std::vector<Episode> readEpisodesFile(const std::string& path) {
   auto file = open(path);
-  return readEpisodes(file, path);
+  return readEpisodes(file, shownName(path));
 }
 
 }  // namespace falcon::replay

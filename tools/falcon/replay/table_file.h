@@ -27,6 +27,9 @@ struct Episode {
 /// @param name        of the file, for errors
 /// @param workColumn  where each iteration's work stands (tokens, say): times become those for the first iteration's
 ///                    work. Empty: all iterations do the same work.
+/// Case and blanks around names do not matter. Of several times the first in this list is read: milliseconds first.
+/// Lines that begin with # are comments. Rows in which one of these columns is blank, NaN or infinite, or whose time is
+/// beyond a double, are left out, with one warning on stderr; they count as rows.
 /// Throws std::runtime_error that names the file, the line and the value.
 std::vector<Recorded> readTimes(std::istream& text, const std::string& name, const std::string& workColumn = {});
 
@@ -34,7 +37,7 @@ std::vector<Recorded> readTimes(std::istream& text, const std::string& name, con
 /// start < end; in the file's order. Throws as readTimes does.
 std::vector<Episode> readEpisodes(std::istream& text, const std::string& name);
 
-/// The same from files. A file that cannot be opened throws too.
+/// The same from files ("-": standard input), whole as readInputFile reads them; its errors are thrown too.
 std::vector<Recorded> readTimesFile(const std::string& path, const std::string& workColumn = {});
 std::vector<Episode> readEpisodesFile(const std::string& path);
 
