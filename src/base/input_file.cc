@@ -34,15 +34,16 @@ Result<std::string> readAll(int descriptor, const std::string& name, std::size_t
 }  // namespace
 
 Result<std::string> readInputFile(const std::string& path, std::size_t limit) {
-  // Without O_NONBLOCK opening a pipe waits for somebody who writes.
+  // Without O_NONBLOCK opening a pipe waits for somebody who writes; one without a writer is empty.
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!file) return Error::system("{} cannot be opened: {}", path, reasonOf(errno));
   struct stat facts {};
   if (fstat(file.get(), &facts) != 0) return Error::system("{} cannot be read: {}", path, reasonOf(errno));
-  if (!S_ISREG(facts.st_mode))
-    return Error::invalidArgument("{} is no regular file (a folder, pipe or device); copy what is meant into a file",
-                                  path);
-  if (static_cast<std::size_t>(facts.st_size) > limit) return tooLong(path, limit);
+  if (!S_ISREG(facts.st_mode) && !S_ISFIFO(facts.st_mode))
+    return Error::invalidArgument("{} is a folder or device; copy what is meant into a file", path);
+  if (S_ISREG(facts.st_mode) && static_cast<std::size_t>(facts.st_size) > limit) return tooLong(path, limit);
+  if (S_ISFIFO(facts.st_mode) && fcntl(file.get(), F_SETFL, O_RDONLY) != 0)
+    return Error::system("{} cannot be read: {}", path, reasonOf(errno));
   return readAll(file.get(), path, limit);
 }
 

@@ -11,8 +11,8 @@ namespace falcon {
 /// A mistaken name must not fill the memory. A recording of 1000 ranks has some 300 MB.
 inline constexpr std::size_t inputFileLimit = std::size_t{1} << 30;
 
-/// All of a regular file. Not of a pipe or device: opening one may wait for ever, and /dev/zero never ends.
-/// Errors (system): it cannot be read; (invalidArgument): it is no regular file, or has more than `limit` bytes.
+/// All of a file, or of a pipe that somebody writes to. Not of a device: /dev/zero never ends.
+/// Errors (system): it cannot be read; (invalidArgument): it is a folder or device, or has more than `limit` bytes.
 Result<std::string> readInputFile(const std::string& path, std::size_t limit = inputFileLimit);
 
 /// All of standard input, whatever it is. Errors as above.

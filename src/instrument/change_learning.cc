@@ -11,8 +11,8 @@ namespace {
 
 /// A job settles within so many iterations. Later the level follows by itself, and calm ones may be chance.
 constexpr std::int64_t youngSamples = 256;
-/// So many that scatter by so much less than what is known as noise are no chance: of normal values one window in some
-/// ten thousand.
+/// So many that scatter by so much less than what is known as noise are no chance. (Fewer, twelve for one, are: in a
+/// job of two modes so many in a row are often of the same.)
 struct Calm {
   std::int64_t samples;
   double share;

@@ -202,8 +202,8 @@ void ChangePointDetector::addToDrift(double value) {
   downward_.add((below - error - value) / sigma);
 }
 
-/// The newest sample lies far from the level that those before have told: a burst of spikes, rising or dying away, looks
-/// like that. Slow iterations that alternate do not, nor does a spike among them.
+/// The newest sample lies far from the level that those before have told: a burst of spikes, rising or dying away,
+/// looks like that. Slow iterations that alternate do not, nor does a spike among them.
 bool ChangePointDetector::isBurst(double level) const {
   return std::abs(history_.back() - level) > std::max({threshold_, 4 * deviation(), (level - level_) / 4});
 }

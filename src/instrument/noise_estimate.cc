@@ -12,9 +12,12 @@ constexpr double mostCorrelation = 0.5;
 /// Of normal values of which the largest tenth was cut to the rest's size.
 constexpr double cutToNormal = 1.0967;
 /// Of three quarters of the values; more than three times as much is no part of the same noise, though there be more
-/// than a tenth of it. (The ninth tenth of normal values reaches 1.43 times as far, that of Student's with 2 degrees
-/// of freedom 1.8 times.)
+/// than a tenth of it. (The ninth tenth of Student's with 2 degrees of freedom reaches 1.8 times as far.)
 constexpr double coreShare = 0.75, farFromCore = 3;
+/// Reached by the ninth tenth of normal values, in the same unit.
+constexpr double normalTenth = 1.43;
+/// Of fewer values three quarters may be of one mode by chance.
+constexpr std::size_t leastForCore = 32;
 
 }  // namespace
 
@@ -47,10 +50,10 @@ void NoiseEstimate::renew() {
       sizes.begin() + std::max<std::ptrdiff_t>(std::min<std::ptrdiff_t>(kept, std::ssize(sizes) - 1) - 1, 0);
   std::nth_element(sizes.begin(), limit, sizes.end());
   double most = *limit;
-  if (sizes.size() >= 4 * renewEvery) {
+  if (sizes.size() >= leastForCore) {
     const auto core = sizes.begin() + static_cast<std::ptrdiff_t>(coreShare * size);
     std::nth_element(sizes.begin(), core, limit);
-    if (*core > 0 && most > farFromCore * *core) most = 2 * *core;
+    if (*core > 0 && most > farFromCore * *core) most = normalTenth * *core;
   }
   double squares = 0;
   for (const double value : sizes) squares += std::min(value, most) * std::min(value, most);

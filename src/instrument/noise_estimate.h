@@ -7,8 +7,9 @@
 namespace falcon::instrument {
 
 /// Deviation and memory of the newest residuals: logarithms of durations minus their level. Robust: the largest tenth
-/// counts as no larger than the rest, so spikes do not widen it, while noise of two modes (iterations that alternate)
-/// counts in full. Figures are renewed with every eighth value; memory is bounded. Used by one thread.
+/// counts as no larger than the rest, and more than that where it lies far off, so spikes do not widen it, while noise
+/// of two modes (iterations that alternate) counts in full. Figures are renewed with every eighth value; memory is
+/// bounded. Used by one thread.
 class NoiseEstimate {
  public:
   explicit NoiseEstimate(std::size_t kept) : kept_(kept) {}

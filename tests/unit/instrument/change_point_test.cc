@@ -194,6 +194,7 @@ TEST(ChangePoints, AreSeenSoonInAJobThatHasCalmedDown) {
     return [=](int i, std::mt19937& random) { return (i < from ? 1 : 1.2) * unevenAtFirst(i, random); };
   };
   EXPECT_GE(jobsWithOnset(200, 128, slowsDown(120)), 190);
+  EXPECT_GE(jobsWithOnset(200, 84, slowsDown(76)), 150);
   EXPECT_LE(jobsWithOnset(1000, 500, unevenAtFirst), 5);
 }
 
@@ -244,6 +245,58 @@ TEST(ChangePoints, AreOverSoonWhereTheyWereThreeSpikes) {
   }
   EXPECT_GE(onsets, 90) << "otherwise this shows nothing";
   EXPECT_EQ(late, 0);
+}
+
+/// Of `jobs` of which iterations 300 to 360 are slow: those whose onset is known within 5 of its start and whose relief
+/// within 10 of its end, and which have no changes outside of these.
+int jobsFollowed(int jobs, const std::function<double(int i, bool slow, std::mt19937&)>& milliseconds) {
+  int followed = 0;
+  for (int seed = 0; seed < jobs; ++seed) {
+    std::mt19937 random(static_cast<unsigned>(seed));
+    ChangePointDetector detector;
+    std::vector<Found> found;
+    for (int i = 0; i < 420; ++i)
+      if (const auto change = detector.add(milliseconds(i, i >= 300 && i < 360, random)))
+        found.push_back({change->kind, i});
+    const auto between = [](const Found& change, int first, int last) {
+      return change.iteration >= first && change.iteration <= last;
+    };
+    followed += found.size() >= 2 && found.front().kind == ChangeKind::onset && between(found.front(), 300, 305) &&
+                found.back().kind == ChangeKind::relief && between(found.back(), 360, 370);
+  }
+  return followed;
+}
+
+// More than a tenth of the iterations then, and no noise all the same.
+TEST(ChangePoints, AreSeenAmongFrequentEvaluations) {
+  for (const int every : {8, 9, 10})
+    EXPECT_GE(jobsFollowed(50,
+                           [every](int i, bool slow, std::mt19937& random) {
+                             const double evaluation = i % every == 0 ? 3 * std::exp(0.03 * normal(random)) : 1;
+                             return (slow ? 130 : 100) * evaluation * std::exp(0.02 * normal(random));
+                           }),
+              43)
+        << "every " << every;
+}
+
+// Not all are relieved within ten: to the scatter of such a slow level the healthy one is near.
+TEST(ChangePoints, AreSeenWhereSlowIterationsAlternate) {
+  EXPECT_GE(jobsFollowed(50,
+                         [](int i, bool slow, std::mt19937& random) {
+                           return 100 * (!slow ? 1 : i % 2 == 0 ? 1.2 : 2) * std::exp(0.02 * normal(random));
+                         }),
+            28);
+}
+
+TEST(ChangePoints, AreSeenWhereAnAlternationSlipsItsPhaseOrEnds) {
+  const auto alternating = [](int slips, int end) {
+    return [=](int i, bool slow, std::mt19937& random) {
+      const double turn = i >= end ? 1 : (i + i / slips) % 2 == 0 ? 1.2 : 0.8;
+      return (slow ? 140 : 100) * turn * std::exp(0.02 * normal(random));
+    };
+  };
+  EXPECT_GE(jobsFollowed(50, alternating(70, 1000)), 45);
+  EXPECT_GE(jobsFollowed(50, alternating(1000, 290)), 45);
 }
 
 TEST(ChangePoints, SeeStepsThatAreEachInsideTheNoise) {

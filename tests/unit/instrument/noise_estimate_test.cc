@@ -31,6 +31,14 @@ TEST(NoiseEstimate, OfNormalValuesIsTheirDeviation) {
 
 TEST(NoiseEstimate, IsNotWidenedBySpikes) {
   EXPECT_NEAR(estimateOf(0, 0.05).deviation(), 1, 0.25);
+  EXPECT_NEAR(estimateOf(0, 0.15).deviation(), 1, 0.5) << "evaluations every seven iterations";
+}
+
+TEST(NoiseEstimate, OfNothingIsNothing) {
+  NoiseEstimate noise(16);
+  noise.adjust([](std::size_t, double residual) { return residual; });
+  EXPECT_EQ(noise.deviation(), 0);
+  EXPECT_EQ(noise.memory(), 1);
 }
 
 TEST(NoiseEstimate, SeesWhatNeighboursShare) {
