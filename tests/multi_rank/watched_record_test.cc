@@ -71,14 +71,23 @@ TEST_F(Watched, ARecordingOverTimeHasOnlyWhatHappenedThen) {
   EXPECT_EQ(countOf(Said({"trace", file}).json, "collective"), 3);
 }
 
-TEST_F(Watched, FilesThatAreNoRecordingsAreRefused) {
+// What a full disk or a broken copy leaves of a recording still has ranks to show.
+TEST_F(Watched, ARecordingThatWasCutGivesItsWholeRanks) {
   const std::string file = folder.file("recording");
   ASSERT_EQ(Said({"record", file, "--job", job.name}).code, 0);
   const std::string whole = contentOf(file);
   std::ofstream(file, std::ios::trunc) << whole.substr(0, whole.size() / 2);
   const Said cut({"trace", file});
-  EXPECT_EQ(cut.code, 1);
+  EXPECT_EQ(cut.code, 0);
   EXPECT_THAT(cut.errors, HasSubstr(file));
+  EXPECT_THAT(cut.errors, HasSubstr("of its 4 ranks are whole"));
+  EXPECT_GT(countOf(cut.json, "collective"), 0);
+  std::ofstream(file, std::ios::trunc) << whole.substr(0, 40);
+  EXPECT_EQ(Said({"trace", file}).code, 1);
+}
+
+TEST_F(Watched, FilesThatAreNoRecordingsAreRefused) {
+  const std::string file = folder.file("recording");
   std::ofstream(file, std::ios::trunc) << "something else";
   EXPECT_THAT(Said({"trace", file}).errors, HasSubstr("is not a recording"));
   EXPECT_EQ(Said({"trace", folder.file("nothing")}).code, 1);
