@@ -77,13 +77,14 @@ void ChangePointDetector::learnLevel(const std::vector<double>& samples, double 
 std::int64_t ChangePointDetector::calmSamples() const {
   const double known = healthyNoise_.deviation();
   if (state_ != State::healthy || added_ > youngSamples || added_ % 4 != 0 || known < 2 * leastNoise) return 0;
+  // What creeps is not calm: the level that it crept from stays.
+  const double error = known / std::sqrt(static_cast<double>(healthySamples_));
+  const double highest = std::min(healthy_, anchor_) + threshold_ / 4 + error;
   for (const auto& [count, share] : calms) {
     if (std::ssize(history_) < count + learningSamples) break;
     const auto samples = newest(count);
     const double centre = robustCentre(samples, known);
-    // What creeps is not calm: the level that it crept from stays.
-    const double error = known / std::sqrt(static_cast<double>(healthySamples_));
-    if (centre > std::min(healthy_, anchor_) + threshold_ / 4 + error) continue;
+    if (centre > highest) continue;
     const auto half = samples.begin() + count / 2;
     const double older = deviationAround(centre, {samples.begin(), half});
     const double newer = deviationAround(centre, {half, samples.end()});

@@ -1,5 +1,6 @@
 // Iterations that take turns: what repeats is taken off before anything is judged, and left when it ends.
 #include <algorithm>
+#include <limits>
 
 #include "instrument/change_point.h"
 
@@ -17,13 +18,15 @@ constexpr double muchCloser = 0.4;
 /// And no farther than noise: in deviations. Two spikes in an alternation make its turns alike, but not that close.
 constexpr double mostSpread = 5;
 
-/// How far apart samples lie without the pattern.
-double spreadWithout(const PeriodicPattern& pattern, const std::vector<double>& samples, std::int64_t first) {
-  double least = 0, most = 0;
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    const double value = samples[i] - pattern.at(first + static_cast<std::int64_t>(i));
-    least = i == 0 ? value : std::min(least, value);
-    most = i == 0 ? value : std::max(most, value);
+/// How far apart the newest samples lie without the pattern.
+/// @param first  number of the first of these `count`
+double spreadWithout(const PeriodicPattern& pattern, const std::deque<double>& samples, std::size_t count,
+                     std::int64_t first) {
+  double least = std::numeric_limits<double>::infinity(), most = -least;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double value = samples[samples.size() - count + i] - pattern.at(first + static_cast<std::int64_t>(i));
+    least = std::min(least, value);
+    most = std::max(most, value);
   }
   return most - least;
 }
@@ -43,11 +46,11 @@ void ChangePointDetector::refindPattern() {
   setPattern(std::move(found), oldest);
 }
 
-/// From that sample on. What stays known of older ones is as it was.
+/// From that sample on, one of those that are kept. What stays known of older ones is as it was.
 void ChangePointDetector::setPattern(PeriodicPattern pattern, std::int64_t since) {
   pattern_ = std::move(pattern);
   const std::int64_t oldest = added_ - static_cast<std::int64_t>(raw_.size());
-  for (std::int64_t sample = std::max(since, oldest); sample < added_; ++sample) {
+  for (std::int64_t sample = since; sample < added_; ++sample) {
     const auto at = static_cast<std::size_t>(sample - oldest);
     history_[at] = raw_[at] - pattern_.at(sample);
   }
@@ -62,14 +65,13 @@ void ChangePointDetector::followPattern() {
   const std::size_t count = std::max(period + moreThanPeriod, leastFollowed);
   if (period == 0 || raw_.size() < count) return;
   const std::int64_t first = added_ - static_cast<std::int64_t>(count);
-  const std::vector<double> samples(raw_.end() - static_cast<std::ptrdiff_t>(count), raw_.end());
-  const double present = spreadWithout(pattern_, samples, first);
+  const double present = spreadWithout(pattern_, raw_, count, first);
   if (present < std::max(threshold_ / 2, 4 * leastNoise)) return;
   PeriodicPattern best, turned = pattern_;
-  double least = spreadWithout(best, samples, first);
+  double least = spreadWithout(best, raw_, count, first);
   for (std::size_t turn = 1; turn < period; ++turn) {
     std::rotate(turned.offsets.begin(), turned.offsets.begin() + 1, turned.offsets.end());
-    const double spread = spreadWithout(turned, samples, first);
+    const double spread = spreadWithout(turned, raw_, count, first);
     if (spread >= least) continue;
     least = spread;
     best = turned;
