@@ -16,6 +16,7 @@ import chart
 import document
 import libraries
 import machine
+import measured_code
 import pairing
 import store
 import summary
@@ -30,32 +31,32 @@ BUILD = os.path.join(ROOT, "build", "bench")
 class Effort:
     sizes: list
     seconds: float  # of each measurement; every cell takes a few dozen
-    pairs: int
+    pairs: int  # of every cell with each contender; an even number, so that each goes first as often
     contenders: int  # peers that may turn out best, at most
     closeness: float  # how near to the best one's first time they are
-    sure_above: float = 1.05  # ratios below are measured again
 
 
-QUICK = Effort(cells.QUICK_SIZES, 0.03, 5, 2, 1.25)
-FULL = Effort(cells.FULL_SIZES, 0.1, 7, 3, 1.5)
+LEAST_PAIRS = 5
+QUICK = Effort(cells.QUICK_SIZES, 0.03, 10, 2, 1.25)
+FULL = Effort(cells.FULL_SIZES, 0.1, 14, 3, 1.5)
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     amount = parser.add_mutually_exclusive_group()
-    amount.add_argument("--quick", action="store_true", help="five sizes, about 15 minutes (the default)")
-    amount.add_argument("--full", action="store_true", help="twelve sizes, 8 B to 128 MiB; about two hours")
+    amount.add_argument("--quick", action="store_true", help="five sizes (the default)")
+    amount.add_argument("--full", action="store_true", help="twelve sizes, 8 B to 128 MiB")
     parser.add_argument("--cgroups", action="store_true", help="each rank in a cpu cgroup of its own, peers' too")
     parser.add_argument("--collectives", default=",".join(cells.COLLECTIVES), help="comma list; %(default)s")
     parser.add_argument("--ranks", default=",".join(map(str, cells.RANKS)), help="comma list; %(default)s")
     parser.add_argument("--transport", default=",".join(cells.TRANSPORTS), help="shm, tcp or both; %(default)s")
     parser.add_argument("--sizes", help="comma list such as 8,64K,1M")
     parser.add_argument("--peers", help="comma list: " + ", ".join(peer.name for peer in libraries.PEERS))
-    parser.add_argument("--pairs", type=int, help="interleaved pairs for each cell, at least 5")
+    parser.add_argument("--pairs", type=int, help=f"interleaved pairs of every cell, at least {LEAST_PAIRS}")
     parser.add_argument("--seconds", type=float, help="of each measurement")
     parser.add_argument("--no-watching", action="store_true", help="leave out the comparison of NCCL_FALCON=1 with =0")
     parser.add_argument("--output", help="JSON lines file of the results")
-    parser.add_argument("--resume", action="store_true", help="go on with that file")
+    parser.add_argument("--resume", action="store_true", help="go on with that file; what other commits gave is kept, and marked")
     parser.add_argument("--document", action="store_true",
                         help="write docs/performance.md although the run was filtered (a run of all cells does)")
     return parser.parse_args()
@@ -75,6 +76,8 @@ def say(text):
 
 class Run:
     def __init__(self, arguments):
+        if arguments.pairs is not None and arguments.pairs < LEAST_PAIRS:
+            raise ValueError(f"--pairs {arguments.pairs}: at least {LEAST_PAIRS}, or the median says little")
         self.effort = FULL if arguments.full else QUICK
         for name in ("pairs", "seconds"):
             if getattr(arguments, name):
@@ -98,7 +101,13 @@ class Run:
         self.logs = os.path.join(BUILD, "logs")
         os.makedirs(self.logs, exist_ok=True)
         self.output = arguments.output or os.path.join(BUILD, "results", self.name + ".jsonl")
-        self.store = store.Store(self.output, arguments.resume)
+        self.code = measured_code.of_tree(ROOT)
+        self.built = self._fingerprint()
+        self.store = store.Store(self.output, arguments.resume, self.code)
+        say(f"Measuring {self.code}.")
+        warning = measured_code.resuming(self.store.records, self.code)
+        if warning:
+            say(f"{self.output}: {warning}")
         self.begun = time.monotonic()
         self.done = 0
 
@@ -135,7 +144,7 @@ class Run:
             able = [peer for peer in peers if not peer.collectives or cell.collective in peer.collectives]
             record = pairing.measure_cell(crew, libraries.OURS, able, cell, self.effort)
             limit = summary.copy_limit(cell.collective, setting.ranks, libraries.CORES, copies[cell.bytes])
-            self.store.add("cell", setting, cell, limit_us=limit, **record)
+            self._add("cell", setting, cell, limit_us=limit, **record)
             self._progress(setting, cell, record)
 
     def _watch(self, stack, setting):
@@ -149,7 +158,18 @@ class Run:
         for cell in missing:
             pairs = pairing.interleaved(crew, libraries.OURS, libraries.OURS_WATCHING, cell, self.effort.pairs,
                                         self.effort.seconds)
-            self.store.add("watching", setting, cell, pairs=pairs, slowdown=pairing.median_ratio(pairs))
+            self._add("watching", setting, cell, pairs=pairs, slowdown=pairing.median_ratio(pairs))
+
+    def _add(self, kind, setting, cell, **values):
+        if self._fingerprint() != self.built:
+            raise RuntimeError("the library or a driver was built anew meanwhile, so that it is not known what was measured")
+        self.store.add(kind, setting, cell, **values)
+
+    def _fingerprint(self):
+        """Tells whether what is measured is still what was built for this run."""
+        files = [self.paths.falcon, os.path.join(ROOT, "build", "release", "lib", "libnccl.so.2"),
+                 os.path.join(BUILD, "bench_nccl")]
+        return [(found.st_ino, found.st_mtime_ns, found.st_size) for found in map(os.stat, files)]
 
     def _progress(self, setting, cell, record):
         self.done += 1
@@ -164,7 +184,7 @@ class Run:
         records = self.store.records
         if not summary.compared(records):
             raise RuntimeError("nothing was measured")
-        parts = [summary.headline(records), summary.geometric_means(records)]
+        parts = [summary.origin(records), summary.headline(records), summary.geometric_means(records)]
         parts += [summary.ratios(records, one) for one in cells.TRANSPORTS
                   if any(record["transport"] == one for record in records)]
         parts += [summary.watching(records), summary.limits(records), summary.failures(records)]
@@ -176,7 +196,7 @@ def main():
     arguments = parse_arguments()
     try:
         run = Run(arguments)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         say(f"scripts/bench: {error}")
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

@@ -4,6 +4,7 @@ import math
 import os
 
 from cells import COLLECTIVES, TRANSPORTS, size_name
+from measured_code import Marks
 from summary import compared, geometric_mean
 
 COLOURS = ["#0b6e99", "#d9730d", "#448361", "#ad1a72", "#6940a5", "#dfab01", "#e03e3e", "#64473a", "#787774"]
@@ -22,8 +23,10 @@ def write(root, records, cgroups):
 def draw(records):
     cells = compared(records)
     transports = [one for one in TRANSPORTS if any(record["transport"] == one for record in cells)]
-    panels = [_panel([record for record in cells if record["transport"] == transport], transport, number * HEIGHT)
-              for number, transport in enumerate(transports)]
+    marks, panels = Marks(records), []
+    for number, transport in enumerate(transports):
+        here = [record for record in cells if record["transport"] == transport]
+        panels.append(_panel(here, transport + marks.of(*here), number * HEIGHT))
     return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT * len(panels)}" '
             'font-family="sans-serif" font-size="11">\n<rect width="100%" height="100%" fill="white"/>\n'
             + "".join(panels) + "</svg>\n")

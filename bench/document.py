@@ -1,4 +1,5 @@
-"""Puts the results between their markers in docs/performance.md; what stands around them is written by hand."""
+"""Puts the results between their markers in docs/performance.md; what stands around them is written by hand, and nothing
+between them: it goes with the next results."""
 
 import os
 
@@ -10,8 +11,9 @@ def write(root, records, machine, command, cgroups, picture):
     path = os.path.join(root, "docs", "performance.md")
     with open(path) as file:
         text = file.read()
+    text = replaced(text, "cgroups" if cgroups else "plain", section(records, machine, command, picture))
     with open(path, "w") as file:
-        file.write(replaced(text, "cgroups" if cgroups else "plain", section(records, machine, command, picture)))
+        file.write(text)
 
 
 def replaced(text, name, content):
@@ -25,7 +27,7 @@ def replaced(text, name, content):
 def section(records, machine, command, picture):
     parts = [f"`scripts/bench {command}` on this machine:",
              summary.table(["machine", ""], [[name, value] for name, value in machine.items()]),
-             summary.headline(records), f"![ratios by size]({picture})", summary.geometric_means(records)]
+             summary.origin(records), summary.headline(records), f"![ratios by size]({picture})", summary.geometric_means(records)]
     parts += ["The ratios cell by cell, best peer's time over ours; below 1 in bold."]
     parts += [summary.ratios(records, one) for one in TRANSPORTS if any(record["transport"] == one for record in records)]
     for words, figures in (

@@ -23,7 +23,6 @@ def describe():
         "system": system.group(1) if system else "?",
         "peers": ", ".join(f"{name} {_package(package)}" for name, package in
                            (("Open MPI", "openmpi-bin"), ("MPICH", "mpich"), ("Gloo", "libgloo-dev"))),
-        "commit": _output("git", "rev-parse", "--short", "HEAD"),
     }
 
 

@@ -82,8 +82,8 @@ def measure_against(crew, ours, peers, cell, pairs, seconds):
 
 
 def measure_cell(crew, ours, peers, cell, effort):
-    """The record of one cell. One that is lost, or won by a hair, is measured again with twice the pairs, and only that
-    counts: both ways, so that luck is taken back as well as bad luck."""
+    """The record of one cell. Every cell has as many pairs, whatever they show: to measure again only what was lost would
+    give bad luck a second chance, and good luck none."""
     crew.measure(ours, cell, effort.seconds, verify=True)
     times, failures = scout(crew, peers, cell, effort.seconds)
     record = {"scouted": {peer.name: round(time, 3) for peer, time in times.items()}, "failures": failures}
@@ -91,9 +91,6 @@ def measure_cell(crew, ours, peers, cell, effort):
         return record
     chosen = contenders(times, effort.closeness, effort.contenders)
     by_peer, best = measure_against(crew, ours, chosen, cell, effort.pairs, effort.seconds)
-    if median_ratio(by_peer[best]) < effort.sure_above:
-        record["first_ratio"] = median_ratio(by_peer[best])
-        by_peer, best = measure_against(crew, ours, chosen, cell, 2 * effort.pairs, effort.seconds)
     record |= {"pairs": by_peer, "best": best, "ratio": median_ratio(by_peer[best]),
                "ours_us": statistics.median(mine for mine, _ in by_peer[best]),
                "best_us": statistics.median(theirs for _, theirs in by_peer[best])}

@@ -23,6 +23,7 @@ import tempfile
 import time
 
 import machine
+import measured_code
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BINARIES = os.path.join(ROOT, "build", "release", "bin")
@@ -47,7 +48,7 @@ def parse_arguments():
     parser.add_argument("--hook-ns", type=float, help="of a call's hook; default: as bench_call_log shows, else "
                         f"{HOOK_NANOSECONDS}")
     parser.add_argument("--output", default=RESULTS, help="JSON lines file of the pairs; %(default)s")
-    parser.add_argument("--resume", action="store_true", help="go on with that file until it has that many pairs")
+    parser.add_argument("--resume", action="store_true", help="go on with that file until it has that many pairs; those of other commits are kept, and marked")
     return parser.parse_args()
 
 
@@ -209,10 +210,12 @@ def report(pairs, arguments):
     print(f"{len(pairs)} pairs of {arguments.seconds:g} s, {arguments.ranks} replicas on {description['cores']} cores "
           f"({description['processor']}), iterations of "
           f"{1e3 * statistics.median(pair['without']['seconds'] for pair in pairs):.1f} ms\n")
+    marks = measured_code.Marks(pairs)
+    print(f"{marks.legend()}\n")
     print("| with Falcon against without | mean | 95 % confidence |\n|---|---:|---:|")
     for key, text in (("seconds", "iteration time"), ("cpu_seconds", "CPU time of an iteration")):
         mean, low, high = interval(pairs, key)
-        print(f"| {text} | {mean:+.2f} % | {low:+.2f} to {high:+.2f} % |")
+        print(f"| {text}{marks.of(*pairs)} | {mean:+.2f} % | {low:+.2f} to {high:+.2f} % |")
     print(f"\nBy formula, {nanoseconds:.0f} ns a call ({source}):\n")
     print("| | CPU time | calls | calls' share | monitor's share | together | aim |\n|---|---:|---:|---:|---:|---:|---:|")
     for phase, aim in AIM.items():
@@ -221,7 +224,7 @@ def report(pairs, arguments):
         if not total:
             continue
         shares = [100 * calls * nanoseconds * 1e-9 / total, 100 * monitor / total]
-        print(f"| {phase} | {total:.0f} s | {calls} | {shares[0]:.4f} % | {shares[1]:.3f} % | {sum(shares):.3f} % | "
+        print(f"| {phase}{marks.of(*pairs)} | {total:.0f} s | {calls} | {shares[0]:.4f} % | {shares[1]:.3f} % | {sum(shares):.3f} % | "
               f"{aim:g} % |")
 
 
@@ -232,10 +235,15 @@ def main():
     if arguments.resume and os.path.exists(arguments.output):
         with open(arguments.output) as file:
             pairs = [json.loads(line) for line in file]
+    code = measured_code.of_tree(ROOT)
+    warning = measured_code.resuming(pairs, code)
+    if warning:
+        print(f"{arguments.output}: {warning}", file=sys.stderr, flush=True)
     with open(arguments.output, "a" if arguments.resume else "w") as file:
         while len(pairs) < arguments.pairs:
             order = ("without", "with") if len(pairs) % 2 == 0 else ("with", "without")
             pair = {name: Run(name == "with", arguments).record() for name in order}
+            pair |= measured_code.as_fields(code)
             pairs.append(pair)
             file.write(json.dumps(pair) + "\n")
             file.flush()
