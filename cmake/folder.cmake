@@ -3,7 +3,8 @@
 function(falcon_compile_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local> -Wno-missing-field-initializers -fno-plt)
   if(FALCON_SANITIZE)
-    target_compile_options(${target} PRIVATE -fsanitize=${FALCON_SANITIZE} -fno-omit-frame-pointer)
+    target_compile_options(${target} PRIVATE -fsanitize=${FALCON_SANITIZE} -fno-omit-frame-pointer
+                           $<$<BOOL:${FALCON_NO_SANITIZE}>:-fno-sanitize=${FALCON_NO_SANITIZE}>)
     target_link_options(${target} PRIVATE -fsanitize=${FALCON_SANITIZE})
   endif()
 endfunction()
@@ -18,21 +19,44 @@ function(falcon_folder name)
     target_link_libraries(falcon_${name} PUBLIC falcon_${below})
   endforeach()
   falcon_compile_options(falcon_${name})
+  falcon_precompiled(falcon_${name} falcon_base ${FALCON_STANDARD_HEADERS} <fmt/format.h>)
 endfunction()
 
-# falcon_test(NAME name SOURCES ... LINK ... [ARGS ...] [TIMEOUT s] [LABELS ...]): one GoogleTest binary, one ctest entry.
+# falcon_test(NAME name SOURCES ... LINK ... [ALONE] [TIMEOUT s] [LABELS ...] [ENVIRONMENT ...]): one GoogleTest binary,
+# and a ctest entry `name.Suite.Test` for each of its cases, so that each is seen to pass, fail or be skipped. TIMEOUT is
+# a case's. ALONE: it measures, so nothing else runs beside it.
 function(falcon_test)
-  cmake_parse_arguments(T "" "NAME;TIMEOUT" "SOURCES;LINK;ARGS;LABELS" ${ARGN})
+  cmake_parse_arguments(T "ALONE" "NAME;TIMEOUT" "SOURCES;LINK;LABELS;ENVIRONMENT" ${ARGN})
   add_executable(${T_NAME} ${T_SOURCES})
   target_include_directories(${T_NAME} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${T_NAME} PRIVATE ${T_LINK} GTest::gtest GTest::gmock GTest::gtest_main)
   falcon_compile_options(${T_NAME})
-  add_test(NAME ${T_NAME} COMMAND ${T_NAME} ${T_ARGS})
+  falcon_precompiled(${T_NAME} falcon_test_headers)
+  # scripts/test runs no others under a sanitizer, so they are built there only when they are named.
+  if(FALCON_SANITIZE AND NOT T_LABELS MATCHES "unit|multi_rank")
+    set_target_properties(${T_NAME} PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
+  falcon_test_entries(${ARGN})
+endfunction()
+
+# falcon_test_entries(NAME name [PREFIX other-name] ...as above): the entries alone, for a second round of a binary.
+function(falcon_test_entries)
+  cmake_parse_arguments(T "ALONE" "NAME;PREFIX;TIMEOUT" "SOURCES;LINK;LABELS;ENVIRONMENT" ${ARGN})
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 120)
+  endif()
+  if(NOT T_PREFIX)
+    set(T_PREFIX ${T_NAME})
   endif()
   if(FALCON_SANITIZE)
     math(EXPR T_TIMEOUT "${T_TIMEOUT} * 6")  # checked memory accesses take their time
   endif()
-  set_tests_properties(${T_NAME} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}")
+  set(properties TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}")
+  if(T_ALONE)
+    list(APPEND properties RUN_SERIAL TRUE)
+  endif()
+  if(T_ENVIRONMENT)
+    list(APPEND properties ENVIRONMENT "${T_ENVIRONMENT}")
+  endif()
+  gtest_discover_tests(${T_NAME} TEST_PREFIX ${T_PREFIX}. DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES ${properties})
 endfunction()

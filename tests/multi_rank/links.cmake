@@ -5,11 +5,10 @@ if(TARGET falcon)
   target_link_libraries(links_probe PRIVATE falcon_tool_doctor)
   falcon_compile_options(links_probe)
 
-  falcon_test(NAME multi_rank_links SOURCES ${CMAKE_CURRENT_LIST_DIR}/links_test.cc
+  falcon_test(NAME multi_rank_links ALONE SOURCES ${CMAKE_CURRENT_LIST_DIR}/links_test.cc
               ${CMAKE_CURRENT_LIST_DIR}/run_harness.cc LINK falcon_tool_run nlohmann_json::nlohmann_json
               LABELS multi_rank TIMEOUT 300)
   target_compile_definitions(multi_rank_links PRIVATE FALCON_BINARY="$<TARGET_FILE:falcon>"
                              PROBE_BINARY="$<TARGET_FILE:links_probe>")
   add_dependencies(multi_rank_links falcon links_probe)
-  set_tests_properties(multi_rank_links PROPERTIES RESOURCE_LOCK machine)
 endif()

@@ -6,11 +6,10 @@ if(TARGET falcon)
   target_compile_definitions(overlap_probe PRIVATE NCCL_FALCON_NO_CUDA)
   falcon_compile_options(overlap_probe)
 
-  falcon_test(NAME multi_rank_overlap SOURCES ${CMAKE_CURRENT_LIST_DIR}/overlap_test.cc
+  falcon_test(NAME multi_rank_overlap ALONE SOURCES ${CMAKE_CURRENT_LIST_DIR}/overlap_test.cc
               ${CMAKE_CURRENT_LIST_DIR}/run_harness.cc LINK falcon_tool_run nlohmann_json::nlohmann_json
               LABELS multi_rank TIMEOUT 300)
   target_compile_definitions(multi_rank_overlap PRIVATE FALCON_BINARY="$<TARGET_FILE:falcon>"
                              PROBE_BINARY="$<TARGET_FILE:overlap_probe>")
   add_dependencies(multi_rank_overlap falcon overlap_probe)
-  set_tests_properties(multi_rank_overlap PROPERTIES RESOURCE_LOCK machine)
 endif()

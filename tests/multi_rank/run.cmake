@@ -5,9 +5,8 @@ if(TARGET falcon)
   falcon_compile_options(run_probe)
 
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/run_*_test.cc)
-  falcon_test(NAME multi_rank_run SOURCES ${sources} ${CMAKE_CURRENT_LIST_DIR}/run_harness.cc
+  falcon_test(NAME multi_rank_run ALONE SOURCES ${sources} ${CMAKE_CURRENT_LIST_DIR}/run_harness.cc
               LINK falcon_tool_run falcon_tool_inject LABELS multi_rank TIMEOUT 300)
   target_compile_definitions(multi_rank_run PRIVATE FALCON_BINARY="$<TARGET_FILE:falcon>" PROBE_BINARY="$<TARGET_FILE:run_probe>")
   add_dependencies(multi_rank_run falcon run_probe)
-  set_tests_properties(multi_rank_run PROPERTIES RESOURCE_LOCK machine)
 endif()

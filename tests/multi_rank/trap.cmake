@@ -1,14 +1,14 @@
 # Suspend and resume: random programs with traps, deaths while trapped, a framework's watchdog.
 falcon_test(NAME multi_rank_trap SOURCES ${CMAKE_CURRENT_LIST_DIR}/trap_stress_test.cc
             ${CMAKE_CURRENT_LIST_DIR}/trap_death_test.cc ${CMAKE_CURRENT_LIST_DIR}/trap_controller_test.cc
-            LINK nccl forked_ranks falcon_control falcon_vendor Threads::Threads LABELS multi_rank TIMEOUT 600)
+            LINK nccl forked_ranks falcon_control falcon_vendor Threads::Threads LABELS multi_rank TIMEOUT 600
+            ENVIRONMENT "TSAN_OPTIONS=atexit_sleep_ms=0")
 target_compile_definitions(multi_rank_trap PRIVATE NCCL_FALCON_NO_CUDA)
-set_tests_properties(multi_rank_trap PROPERTIES ENVIRONMENT "TSAN_OPTIONS=atexit_sleep_ms=0")
 # The same over a stand-in for the vendor's library whose kernels spin.
 falcon_test(NAME multi_rank_drain SOURCES ${CMAKE_CURRENT_LIST_DIR}/drain_stress_test.cc
-            ${CMAKE_CURRENT_LIST_DIR}/drain_lifted_test.cc LINK nccl forked_ranks drain_programs Threads::Threads ${CMAKE_DL_LIBS} LABELS multi_rank TIMEOUT 900)
+            ${CMAKE_CURRENT_LIST_DIR}/drain_lifted_test.cc LINK nccl forked_ranks drain_programs Threads::Threads ${CMAKE_DL_LIBS} LABELS multi_rank TIMEOUT 900
+            ENVIRONMENT "TSAN_OPTIONS=atexit_sleep_ms=0")
 target_compile_definitions(multi_rank_drain PRIVATE NCCL_FALCON_NO_CUDA
                                                     FALCON_SPINNING_VENDOR="$<TARGET_FILE:spinning_vendor>"
                                                     FALCON_SPINNING_CUDA="$<TARGET_FILE:spinning_cuda>")
 add_dependencies(multi_rank_drain spinning_vendor spinning_cuda)
-set_tests_properties(multi_rank_drain PROPERTIES ENVIRONMENT "TSAN_OPTIONS=atexit_sleep_ms=0")

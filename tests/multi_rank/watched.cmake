@@ -7,7 +7,7 @@ if(TARGET falcon)
   falcon_compile_options(stuck_probe)
 
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/watched_*_test.cc)
-  falcon_test(NAME multi_rank_watched SOURCES ${sources} ${CMAKE_CURRENT_LIST_DIR}/run_harness.cc
+  falcon_test(NAME multi_rank_watched ALONE SOURCES ${sources} ${CMAKE_CURRENT_LIST_DIR}/run_harness.cc
               LINK falcon_tool_run nlohmann_json::nlohmann_json LABELS multi_rank TIMEOUT 300)
   target_compile_definitions(multi_rank_watched PRIVATE FALCON_BINARY="$<TARGET_FILE:falcon>"
                              PROBE_BINARY="$<TARGET_FILE:stuck_probe>")
@@ -21,5 +21,4 @@ if(TARGET falcon)
     target_compile_definitions(multi_rank_watched PRIVATE NVTX_PROBE_BINARY="$<TARGET_FILE:nvtx_probe>")
     add_dependencies(multi_rank_watched nvtx_probe)
   endif()
-  set_tests_properties(multi_rank_watched PROPERTIES RESOURCE_LOCK machine)
 endif()

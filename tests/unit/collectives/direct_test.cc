@@ -156,8 +156,10 @@ TEST_P(Direct, CallsThatDoNotFitAreAnError) {
   }
 }
 
-TEST_P(Direct, ARankThatLeavesIsAnErrorForThoseWhoWaitForIt) {
-  if (!GetParam().coresSuffice) GTEST_SKIP() << "a broadcast is not read from memory";
+/// Where a broadcast is read from the root's memory.
+class DirectFromMemory : public Direct {};
+
+TEST_P(DirectFromMemory, ARankThatLeavesIsAnErrorForThoseWhoWaitForIt) {
   std::vector<std::byte> data(payload + 1);
   const Call call{Operation::broadcast, DataType::u8, ReduceOp::sum, data.data(), data.data(), data.size(), 0};
   auto root = planDirect(*members[0], {.rank = 0, .size = ranks()}, call);
@@ -174,8 +176,7 @@ TEST_P(Direct, ARankThatLeavesIsAnErrorForThoseWhoWaitForIt) {
   EXPECT_EQ(state.error().code(), ErrorCode::remote);
 }
 
-TEST_P(Direct, WhatARankThatGaveUpHasInItsBuffersIsNotTaken) {
-  if (!GetParam().coresSuffice) GTEST_SKIP() << "a broadcast is not read from memory";
+TEST_P(DirectFromMemory, WhatARankThatGaveUpHasInItsBuffersIsNotTaken) {
   std::vector<std::byte> data(payload + 1);
   const Call call{Operation::broadcast, DataType::u8, ReduceOp::sum, data.data(), data.data(), data.size(), 0};
   auto root = planDirect(*members[0], {.rank = 0, .size = ranks()}, call);
@@ -187,16 +188,17 @@ TEST_P(Direct, WhatARankThatGaveUpHasInItsBuffersIsNotTaken) {
   EXPECT_EQ(state.error().code(), ErrorCode::remote);
 }
 
-std::vector<Setting> settings() {
+std::vector<Setting> settings(std::vector<bool> coresSuffice) {
   std::vector<Setting> all;
   for (const int ranks : falcon::test::thorough() ? std::vector{2, 3, 4, 5, 8} : std::vector{2, 3})
-    for (const bool coresSuffice : {true, false}) all.push_back({ranks, coresSuffice});
+    for (const bool suffice : coresSuffice) all.push_back({ranks, suffice});
   return all;
 }
-
-INSTANTIATE_TEST_SUITE_P(Ranks, Direct, testing::ValuesIn(settings()), [](const auto& instance) {
+std::string settingName(const testing::TestParamInfo<Setting>& instance) {
   return std::to_string(instance.param.ranks) + (instance.param.coresSuffice ? "" : "SharingCores");
-});
+}
+INSTANTIATE_TEST_SUITE_P(Ranks, Direct, testing::ValuesIn(settings({true, false})), settingName);
+INSTANTIATE_TEST_SUITE_P(Ranks, DirectFromMemory, testing::ValuesIn(settings({true})), settingName);
 
 // As in a job: each rank runs its calls on a thread of its own, and sleeps when it waits for long.
 TEST_P(Direct, RanksOnThreadsRunAnySequence) {

@@ -135,10 +135,11 @@ TEST_P(BlameInLayouts, ASlowLinkOfEachKindOfGroupIsFound) {
   }
 }
 
-TEST_P(BlameInLayouts, TwoCausesAtOnceAreToldApart) {
-  const auto& layout = GetParam();
-  const auto data = layout.dataGroup(someRank(0));
-  if (data.size() < 2) GTEST_SKIP() << "one replica";
+/// More than one replica.
+class BlameInReplicas : public BlameInLayouts {};
+
+TEST_P(BlameInReplicas, TwoCausesAtOnceAreToldApart) {
+  const auto data = GetParam().dataGroup(someRank(0));
   SimulatedTraining now = healthy();
   const Rank slow = someRank(3);
   now.slowRanks[slow] = 1.5;
@@ -170,9 +171,11 @@ TEST_P(BlameInLayouts, UnequalStagesAndSequencesAreNotCulpritsAndDoNotHideOne) {
   EXPECT_EQ(result.causes[0].rank, someRank(2)) << textOf(result);
 }
 
-TEST_P(BlameInLayouts, ASlowStageNamesRanksOfThatStageOnly) {
+/// More than one stage.
+class BlameInStages : public BlameInLayouts {};
+
+TEST_P(BlameInStages, ASlowStageNamesRanksOfThatStageOnly) {
   const auto& layout = GetParam();
-  if (layout.pipelineSize < 2) GTEST_SKIP() << "one stage";
   SimulatedTraining now = healthy();
   now.stages[1] = 1.5;
   const Blame result = judge(healthy(), now);
@@ -198,16 +201,26 @@ TEST_P(BlameInLayouts, ThePathCoversTheWholeIteration) {
   EXPECT_EQ(time, timeline.start);
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, BlameInLayouts,
-                         testing::Values(topology::Layout{2, 1, 1}, topology::Layout{8, 1, 1},
-                                         topology::Layout{4, 1, 2}, topology::Layout{1, 4, 1},
-                                         topology::Layout{2, 4, 1}, topology::Layout{2, 2, 2},
-                                         topology::Layout{4, 4, 4}, largest),
-                         [](const auto& layouts) {
-                           const topology::Layout& layout = layouts.param;
-                           return "D" + std::to_string(layout.dataSize) + "P" + std::to_string(layout.pipelineSize) +
-                                  "T" + std::to_string(layout.tensorSize);
-                         });
+std::vector<topology::Layout> layoutsWhere(bool (*holds)(const topology::Layout&)) {
+  std::vector<topology::Layout> layouts{{2, 1, 1}, {8, 1, 1}, {4, 1, 2}, {1, 4, 1},
+                                        {2, 4, 1}, {2, 2, 2}, {4, 4, 4}, largest};
+  std::erase_if(layouts, [&](const topology::Layout& layout) { return !holds(layout); });
+  return layouts;
+}
+std::string layoutName(const testing::TestParamInfo<topology::Layout>& layouts) {
+  const topology::Layout& layout = layouts.param;
+  return "D" + std::to_string(layout.dataSize) + "P" + std::to_string(layout.pipelineSize) + "T" +
+         std::to_string(layout.tensorSize);
+}
+using topology::Layout;
+INSTANTIATE_TEST_SUITE_P(Layouts, BlameInLayouts, testing::ValuesIn(layoutsWhere([](const Layout&) { return true; })),
+                         layoutName);
+INSTANTIATE_TEST_SUITE_P(Layouts, BlameInReplicas,
+                         testing::ValuesIn(layoutsWhere([](const Layout& layout) { return layout.dataSize >= 2; })),
+                         layoutName);
+INSTANTIATE_TEST_SUITE_P(Layouts, BlameInStages,
+                         testing::ValuesIn(layoutsWhere([](const Layout& layout) { return layout.pipelineSize >= 2; })),
+                         layoutName);
 
 }  // namespace
 }  // namespace falcon::instrument

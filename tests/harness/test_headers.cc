@@ -1,0 +1,2 @@
+// Nothing: its target compiles the headers that all tests include.
+int main() {}
