@@ -37,10 +37,10 @@ void PrintTo(const Case& shown, std::ostream* out) {
 
 // Both have a replica on each of four nodes, whose gradients go round a ring.
 TrainedShape dataParallel() {
-  return {{4, 1, 1}, 4, 32, 44, {"--micro-batch-size", "2", "--layers", "2"}};
+  return {{4, 1, 1}, 4, 32, 50, {"--micro-batch-size", "2", "--layers", "2"}};
 }
 TrainedShape tensorParallel() {
-  return {{4, 1, 2}, 4, 16, 44, {"--micro-batch-size", "2", "--layers", "2"}};
+  return {{4, 1, 2}, 4, 16, 50, {"--micro-batch-size", "2", "--layers", "2"}};
 }
 Culprit slowRank(Rank rank) {
   return {CulpritKind::rank, rank, {}, false};
@@ -66,7 +66,8 @@ class LiveJob : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
     if (const auto reason = whyNoTrainedJob()) GTEST_SKIP() << *reason;
-    const std::filesystem::path events = std::filesystem::path(LIVE_EVENTS_FOLDER) / (std::string(GetParam().name) + ".jsonl");
+    const std::filesystem::path events =
+        std::filesystem::path(LIVE_EVENTS_FOLDER) / (std::string(GetParam().name) + ".jsonl");
     std::filesystem::create_directories(events.parent_path());
     std::filesystem::remove(events);
     job_.emplace(
@@ -133,6 +134,7 @@ TEST_P(LiveFailSlow, IsNamedAndWorkedAroundUntilItHasRecovered) {
   ASSERT_TRUE(areTrained(enough, undone));
   Started status(falconCommand({"status", "--json", job().name()}));
   EXPECT_EQ(status.wait(), 0) << status.output();
+  job().stop();
   EXPECT_EQ(job().wait(), 0);
 
   const double held = timeOf(said("trap-closed")[0]), named = timeOf(said("verdict")[0]);
@@ -143,7 +145,6 @@ TEST_P(LiveFailSlow, IsNamedAndWorkedAroundUntilItHasRecovered) {
       "it began, relieved {:.1f} s after it ended\n",
       nameOf(culprit), healthy * 1e3, slow * 1e3, remedied * 1e3, after * 1e3, named - began, relieved - ended);
   std::cout << course;
-  
 
   EXPECT_THAT(alarms(0, began), IsEmpty()) << "nothing was injected yet";
   ASSERT_EQ(said("verdict").size(), 1u);
@@ -161,9 +162,10 @@ TEST_P(LiveFailSlow, IsNamedAndWorkedAroundUntilItHasRecovered) {
   EXPECT_EQ(job().split(always), job().split(began));
   if (culprit.kind == CulpritKind::rank) {
     const auto split = job().split(ended);
-    EXPECT_LT(split[static_cast<std::size_t>(culprit.rank)], job().split(began)[static_cast<std::size_t>(culprit.rank)]);
+    EXPECT_LT(split[static_cast<std::size_t>(culprit.rank)],
+              job().split(began)[static_cast<std::size_t>(culprit.rank)]);
   } else {
-    EXPECT_EQ(said("mitigation-undone")[0].at("text"), "1 ring in the first order again");
+    EXPECT_THAT(said("mitigation-undone")[0].at("text"), testing::HasSubstr("in the first order again"));
   }
   EXPECT_THAT(alarms(undone, always), testing::ElementsAre("mitigation-undone"));
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 namespace falcon::tests {
 namespace {
@@ -19,15 +20,35 @@ std::vector<json> objectsIn(const std::string& file) {
   return all;
 }
 
-std::vector<std::string> commandOf(const TrainedShape& shape, const std::string& description, const std::string& log) {
+std::vector<std::string> commandOf(const TrainedShape& shape, const TemporaryFolder& folder) {
   const auto text = [](int number) { return std::to_string(number); };
   const auto& [data, pipeline, tensor] = shape.layout;
   const auto trainer = std::filesystem::path(falconCommand({})[0]).parent_path() / "falcon-train";
-  std::vector<std::string> command =
-      falconCommand({"run", "-n", text(shape.layout.size()), "--nodes", text(shape.nodes), "--cgroups", "--describe",
-                     description, "--", trainer, "--dp", text(data), "--pp", text(pipeline), "--tp", text(tensor),
-                     "--micro-batches", text(shape.microBatches), "--duration", text(shape.seconds), "--log", log,
-                     "--quiet"});
+  std::vector<std::string> command = falconCommand({"run",
+                                                    "-n",
+                                                    text(shape.layout.size()),
+                                                    "--nodes",
+                                                    text(shape.nodes),
+                                                    "--cgroups",
+                                                    "--describe",
+                                                    folder.file("job"),
+                                                    "--",
+                                                    trainer,
+                                                    "--dp",
+                                                    text(data),
+                                                    "--pp",
+                                                    text(pipeline),
+                                                    "--tp",
+                                                    text(tensor),
+                                                    "--micro-batches",
+                                                    text(shape.microBatches),
+                                                    "--duration",
+                                                    text(shape.seconds),
+                                                    "--until",
+                                                    folder.file("enough"),
+                                                    "--log",
+                                                    folder.file("log-%r"),
+                                                    "--quiet"});
   command.insert(command.end(), shape.model.begin(), shape.model.end());
   return command;
 }
@@ -65,8 +86,7 @@ TrainedJob::TrainedJob(const TrainedShape& shape, const std::string& name,
     : ranks_(shape.layout.size()),
       events_(events.empty() ? folder_.file("events") : events),
       name_(fmt::format("test-{}-{}", getpid(), name)),
-      run_(commandOf(shape, folder_.file("job"), folder_.file("log-%r")),
-           with(std::move(environment), name_, events_)) {}
+      run_(commandOf(shape, folder_), with(std::move(environment), name_, events_)) {}
 
 std::vector<TrainedIteration> TrainedJob::iterations(double from, double to, Rank rank) const {
   std::vector<TrainedIteration> all;
@@ -96,6 +116,10 @@ std::vector<int> TrainedJob::split(double time) const {
 
 bool TrainedJob::eventually(const std::function<bool()>& condition) {
   return tests::eventually([&] { return condition() || ended(); }) && condition();
+}
+
+void TrainedJob::stop() const {
+  std::ofstream(folder_.file("enough")).close();
 }
 
 std::vector<std::string> TrainedJob::injectCommand(const Culprit& culprit, double factor, int seconds) const {

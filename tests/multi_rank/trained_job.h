@@ -20,7 +20,7 @@ struct TrainedShape {
   topology::Layout layout;
   int nodes = 1;
   int microBatches = 8;            ///< of one iteration, over all replicas
-  int seconds = 120;               ///< how long it trains
+  int seconds = 120;               ///< how long it trains at most
   std::vector<std::string> model;  ///< falcon-train's options for the size of the model
 };
 
@@ -66,6 +66,8 @@ class TrainedJob {
   bool ended() { return !run_.running(); }
   /// Asks again and again until it is so; false where the job ends before, or after a minute.
   bool eventually(const std::function<bool()>& condition);
+  /// It ends in order after the iteration in progress.
+  void stop() const;
   /// Waits for its end; `falcon run`'s exit code.
   int wait() { return run_.wait(); }
 
