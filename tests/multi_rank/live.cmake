@@ -4,7 +4,7 @@ if(TARGET falcon AND TARGET falcon-train)
   falcon_test(NAME multi_rank_live SOURCES ${CMAKE_CURRENT_LIST_DIR}/live_test.cc ${CMAKE_CURRENT_LIST_DIR}/trained_job.cc
                                            ${CMAKE_CURRENT_LIST_DIR}/run_harness.cc
               CASES slow_rank slow_link_one_way slow_link_both_ways slow_link_tensor_one_way slow_link_tensor_both_ways healthy
-              LINK falcon_tool_run nlohmann_json::nlohmann_json LABELS multi_rank TIMEOUT 60)
+              LINK falcon_tool_run falcon_tool_inject nlohmann_json::nlohmann_json LABELS multi_rank TIMEOUT 60)
   target_compile_definitions(multi_rank_live PRIVATE FALCON_BINARY="$<TARGET_FILE:falcon>" PROBE_BINARY=""
                              LIVE_EVENTS_FOLDER="${PROJECT_BINARY_DIR}/live-events")
   add_dependencies(multi_rank_live falcon falcon-train nccl)

@@ -9,6 +9,7 @@
 #include <iostream>
 #include <set>
 
+#include "multi_rank/other_load.h"
 #include "multi_rank/trained_job.h"
 
 namespace falcon::tests {
@@ -20,7 +21,7 @@ using testing::IsEmpty;
 constexpr double always = TrainedJob::always;
 constexpr double asFast = 1.25;            // so much longer an iteration may take, and is as fast as a healthy one
 constexpr double longestUntilRelief = 15;  // s
-constexpr std::size_t enough = 8;          // iterations, for a median
+constexpr std::size_t enough = 12;         // iterations, for a median
 constexpr int injectionLimit = 60;         // s; the test ends it before
 
 struct Case {
@@ -37,10 +38,10 @@ void PrintTo(const Case& shown, std::ostream* out) {
 
 // Both have a replica on each of four nodes, whose gradients go round a ring.
 TrainedShape dataParallel() {
-  return {{4, 1, 1}, 4, 32, 50, {"--micro-batch-size", "2", "--layers", "2"}};
+  return {{4, 1, 1}, 4, 32, 50, {"--micro-batch-size", "3", "--layers", "2"}};
 }
 TrainedShape tensorParallel() {
-  return {{4, 1, 2}, 4, 16, 50, {"--micro-batch-size", "2", "--layers", "2"}};
+  return {{4, 1, 2}, 4, 16, 50, {"--micro-batch-size", "4", "--layers", "2"}};
 }
 Culprit slowRank(Rank rank) {
   return {CulpritKind::rank, rank, {}, false};
@@ -74,10 +75,11 @@ class LiveJob : public testing::TestWithParam<Case> {
         GetParam().shape, GetParam().name,
         std::map<std::string, std::string>{{"NCCL_FALCON_MITIGATE", "auto"}, {"NCCL_FALCON_TRAP_BUDGET", "100"}},
         events);
+    others_.emplace(job_->description());
   }
 
   void TearDown() override {
-    if (job_ && HasFailure()) std::cout << job_->story();
+    if (job_ && HasFailure()) std::cout << othersUsed_ << job_->story();
   }
 
   TrainedJob& job() { return *job_; }
@@ -94,6 +96,11 @@ class LiveJob : public testing::TestWithParam<Case> {
     return job().eventually([&] { return job().iterations(from).size() >= iterations; });
   }
 
+  /// A failure says what other programs did meanwhile.
+  void ends(const char* phase) {
+    othersUsed_ += fmt::format("other programs used {:.1f} cores {}\n", others_->cores(), phase);
+  }
+
   /// Kinds of all that was said between two times, but for what is said of every healthy job.
   std::vector<std::string> alarms(double from, double to) const {
     static const std::set<std::string> calm{"job-started", "period-known", "baseline-taken", "job-ended"};
@@ -105,6 +112,8 @@ class LiveJob : public testing::TestWithParam<Case> {
   }
 
   std::optional<TrainedJob> job_;
+  std::optional<OtherLoad> others_;
+  std::string othersUsed_;
 };
 
 class LiveFailSlow : public LiveJob {};
@@ -115,12 +124,15 @@ TEST_P(LiveFailSlow, IsNamedAndWorkedAroundUntilItHasRecovered) {
   const double learnt = timeOf(said("baseline-taken")[0]);
   ASSERT_TRUE(areTrained(enough, learnt));
   ASSERT_THAT(alarms(0, always), IsEmpty()) << "nothing was injected yet";
+  ends("while it was healthy");
 
   Started injection(job().injectCommand(culprit, GetParam().factor, injectionLimit));
   ASSERT_TRUE(isSaid("verdict")) << injection.errors();
   ASSERT_TRUE(isSaid("mitigation-applied"));
+  ends("until it was worked around");
   const double applied = timeOf(said("mitigation-applied")[0]);
   ASSERT_TRUE(areTrained(enough, applied));
+  ends("while it was worked around");
   injection.signal(SIGTERM);
   injection.wait();
   const json outcome = json::parse(injection.output(), nullptr, false);
@@ -132,6 +144,7 @@ TEST_P(LiveFailSlow, IsNamedAndWorkedAroundUntilItHasRecovered) {
   ASSERT_TRUE(isSaid("mitigation-undone"));
   const double relieved = timeOf(said("relief")[0]), undone = timeOf(said("mitigation-undone")[0]);
   ASSERT_TRUE(areTrained(enough, undone));
+  ends("after that");
   Started status(falconCommand({"status", "--json", job().name()}));
   EXPECT_EQ(status.wait(), 0) << status.output();
   job().stop();

@@ -5,17 +5,14 @@
 // the number of the first; other culprits and other strengths in every run.
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 
-#include "inject/processor_use.h"
+#include "multi_rank/other_load.h"
 #include "multi_rank/trained_job.h"
 
 namespace falcon::tests {
@@ -54,33 +51,6 @@ Culprit culpritOf(const Case& job, int run) {
   return {CulpritKind::link, -1, {from, group[(at + 1) % group.size()]}, false};
 }
 
-/// Cores that this machine uses for other things than the job's ranks, on average since the object was made.
-class OtherLoad {
- public:
-  explicit OtherLoad(const tools::JobDescription& job) : busy_(busyTicks()), start_(std::chrono::steady_clock::now()) {
-    for (const auto& rank : job.ranks) ranks_.emplace_back(rank.process);
-  }
-  double cores() const {
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
-    double cores = (busyTicks() - busy_) / static_cast<double>(::sysconf(_SC_CLK_TCK)) / elapsed.count();
-    for (const auto& rank : ranks_) cores -= rank.cores().value_or(0);
-    return cores;
-  }
-
- private:
-  static double busyTicks() {
-    std::istringstream stat(contentOf("/proc/stat"));
-    std::string cpu;
-    double user = 0, nice = 0, system = 0;
-    stat >> cpu >> user >> nice >> system;
-    return user + nice + system;
-  }
-
-  const double busy_;
-  const std::chrono::steady_clock::time_point start_;
-  std::vector<tools::ProcessorUse> ranks_;
-};
-
 class Suspects : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
@@ -96,19 +66,18 @@ class Suspects : public testing::TestWithParam<Case> {
     TrainedJob job({shape.layout, shape.nodes}, std::string(shape.name) + "-" + std::to_string(run),
                    {{"NCCL_FALCON_VALIDATE", "off"}});
     ASSERT_TRUE(job.eventually([&] { return !job.iterations().empty(); })) << job.story();
-    const OtherLoad before(job.description());
+    OtherLoad others(job.description());
     ASSERT_TRUE(job.eventually([&] { return !job.find("baseline-taken").is_null(); })) << job.story();
     const std::size_t healthy = job.iterations().size() + 10;
     ASSERT_TRUE(job.eventually([&] { return job.iterations().size() >= healthy; })) << job.story();
-    const double otherCores = before.cores();
-    const OtherLoad during(job.description());
+    const double otherCores = others.cores();
     ASSERT_TRUE(job.find("onset").is_null())
         << "nothing was injected yet; other programs used " << otherCores << " cores\n"
         << job.story();
     Started injection(job.injectCommand(culprit, factor, 60));
     const bool suspected = job.eventually([&] { return !job.find("suspicion").is_null() || !injection.running(); });
     SCOPED_TRACE(testing::Message() << "other programs used " << otherCores << " cores before the injection, "
-                                    << during.cores() << " since\n"
+                                    << others.cores() << " since\n"
                                     << job.story());
     const json suspicion = job.find("suspicion");
     ASSERT_TRUE(suspected && !suspicion.is_null()) << injection.errors();

@@ -118,6 +118,12 @@ bool TrainedJob::eventually(const std::function<bool()>& condition) {
   return tests::eventually([&] { return condition() || ended(); }) && condition();
 }
 
+std::string TrainedJob::story() const {
+  std::string times;
+  for (const TrainedIteration& each : iterations()) times += fmt::format(" {:.0f}", (each.end - each.start) * 1e3);
+  return textOf(events()) + "iterations, ms:" + times + "\n" + run_.errors();
+}
+
 void TrainedJob::stop() const {
   std::ofstream(folder_.file("enough")).close();
 }

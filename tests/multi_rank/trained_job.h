@@ -60,8 +60,8 @@ class TrainedJob {
   std::vector<nlohmann::json> events() const { return eventsIn(events_); }
   /// The first event of the kind; null until there is one.
   nlohmann::json find(const std::string& kind) const { return firstOf(kind, events()); }
-  /// Events as text, and what the job wrote on stderr.
-  std::string story() const { return textOf(events()) + run_.errors(); }
+  /// Events as text, iteration times, and what the job wrote on stderr.
+  std::string story() const;
 
   bool ended() { return !run_.running(); }
   /// Asks again and again until it is so; false where the job ends before, or after a minute.
