@@ -219,20 +219,19 @@ Evaluation evaluate(const Run& with, const Run& without) {
 
 std::vector<std::string> legend() {
   return {
-      fmt::format("healthy: the run with Falcon, the {:.0f} s before the injection, without what is left of the one "
-                  "before and its remedy",
+      fmt::format("healthy: with Falcon, the {:.0f} s before the injection, without what is left of the one before",
                   calmSeconds),
-      fmt::format("slow: the run without Falcon during the same injection, times healthy with / healthy without "
-                  "Falcon (there: the {:.0f} s before that injection), as the two runs are never equally fast",
+      fmt::format("slow: without Falcon, during the same injection; times healthy with by healthy without Falcon (the "
+                  "{:.0f} s before), as no two runs are equally fast",
                   calmSeconds),
-      "mitigated: the run with Falcon from the remedy to the injection's end",
+      "mitigated: with Falcon, from the remedy to the injection's end",
+      "healthy, slow and mitigated are medians of the iterations that lie wholly in that time, as the trainer stamped "
+      "them",
       "recovered: (slow - mitigated) / (slow - healthy)",
-      "each of them is a median of iterations that lie wholly in that time, as the trainer stamped them",
-      "detected after: iterations from the injection to the onset; trap: how long the job was held, all times together",
-      fmt::format("relief: seen after the injection's end, and undone: after the relief; both within {:.0f} s of that "
-                  "end",
+      "detected after: iterations from the injection to the onset; trap: how long the job was held, all in all",
+      fmt::format("relief: seen after the injection's end; undone: after that; both within {:.0f} s of the end",
                   aftermathSeconds),
-      "throughput: iterations of the whole run by its length",
+      "throughput: the iterations of a whole run by its length",
   };
 }
 
