@@ -1,4 +1,4 @@
-# Live jobs in which a rank or a link turns slow and recovers, or nothing does. 
+# Live jobs in which a rank or a link turns slow and recovers, or nothing does.
 if(TARGET falcon AND TARGET falcon-train)
   find_package(nlohmann_json REQUIRED)
   # What they said is what the documents show.
