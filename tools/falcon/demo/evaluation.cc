@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
 namespace falcon::demo {
@@ -218,6 +219,9 @@ Evaluation evaluate(const Run& with, const Run& without) {
 }
 
 std::vector<std::string> legend() {
+  constexpr std::string_view medians =
+      "healthy, slow and mitigated are medians of the iterations that lie wholly in that time, as the trainer stamped "
+      "them";
   return {
       fmt::format("healthy: with Falcon, the {:.0f} s before the injection, without what is left of the one before",
                   calmSeconds),
@@ -225,8 +229,7 @@ std::vector<std::string> legend() {
                   "{:.0f} s before), as no two runs are equally fast",
                   calmSeconds),
       "mitigated: with Falcon, from the remedy to the injection's end",
-      "healthy, slow and mitigated are medians of the iterations that lie wholly in that time, as the trainer stamped "
-      "them",
+      std::string(medians),
       "recovered: (slow - mitigated) / (slow - healthy)",
       "detected after: iterations from the injection to the onset; trap: how long the job was held, all in all",
       fmt::format("relief: seen after the injection's end; undone: after that; both within {:.0f} s of the end",
