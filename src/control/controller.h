@@ -81,6 +81,7 @@ class Controller {
   void learn();
   void takeBaseline(ProcessId watched);
   void noticeFaster();
+  bool isFaster(ProcessId watched) const;
   void keepFormerBaseline();
   bool compareWithStored();
   bool askPeers();

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/median.h"
 #include "control/controller.h"
 #include "control/peers.h"
 
@@ -33,6 +34,7 @@ void Controller::learn() {
 }
 
 void Controller::takeBaseline(ProcessId watched) {
+  if (becameFaster_ && !isFaster(watched)) return keepFormerBaseline();
   for (auto& [id, member] : job_.members())
     member.healthy = JobView::means(member, static_cast<std::size_t>(settings_.baselineIterations));
   baselineDue_ = job_.allProcesses();
@@ -67,6 +69,17 @@ void Controller::noticeFaster() {
     slowFromTheStart_ = onsetOpen_ = false;
   }
   becameFaster_ = relearnDue_ = true;
+}
+
+// Iterations may be so unsteady that the detector does not know yet that they are slow again: then what was profiled is
+// of somebody's slowness, and whoever it is would be healthy by it.
+bool Controller::isFaster(ProcessId watched) const {
+  std::vector<double> milliseconds;
+  const auto& recent = job_.members().at(watched).recent;
+  const auto count = std::min(recent.size(), static_cast<std::size_t>(settings_.baselineIterations));
+  for (auto sample = recent.end() - static_cast<std::ptrdiff_t>(count); sample != recent.end(); ++sample)
+    milliseconds.push_back(sample->seconds * 1e3);
+  return median(std::move(milliseconds)) < baselineMilliseconds_;
 }
 
 /// Who becomes slow while a faster baseline is taken, or is about to be, is slow by the one before.

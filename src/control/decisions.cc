@@ -1,6 +1,8 @@
 #include "control/decisions.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <string>
 #include <tuple>
@@ -211,6 +213,22 @@ double usualGrowth(const JobView& job, std::size_t window) {
   const auto middle = growths.begin() + static_cast<std::ptrdiff_t>(growths.size() / 2);
   std::nth_element(growths.begin(), middle, growths.end());
   return *middle > 0 ? *middle : 1;
+}
+
+double delayOf(const JobView& job, std::size_t window) {
+  double delay = std::numeric_limits<double>::quiet_NaN();
+  for (const auto& [process, member] : job.members())
+    if (const auto now = JobView::comparableMeans(member, window))
+      delay = std::fmax(delay, now->duration - member.healthy->duration);
+  return delay;
+}
+
+std::optional<double> shareOfDelay(const JobView& job, const MemberView& member, std::size_t window) {
+  const auto now = JobView::comparableMeans(member, window);
+  const double delay = delayOf(job, window);
+  if (!now || !(delay > 0)) return std::nullopt;
+  const double usual = member.healthy->outsidePerMicroBatch * std::max(1.0, usualGrowth(job, window));
+  return (now->outsidePerMicroBatch - usual) * now->microBatches / delay;
 }
 
 std::vector<RangeGrowth> rangeGrowths(const JobView& job, std::size_t window) {

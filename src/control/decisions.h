@@ -32,6 +32,10 @@ instrument::Suspicion unexplained(const instrument::Suspicion& suspicion, const 
 std::optional<double> ownTimeGrowth(const MemberView& member, std::size_t window);
 /// The same of the member in the middle of the job: what a busy machine does to all alike; 1 where nothing is known.
 double usualGrowth(const JobView& job, std::size_t window);
+/// Seconds that an iteration takes longer than in the baseline, of the rank where that is most; NaN: no baseline.
+double delayOf(const JobView& job, std::size_t window);
+/// What the own time grew by beyond the usual growth, over that delay; nothing where either is unknown or no delay.
+std::optional<double> shareOfDelay(const JobView& job, const MemberView& member, std::size_t window);
 
 /// The application's ranges that take longer than in their rank's healthy baseline, the most first; at most eight.
 std::vector<RangeGrowth> rangeGrowths(const JobView& job, std::size_t window);

@@ -26,11 +26,7 @@ validate::CauseEvidence evidenceOf(const ComputeResult& result) {
 }  // namespace
 
 validate::LinkUse linkUseOf(const JobView& job, const std::vector<validate::TestedGroup>& groups, std::size_t window) {
-  validate::LinkUse use{.onlyCompared = onlyCompared(groups), .moving = movingByLink(job)};
-  for (const auto& [process, member] : job.members())
-    if (const auto now = JobView::comparableMeans(member, window))
-      use.longerIteration = std::fmax(use.longerIteration, now->duration - member.healthy->duration);
-  return use;
+  return {.onlyCompared = onlyCompared(groups), .moving = movingByLink(job), .longerIteration = delayOf(job, window)};
 }
 
 std::map<Rank, validate::RankPlace> placesOf(const JobView& job) {
@@ -73,6 +69,9 @@ validate::VerdictInput verdictInput(const JobView& job, const ValidationInput& i
     validate::RankFigures figures;
     figures.rank = member.identity.jobRank;
     figures.ownTimeGrowth = ownTimeGrowth(member, input.window).value_or(validate::unknown);
+    // Who asks for an examination wants to know of everybody.
+    if (!input.wantsExamination)
+      figures.shareOfDelay = shareOfDelay(job, member, input.window).value_or(validate::unknown);
     const auto score = tests.compute.find(process);
     if (score != tests.compute.end() && score->second.problem.empty()) {
       figures.score = score->second.gigaflopsPerSecond;

@@ -28,6 +28,9 @@ constexpr double scoreAlone = 5;
 constexpr double growthAlone = 6;
 // A core's loss that is no mere moment slows the rank's own work too; bursts of it less than a test of half a second.
 constexpr double mostPerGrowth = 2;
+// Own time alone accuses nobody of what somebody else does: as much of the delay as a group needs to be tested beside
+// another cause.
+constexpr double leastShareOfDelay = 0.3;
 // Of the span, more than the median rank. Healthy ranks under a common quota are throttled alike.
 constexpr double throttledMore = 0.1;
 
@@ -120,7 +123,7 @@ RankJudgement judgeRanks(const std::vector<RankFigures>& ranks) {
     if (s > slowLog && g > slowLog) take(distance / jointDistance, "its processor does less work");
     if (scoreKnown && (!growthKnown || g > weakLog))
       take(s / std::max(strongLog, scoreAlone * score.scatter), "its processor does less work");
-    if (growthKnown)
+    if (growthKnown && !(ranks[i].shareOfDelay < leastShareOfDelay))
       take(g / std::max(strongLog, growthAlone * own.scatter),
            scoreKnown && s < slowLog
                ? "its processor passes the test, so the cause is outside of it (memory, data, garbage collection)"
@@ -132,6 +135,8 @@ RankJudgement judgeRanks(const std::vector<RankFigures>& ranks) {
     if (growthKnown)
       figures += fmt::format("{}own time {:.2f} times its baseline, {:.2f} times its peers' growth",
                              figures.empty() ? "" : ", ", ranks[i].ownTimeGrowth, std::exp(g));
+    if (growthKnown && known(ranks[i].shareOfDelay))
+      figures += fmt::format(", {:.0f} % of the delay", 100 * std::clamp(ranks[i].shareOfDelay, 0.0, 1.0));
     if (throttled)
       figures += fmt::format(", throttled {:.0f} % of the time", 100 * std::min(1.0, ranks[i].throttledShare));
     SlowRank rank{ranks[i].rank, 1, confidenceFor(margin), figures + ": " + why};

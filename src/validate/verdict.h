@@ -23,6 +23,8 @@ struct RankFigures {
   double memoryRate = unknown;      ///< bytes per second that it moves
   CauseEvidence evidence;           ///< of the compute test, but for its slowness
   double ownTimeGrowth = unknown;   ///< time outside the library (per micro-batch), now over healthy: 1 is unchanged
+  /// What its own time grew by beyond its peers' growth, over what iterations became longer by.
+  double shareOfDelay = unknown;
 };
 
 /// What the job does with the links that were tested: none that nobody waits for is to blame, however slow its test

@@ -51,6 +51,32 @@ TEST(Decisions, SayNothingOfWhoHasNoBaseline) {
   EXPECT_FALSE(ownTimeGrowth(job.members().at(11), 4).has_value());
 }
 
+TEST(Decisions, TellWhatPartOfTheDelayIsARanksOwn) {
+  JobView job = healthyJob();
+  const auto shareOf = [&](ProcessId process) { return shareOfDelay(job, job.members().at(process), 4); };
+  EXPECT_FALSE(shareOf(10).has_value()) << "there is no delay";
+  const auto now = [&](ProcessId process, double outside, int microBatches) {
+    for (int i = 0; i < 4; ++i)
+      job.handle(process,
+                 Samples{{{.index = 9 + i, .seconds = 0.3, .outside = outside, .microBatches = microBatches}}});
+  };
+  for (const ProcessId process : {10, 11, 12, 13}) now(process, 0.08, 8);
+  now(11, 0.18, 8);
+  EXPECT_NEAR(delayOf(job, 4), 0.2, 1e-9);
+  EXPECT_NEAR(shareOf(11).value_or(-1), 0.5, 1e-9);
+  EXPECT_NEAR(shareOf(10).value_or(-1), 0, 1e-9);
+  // With half of the work it is the cause of half as much.
+  now(11, 0.09, 4);
+  EXPECT_NEAR(shareOf(11).value_or(-1), 0.25, 1e-9);
+  // All of them compute twice as long: only what is beyond that is its own.
+  for (const ProcessId process : {10, 12, 13}) now(process, 0.16, 8);
+  now(11, 0.18, 8);
+  EXPECT_NEAR(shareOf(11).value_or(-1), 0.1, 1e-9);
+  EXPECT_NEAR(shareOf(10).value_or(-1), 0, 1e-9);
+  job.members()[11].healthy.reset();
+  EXPECT_FALSE(shareOf(11).has_value()) << "nothing is known of its health";
+}
+
 TEST(Decisions, DoNotCompareWhoCutsItsIterationsElsewhere) {
   JobView job = healthyJob();
   const auto calls = [&](ProcessId process, double seconds, std::uint32_t count) {

@@ -316,6 +316,25 @@ TEST(Verdict, OwnTimeThatGrewThoughTheProcessorPassesIsNamedAsACauseOutside) {
   EXPECT_NE(verdict.evidence.find("outside"), std::string::npos) << verdict.evidence;
 }
 
+TEST(Verdict, OwnTimeThatGrewIsNotNamedForADelayThatIsSomebodyElses) {
+  const Culprit slow = linkCulprit({2, 4});
+  for (int seed = 0; seed < 200; ++seed) {
+    const auto verdictWith = [&](double shareOfDelay) {
+      Job job(static_cast<unsigned>(seed));
+      job.linkSlowdown = [](Link link) { return link == Link{2, 4} ? 400 : 1; };
+      auto input = job.measure();
+      for (auto& rank : input.ranks)
+        rank.score = 10, rank.ownTimeGrowth = rank.rank == 2 ? 1.7 : 1,
+        rank.shareOfDelay = rank.rank == 2 ? shareOfDelay : 0;
+      return job.validate(std::move(input));
+    };
+    EXPECT_EQ(verdictWith(0.13).culprits, std::vector{slow}) << "seed " << seed;
+    const std::vector<Culprit> both = {rankCulprit(2), slow};
+    EXPECT_EQ(verdictWith(0.5).culprits, both) << "seed " << seed;
+    EXPECT_EQ(verdictWith(unknown).culprits, both) << "seed " << seed;
+  }
+}
+
 TEST(Verdict, UnequalProcessorsAreJudgedByTheirOwnBaseline) {
   Job job(5);
   auto input = job.measure();
