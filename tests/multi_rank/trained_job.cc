@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <utility>
+
+#include "base/median.h"
 
 namespace falcon::tests {
 namespace {
@@ -99,10 +101,7 @@ std::vector<TrainedIteration> TrainedJob::iterations(double from, double to, Ran
 double TrainedJob::iterationSeconds(double from, double to) const {
   std::vector<double> durations;
   for (const TrainedIteration& each : iterations(from, to)) durations.push_back(each.end - each.start);
-  if (durations.empty()) return std::numeric_limits<double>::quiet_NaN();
-  const auto middle = durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 2);
-  std::nth_element(durations.begin(), middle, durations.end());
-  return *middle;
+  return median(std::move(durations));
 }
 
 std::vector<int> TrainedJob::split(double time) const {
