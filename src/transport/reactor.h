@@ -69,7 +69,7 @@ Result<std::shared_ptr<Reactor>> processReactor();
 /// Listens and starts a thread; for tests and for the rendezvous on NCCL_COMM_ID. Port 0: any.
 Result<std::shared_ptr<Reactor>> makeReactor(const SocketAddress& listenOn);
 
-/// Connects from `from` (its port is ignored; empty: any) to `to`, sets no-delay and keepalive
+/// Connects from `from` (its port is ignored; empty: any) to `to`, sets no-delay and, towards another host, keepalive
 /// (NCCL_FALCON_DEATH_TIMEOUT), and sends the hello. Retries refused connections until `limit`. The socket does not
 /// block. No user timeout on data: it would end a connection whose receiver computes for that long without reading.
 Result<FileDescriptor> connectWithHello(const SocketAddress& from, const SocketAddress& to, const Hello& hello,
