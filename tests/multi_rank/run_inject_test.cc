@@ -102,7 +102,7 @@ TEST_P(InjectSlowRank, SlowsASpinningRankAndNoOther) {
   Started injection(
       inject({"slow-rank", "--describe", folder.file("job"), "--rank", "1", "--factor", "4", "--for", "3", "--json"}));
   if (!cgroups) {
-    EXPECT_GT(timesSeenStopped(description.ranks[1].process, 2s), 0);
+    EXPECT_GT(timesSeenStopped(description.ranks[1].process, 4s), 0);
   }
   EXPECT_EQ(injection.wait(), 0) << injection.errors();
   const auto outcome = nlohmann::json::parse(injection.output());
