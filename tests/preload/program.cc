@@ -2,6 +2,7 @@
 //   program calls        one rank makes every call once
 //   program job N SPAN   N ranks iterate for SPAN seconds, with two halves split off
 //   program job-late N SPAN   the same, but that the halves' handles come later
+//   program job-without-one N SPAN   the same, but that the last rank has Falcon off
 //   program lacking      calls what only a newer library has
 //   program idle         one call, then what of Falcon is in the process
 #include <dirent.h>
@@ -21,13 +22,22 @@
 #include "front/later_functions.h"
 #include "preload/vendor.h"
 
+// Our own libnccl.so.2 may not have it.
+extern "C" __attribute__((weak)) decltype(ncclAllReduceConfig) ncclAllReduceConfig;
+
 namespace {
 
 constexpr std::size_t logBytes = 1 << 20;
 
+/// What only a stand-in for the vendor's library has.
+template <class Function>
+Function* vendors(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+}
+
 std::string takeLog() {
   std::string text(logBytes, '\0');
-  vendorTakeLog(text.data(), text.size());
+  if (const auto take = vendors<decltype(vendorTakeLog)>("vendorTakeLog")) take(text.data(), text.size());
   text.resize(std::strlen(text.c_str()));
   return text;
 }
@@ -51,7 +61,7 @@ void everyCall(ncclComm_t comm) {
   DO(ncclAlltoAll(in, out, 7, ncclInt64, comm, stream));
   DO(ncclGather(in, out, 8, ncclUint64, 0, comm, stream));
   DO(ncclScatter(in, out, 9, ncclBfloat16, 0, comm, stream));
-  DO(ncclAllReduceConfig(in, out, 10, ncclFloat, ncclSum, comm, stream, reinterpret_cast<FalconCollConfig>(0x77)));
+  if (&ncclAllReduceConfig) DO(ncclAllReduceConfig(in, out, 10, ncclFloat, ncclSum, comm, stream, reinterpret_cast<FalconCollConfig>(0x77)));
   // What the vendor refuses or does not know is between it and the program.
   DO(ncclSend(in, 11, ncclFloat, 12345, comm, stream));
   DO(ncclAllReduce(in, out, 12, static_cast<ncclDataType_t>(99), static_cast<ncclRedOp_t>(77), comm, stream));
@@ -127,7 +137,7 @@ int rankOfJob(Shared& shared, int rank, int size, double span, bool late) {
     config.blocking = 0;
     const ncclResult_t begun = ncclCommSplit(world, rank % 2, rank, &half, &config);
     if (begun != ncclInProgress) std::printf("split: %d\n", begun);
-    vendorWriteHandles();
+    vendors<decltype(vendorWriteHandles)>("vendorWriteHandles")();
   } else {
     DO(ncclCommSplit(world, rank % 2, rank, &half, nullptr));
   }
@@ -146,14 +156,15 @@ int rankOfJob(Shared& shared, int rank, int size, double span, bool late) {
   return 0;
 }
 
-int job(int size, double span, bool late) {
-  auto& shared = *static_cast<Shared*>(
-      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+int job(int size, double span, const std::string& kind) {
+  auto& shared =
+      *static_cast<Shared*>(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   for (int rank = 0; rank < size; ++rank)
     if (fork() == 0) {
       setenv("RANK", std::to_string(rank).c_str(), 1);
       setenv("WORLD_SIZE", std::to_string(size).c_str(), 1);
-      std::exit(rankOfJob(shared, rank, size, span, late));
+      if (kind == "job-without-one" && rank == size - 1) setenv("NCCL_FALCON", "0", 1);
+      std::exit(rankOfJob(shared, rank, size, span, kind == "job-late"));
     }
   int failed = 0, status = 0;
   while (wait(&status) > 0) failed += status != 0;
@@ -191,7 +202,6 @@ int main(int argc, char** argv) {
   if (what == "calls") return calls(), 0;
   if (what == "lacking") return lacking(), 0;
   if (what == "idle") return idle(), 0;
-  if ((what == "job" || what == "job-late") && argc > 3)
-    return job(std::atoi(argv[2]), std::atof(argv[3]), what == "job-late");
+  if (what.starts_with("job") && argc > 3) return job(std::atoi(argv[2]), std::atof(argv[3]), what);
   return 2;
 }

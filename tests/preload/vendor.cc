@@ -1,5 +1,6 @@
-// Stands for the vendor's libnccl.so.2 before a program that is linked to it: moves nothing, writes down every call with
-// its arguments. As in the vendor's, each ncclX is a weak name of a strong pncclX, and some call others by their names.
+// Stands for the vendor's libnccl.so.2 before a program that is linked to it: moves nothing, writes down every call
+// with its arguments. As in the vendor's, each ncclX is a weak name of a strong pncclX, and some call others by their
+// names.
 #include "preload/vendor.h"
 
 #include <cstdarg>
@@ -47,10 +48,10 @@ const void* asPointer(cudaStream_t stream) {
 #define VENDOR extern "C" __attribute__((visibility("default")))
 /// The weak name of what stands before it.
 #define TWIN(name) VENDOR __attribute__((weak, alias("p" #name))) decltype(p##name) name;
-#define COLLECTIVE(name, parameters, ...)         \
-  VENDOR ncclResult_t pnccl##name parameters {    \
-    return note(#name " " __VA_ARGS__);           \
-  }                                               \
+#define COLLECTIVE(name, parameters, ...)      \
+  VENDOR ncclResult_t pnccl##name parameters { \
+    return note(#name " " __VA_ARGS__);        \
+  }                                            \
   TWIN(nccl##name)
 
 VENDOR void vendorTakeLog(char* text, std::size_t size) {
