@@ -11,6 +11,14 @@ function(falcon_compile_options target)
   endif()
 endfunction()
 
+# falcon_self_contained(target map): a library that lives in somebody else's process. The C++ run-time is inside and hidden: it must
+# run beside any other one, in any language. gc-sections: drops what of libstdc++ nobody calls, among it the only user
+# of a glibc newer than 2.34. nodelete: the service threads outlive a dlclose().
+function(falcon_self_contained target map)
+  target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--no-undefined -Wl,--exclude-libs,ALL
+    -Wl,--gc-sections -Wl,-z,now -Wl,-z,nodelete -Wl,--version-script=${map})
+endfunction()
+
 function(falcon_folder name)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   add_library(falcon_${name} STATIC ${sources})

@@ -30,6 +30,11 @@ std::array<char, 128> UniqueId::bytes() const {
   return bytes;
 }
 
+bool UniqueId::isOne(std::span<const char, 128> bytes) {
+  WireReader reader(std::string_view(bytes.data(), bytes.size()));
+  return reader.get<std::uint64_t>() == magic;
+}
+
 Result<UniqueId> UniqueId::parse(std::span<const char, 128> bytes) {
   WireReader reader(std::string_view(bytes.data(), bytes.size()));
   const bool ours = reader.get<std::uint64_t>() == magic;

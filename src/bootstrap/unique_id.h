@@ -16,6 +16,8 @@ struct UniqueId {
   transport::Secret secret{};
 
   std::array<char, 128> bytes() const;
+  /// Whether the bytes were meant to be one of ours, of whatever version.
+  static bool isOne(std::span<const char, 128> bytes);
   /// invalidArgument for bytes that are not ours.
   static Result<UniqueId> parse(std::span<const char, 128> bytes);
 };

@@ -1,10 +1,7 @@
 #include "collectives/host_communicator.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
-#include "base/job_rank.h"
 #include "base/log.h"
 #include "base/parameters.h"
 #include "collectives/direct_setup.h"
@@ -129,20 +126,13 @@ void LocalCommunicator::abort() {
   transport::ringOwnDoorbell();
 }
 
-std::string hostName() {
-  char name[256] = {};
-  gethostname(name, sizeof name - 1);
-  return name;
-}
-
 Result<std::vector<MemberOffer>> exchangeOffers(transport::Reactor& reactor, bootstrap::CommunicatorNetwork& network,
                                                 int device, std::string extra, ChannelWish channels,
                                                 DirectSetup& direct) {
-  auto peer = transport::localPeer(reactor);
-  if (!peer) return peer.error();
+  auto info = ownMemberInfo(reactor, device, std::move(extra));
+  if (!info) return info.error();
   MemberOffer mine;
-  mine.info = {std::move(*peer), hostName(), getpid(), device, std::move(extra)};
-  mine.info.peer.jobRank = jobRankFromEnvironment();
+  mine.info = std::move(*info);
   mine.chunkBytes = static_cast<std::uint64_t>(parameters::bufferSize.value()) / transport::chunkSlots;
   // Beyond the most channels that a variable may ask for there is nothing to gain.
   const auto chosen = [](const IntegerParameter& parameter, int wish) {

@@ -1,19 +1,62 @@
 #include "collectives/member_info.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <map>
 #include <tuple>
 
+#include "base/job_rank.h"
 #include "base/log.h"
 #include "base/wire.h"
 
 namespace falcon::collectives {
+namespace {
 
-std::string MemberOffer::encode() const {
-  WireWriter writer;
+std::string hostName() {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+}  // namespace
+
+Result<MemberInfo> ownMemberInfo(transport::Reactor& reactor, int device, std::string extra) {
+  auto peer = transport::localPeer(reactor);
+  if (!peer) return peer.error();
+  MemberInfo info{std::move(*peer), hostName(), getpid(), device, std::move(extra)};
+  info.peer.jobRank = jobRankFromEnvironment();
+  return info;
+}
+
+void write(WireWriter& writer, const MemberInfo& info) {
   writer.put(info.peer.address.empty() ? std::string() : info.peer.address.text()).put(info.peer.node);
   writer.put(info.peer.process).put(info.peer.doorbell).put(info.peer.jobRank);
   writer.put(info.host).put(info.pid).put(info.device).put(info.extra);
+}
+
+Result<MemberInfo> readMemberInfo(WireReader& reader) {
+  MemberInfo info;
+  const std::string address = reader.getString();
+  info.peer.node = reader.getString();
+  info.peer.process = reader.get<std::uint64_t>();
+  info.peer.doorbell = reader.getString();
+  info.peer.jobRank = reader.get<Rank>();
+  info.host = reader.getString();
+  info.pid = reader.get<int>();
+  info.device = reader.get<int>();
+  info.extra = reader.getString();
+  if (!reader.ok()) return log::decided(Error::remote("a member of the communicator does not say who it is"));
+  if (address.empty()) return info;
+  const auto parsed = SocketAddress::parseNumeric(address);
+  if (!parsed) return parsed.error();
+  info.peer.address = *parsed;
+  return info;
+}
+
+std::string MemberOffer::encode() const {
+  WireWriter writer;
+  write(writer, info);
   writer.put(chunkBytes).put(fewestChannels).put(mostChannels);
   writer.put(static_cast<std::uint8_t>(choseChannels)).put(cores.count).put(cores.first);
   writer.put(quota.cores).put(quota.group);
@@ -26,15 +69,9 @@ std::string MemberOffer::encode() const {
 Result<MemberOffer> MemberOffer::decode(std::string_view bytes) {
   WireReader reader(bytes);
   MemberOffer offer;
-  const std::string address = reader.getString();
-  offer.info.peer.node = reader.getString();
-  offer.info.peer.process = reader.get<std::uint64_t>();
-  offer.info.peer.doorbell = reader.getString();
-  offer.info.peer.jobRank = reader.get<Rank>();
-  offer.info.host = reader.getString();
-  offer.info.pid = reader.get<int>();
-  offer.info.device = reader.get<int>();
-  offer.info.extra = reader.getString();
+  auto info = readMemberInfo(reader);
+  if (!info) return info.error();
+  offer.info = std::move(*info);
   offer.chunkBytes = reader.get<std::uint64_t>();
   offer.fewestChannels = reader.get<int>();
   offer.mostChannels = reader.get<int>();
@@ -53,10 +90,6 @@ Result<MemberOffer> MemberOffer::decode(std::string_view bytes) {
   if (!reader.finished() || offer.chunkBytes == 0 || offer.fewestChannels < 1 || offer.mostChannels < 1)
     return log::decided(
         Error::remote("a member of the communicator described itself in {} bytes that make no sense", bytes.size()));
-  if (address.empty()) return offer;
-  const auto parsed = SocketAddress::parseNumeric(address);
-  if (!parsed) return parsed.error();
-  offer.info.peer.address = *parsed;
   return offer;
 }
 

@@ -7,11 +7,16 @@
 
 #include "base/cores.h"
 #include "base/cpu_cgroup.h"
+#include "base/wire.h"
 #include "collectives/algorithm_preference.h"
 #include "collectives/host_communicator.h"
 #include "transport/peer_memory.h"
 
 namespace falcon::collectives {
+
+void write(WireWriter& writer, const MemberInfo& info);
+/// Errors (remote): there is none.
+Result<MemberInfo> readMemberInfo(WireReader& reader);
 
 /// MemberInfo with what the ranks must agree on.
 struct MemberOffer {
@@ -32,6 +37,9 @@ struct MemberOffer {
   /// Errors (remote): bytes that are no offer.
   static Result<MemberOffer> decode(std::string_view bytes);
 };
+
+/// This process's own. Errors: no memory can be shared.
+Result<MemberInfo> ownMemberInfo(transport::Reactor& reactor, int device, std::string extra);
 
 /// The node's number of every rank, in order of first appearance.
 std::vector<int> nodesOf(const std::vector<MemberInfo>& members);

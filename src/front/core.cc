@@ -1,0 +1,70 @@
+#include "front/core.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "front/atomics.h"
+#include "front/message.h"
+#include "front/oldest_symbols.h"
+
+namespace falcon::front {
+namespace {
+
+bool isOn() {
+  const char* const wanted = getenv("NCCL_FALCON");
+  return wanted && strcmp(wanted, "1") == 0;
+}
+
+/// `name` beside this library.
+bool pathBeside(const char* name, char* path, size_t size) {
+  Dl_info self;
+  if (dladdr(reinterpret_cast<const void*>(&core), &self) == 0 || !self.dli_fname) return false;
+  const char* const slash = strrchr(self.dli_fname, '/');
+  const int folder = slash ? static_cast<int>(slash - self.dli_fname) : 1;
+  const int length = snprintf(path, size, "%.*s/%s", folder, slash ? self.dli_fname : ".", name);
+  return length > 0 && static_cast<size_t>(length) < size;
+}
+
+const CoreFunctions* load() {
+  if (!isOn()) return nullptr;
+  char path[4096];
+  void* const library =
+      pathBeside("libnccl-falcon-core.so", path, sizeof path) ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
+  if (!library) {
+    say("libnccl-falcon-core.so cannot be loaded from beside libnccl-falcon.so, so nothing is watched");
+    return nullptr;
+  }
+  const auto functions = reinterpret_cast<GetCoreFunctions>(dlsym(library, getCoreFunctionsName));
+  const CoreFunctions* const made = functions ? functions(FALCON_BUILD) : nullptr;
+  if (functions && !made)
+    say("libnccl-falcon-core.so is not of the same build as libnccl-falcon.so, so nothing is watched");
+  return made;
+}
+
+constexpr int unknown = 0, loading = 1, known = 2;
+Atomic<int> state;
+Atomic<int> loader;
+const CoreFunctions* functions;
+
+}  // namespace
+
+const CoreFunctions* core() {
+  if (state.load() == known) return functions;
+  if (state.replace(unknown, loading)) {
+    loader.store(getpid());
+    functions = load();
+    state.store(known);
+    return functions;
+  }
+  while (state.load() == loading) {
+    const int by = loader.load();
+    if (by != 0 && by != getpid()) return nullptr;
+    sched_yield();
+  }
+  return functions;
+}
+
+}  // namespace falcon::front

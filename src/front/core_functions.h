@@ -1,0 +1,77 @@
+// What the front of the preload library asks of its core: a table of functions, the same in both, built together.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "front/later_functions.h"
+
+namespace falcon::front {
+
+/// Of base/call.h, by the same numbers; the front includes nothing of C++'s library.
+enum class WatchedOperation : int {
+  broadcast,
+  reduce,
+  allGather,
+  reduceScatter,
+  allReduce,
+  send,
+  receive,
+  allToAll,
+  gather,
+  scatter
+};
+
+/// A call as the application made it, but for its buffers.
+struct WatchedCall {
+  ncclComm_t communicator;
+  WatchedOperation operation;
+  ncclDataType_t type;
+  int reduction;  ///< ncclRedOp_t, which may be a user's
+  std::size_t count;
+  int peer;  ///< root, or the peer of a message; -1: none
+  cudaStream_t stream;
+};
+
+/// What the core may ask the vendor of a communicator, and only in the application's own call.
+struct VendorQuestions {
+  decltype(&::ncclCommCount) count;
+  decltype(&::ncclCommUserRank) userRank;
+  decltype(&::ncclCommCuDevice) device;
+};
+
+/// Nothing here fails or throws: what of Falcon does not work is not watched, and said once.
+struct CoreFunctions {
+  /// The vendor has made this id: Falcon's rendezvous is written into the bytes that the vendor leaves zero.
+  void (*uniqueIdMade)(ncclUniqueId* id);
+
+  /// A communicator is about to be made of this id. Gives a making, null where it will not be watched; to be ended.
+  void* (*initBegins)(const ncclUniqueId* id, int size, int rank, const VendorQuestions* questions);
+  /// `handle`: as the vendor left it; null where it made none.
+  void (*initEnds)(void* making, ncclResult_t result, ncclComm_t handle);
+  /// All ranks of this process's InitAll, made already.
+  void (*initAllEnded)(const ncclComm_t* handles, int count, const VendorQuestions* questions);
+  /// After the vendor's: the child's handle is in `child` now, or will be by its first use.
+  void (*splitEnded)(ncclComm_t parent, int color, int key, ncclComm_t* child, ncclResult_t result,
+                     const VendorQuestions* questions);
+  void (*shrinkEnded)(ncclComm_t parent, const int* excluded, int count, int flags, ncclComm_t* child,
+                      ncclResult_t result, const VendorQuestions* questions);
+  /// Before Destroy or Abort is forwarded: the address may come again at once.
+  void (*communicatorEnds)(ncclComm_t communicator);
+
+  /// Around a call. May hold the caller while the job is held.
+  void* (*callBegins)(const WatchedCall* call);
+  void (*callEnds)(void* call, ncclResult_t result);
+  void (*groupStarted)();
+  /// Before the vendor's GroupEnd, and after it. May hold the caller.
+  void (*groupEnds)();
+  void (*groupEnded)(ncclResult_t result);
+  /// A group that was only simulated.
+  void (*groupDropped)();
+};
+
+/// The core's only export. Null where the front is of another build (`build`: FALCON_BUILD of both).
+using GetCoreFunctions = const CoreFunctions* (*)(const char* build);
+inline constexpr const char* getCoreFunctionsName = "ncclFalconCoreFunctions";
+
+}  // namespace falcon::front

@@ -1,0 +1,175 @@
+#include "front/route.h"
+
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <type_traits>
+
+#include "front/atomics.h"
+#include "front/core.h"
+#include "front/message.h"
+#include "front/oldest_symbols.h"
+
+namespace falcon::front {
+namespace {
+
+/// A library that has NCCL's functions.
+struct Vendor {
+  VendorTable table;
+  const void* base;     ///< where it is loaded
+  bool isFalconItself;  ///< our libnccl.so.2, which watches by itself
+};
+
+constexpr const char* telltale = "pncclGetVersion";
+
+/// The object at an address: its name for dlopen, and where it is loaded.
+bool objectAt(const void* address, const char*& name, const void*& base) {
+  Dl_info info;
+  link_map* map = nullptr;
+  if (dladdr1(address, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0 || !map) return false;
+  name = map->l_name;
+  base = reinterpret_cast<const void*>(map->l_addr);
+  return true;
+}
+
+/// What is loaded already, whatever its name; null where it cannot be had. "" is the program.
+void* opened(const char* name) {
+  return dlopen(name && *name ? name : nullptr, RTLD_LAZY | RTLD_NOLOAD);
+}
+
+void* findLoaded(const char* name) {
+  void* const object = opened(name);
+  if (!object) return nullptr;
+  void* const found = dlsym(object, telltale);
+  dlclose(object);  // whoever loaded it keeps it
+  return found;
+}
+
+/// The names of all objects, since nothing may be opened while they are gone through.
+struct Names {
+  char* names[4096];
+  int count = 0;
+};
+
+void* findAnywhere() {
+  auto* const names = static_cast<Names*>(calloc(1, sizeof(Names)));
+  if (!names) return nullptr;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* context) {
+        auto& all = *static_cast<Names*>(context);
+        if (!info->dlpi_name || !strstr(info->dlpi_name, "nccl")) return 0;
+        if (all.count == static_cast<int>(sizeof all.names / sizeof all.names[0])) return 1;
+        if (char* const copy = strdup(info->dlpi_name)) all.names[all.count++] = copy;
+        return 0;
+      },
+      names);
+  void* found = nullptr;
+  for (int i = 0; i < names->count; ++i) {
+    if (!found) found = findLoaded(names->names[i]);
+    free(names->names[i]);
+  }
+  free(names);
+  return found;
+}
+
+/// A function of the library that `caller` would have called; null: there is none in this process.
+void* functionFor(const void* caller) {
+  const char* name;
+  const void* base;
+  if (objectAt(caller, name, base)) {
+    if (void* const found = findLoaded(name)) return found;
+  }
+  if (void* const found = dlsym(RTLD_DEFAULT, telltale)) return found;
+  return findAnywhere();
+}
+
+void fill(VendorTable& table, void* library) {
+#define FALCON_FIND(name) table.name = reinterpret_cast<decltype(table.name)>(dlsym(library, "pnccl" #name));
+  FALCON_FRONT_FUNCTIONS(FALCON_FIND)
+#undef FALCON_FIND
+  const auto find = [library](auto& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+  };
+  find(table.questions.count, "pncclCommCount");
+  find(table.questions.userRank, "pncclCommUserRank");
+  find(table.questions.device, "pncclCommCuDevice");
+}
+
+constexpr int mostVendors = 16;
+Atomic<const Vendor*> vendors[mostVendors];
+const Vendor none{};
+
+/// The library that has `function`, made known at its first need; two threads may both make it, which does no harm.
+const Vendor* vendorWith(void* function) {
+  const char* name;
+  const void* base;
+  if (!function || !objectAt(function, name, base)) return &none;
+  for (const auto& each : vendors) {
+    const Vendor* const known = each.load();
+    if (known && known->base == base) return known;
+  }
+  void* const library = opened(name);  // never closed: what is in the tables stays
+  auto* const made = static_cast<Vendor*>(calloc(1, sizeof(Vendor)));
+  if (!library || !made) return &none;
+  fill(made->table, library);
+  made->base = base;
+  made->isFalconItself = dlsym(library, "ncclFalconGetVersion") != nullptr;
+  for (auto& each : vendors)
+    if (each.replace(nullptr, made)) break;
+  return made;
+}
+
+struct Site {
+  Atomic<const void*> caller;
+  Route route;
+};
+constexpr unsigned siteCount = 4096, mostSteps = 64;
+Site sites[siteCount];
+const void* const beingWritten = &sites;
+
+unsigned firstSiteOf(const void* caller) {
+  return static_cast<unsigned>(reinterpret_cast<unsigned long>(caller) * 0x9e3779b97f4a7c15UL >> 52);
+}
+
+Route routeTo(const Vendor& vendor, const void* caller) {
+  const char* name;
+  const void* base = nullptr;
+  const bool byItself = objectAt(caller, name, base) && base == vendor.base;
+  return {&vendor.table, vendor.isFalconItself || byItself ? nullptr : core()};
+}
+
+const Route& newRoute(const void* caller) {
+  static const Route nowhere{&none.table, nullptr};
+  const Vendor* const vendor = vendorWith(functionFor(caller));
+  if (vendor == &none) {
+    say("no library of NCCL is loaded that this call could go on to");
+    return nowhere;
+  }
+  const Route route = routeTo(*vendor, caller);
+  unsigned place = firstSiteOf(caller);
+  for (unsigned step = 0; step < mostSteps; ++step, place = (place + 1) % siteCount) {
+    Site& site = sites[place];
+    if (!site.caller.replace(nullptr, beingWritten)) continue;
+    site.route = route;
+    site.caller.store(caller);
+    return site.route;
+  }
+  static thread_local Route notKept;
+  notKept = route;
+  return notKept;
+}
+
+}  // namespace
+
+const Route& routeFrom(const void* caller) {
+  unsigned place = firstSiteOf(caller);
+  for (unsigned step = 0; step < mostSteps; ++step, place = (place + 1) % siteCount) {
+    const void* const known = sites[place].caller.load();
+    if (known == caller) return sites[place].route;
+    if (!known) break;
+  }
+  return newRoute(caller);
+}
+
+}  // namespace falcon::front

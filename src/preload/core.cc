@@ -1,0 +1,214 @@
+// The core's functions as the front calls them: none fails or throws.
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+
+#include "base/log.h"
+#include "base/parameters.h"
+#include "control/ranges.h"
+#include "preload/pending_children.h"
+#include "preload/unique_id_room.h"
+#include "preload/watched_calls.h"
+
+namespace falcon::preload {
+namespace {
+
+using front::VendorQuestions;
+using front::WatchedCall;
+
+Directory directory;
+PendingChildren pendingChildren;
+
+/// Falcon does without, and says so: what it lacks is memory or a thread.
+template <class Work>
+auto carefully(Work&& work) noexcept -> decltype(work()) {
+  try {
+    return work();
+  } catch (const std::exception& error) {
+    log::notice("Falcon does not watch a call or a communicator: {}", error.what());
+    return decltype(work())();
+  }
+}
+
+/// In a call of the application's: the vendor's communicator is known by its handle from now on.
+void adopt(Making& making, ncclComm_t handle, Rank rank, int size, int device) {
+  if (!directory.insert(handle, making.made(rank, size, device)))
+    log::notice("Falcon watches {} communicators of a process at a time, and no more", Directory::capacity);
+}
+
+bool adoptChild(ncclComm_t handle) {
+  const auto child = pendingChildren.take(handle);
+  if (!child) return false;
+  int size = 0, rank = -1, device = 0;
+  const VendorQuestions& ask = *child->questions;
+  if (!ask.count || !ask.userRank || ask.count(handle, &size) != ncclSuccess ||
+      ask.userRank(handle, &rank) != ncclSuccess) {
+    child->making->giveUp();
+    return false;
+  }
+  if (!ask.device || ask.device(handle, &device) != ncclSuccess) device = 0;
+  adopt(*child->making, handle, rank, size, device);
+  return true;
+}
+
+Directory::Use find(ncclComm_t handle) {
+  Directory::Use use = directory.find(handle);
+  if (!use && pendingChildren.any()) [[unlikely]] {
+    if (adoptChild(handle)) return directory.find(handle);
+  }
+  return use;
+}
+
+void uniqueIdMade(ncclUniqueId* id) noexcept {
+  carefully([&] {
+    // There every process makes the id for itself, and all have to make the same.
+    if (parameters::commId.isSet() && !parameters::commId.value().empty())
+      return log::notice("with NCCL_COMM_ID communicators are not watched: Falcon's rendezvous has no room in it");
+    if (!hasRoom(*id)) return log::notice("communicators of this unique id are not watched: the vendor uses all of it");
+    const auto ours = bootstrap::makeOwnUniqueId();
+    if (!ours) return log::notice("communicators of this unique id are not watched: {}", ours.error().message());
+    if (!write(*ours, *id)) bootstrap::dropUniqueId(*ours);
+  });
+}
+
+struct Begun {
+  std::shared_ptr<Making> making;
+  int size, rank;
+  const VendorQuestions* questions;
+};
+
+void* initBegins(const ncclUniqueId* id, int size, int rank, const VendorQuestions* questions) noexcept {
+  return carefully([&]() -> void* {
+    const auto ours = read(*id);
+    if (!ours || size < 1 || rank < 0 || rank >= size) return nullptr;
+    auto begun = std::make_unique<Begun>();
+    *begun = {Making::start(joinById(*ours, rank, size)), size, rank, questions};
+    return begun.release();
+  });
+}
+
+/// Of a communicator that is ready; who is still in the making is not asked.
+int deviceOf(ncclComm_t handle, ncclResult_t result, const VendorQuestions& ask) {
+  int device = 0;
+  const bool ready = result == ncclSuccess && !WatchedCalls::ofThisThread().inGroup();
+  return ready && ask.device && ask.device(handle, &device) == ncclSuccess ? device : 0;
+}
+
+bool wasMade(ncclResult_t result) {
+  return result == ncclSuccess || result == ncclInProgress;
+}
+
+void initEnds(void* made, ncclResult_t result, ncclComm_t handle) noexcept {
+  carefully([&] {
+    const std::unique_ptr<Begun> begun(static_cast<Begun*>(made));
+    if (!wasMade(result) || !handle) return begun->making->giveUp();
+    adopt(*begun->making, handle, begun->rank, begun->size, deviceOf(handle, result, *begun->questions));
+  });
+}
+
+void initAllEnded(const ncclComm_t* handles, int count, const VendorQuestions* questions) noexcept {
+  carefully([&] {
+    const auto id = bootstrap::makeOwnUniqueId();
+    if (!id) return log::notice("ncclCommInitAll's communicators are not watched: {}", id.error().message());
+    for (int rank = 0; rank < count; ++rank) {
+      const auto making = Making::start(joinById(*id, rank, count));
+      adopt(*making, handles[rank], rank, count, deviceOf(handles[rank], ncclSuccess, *questions));
+    }
+  });
+}
+
+/// A step over the parent's network, and the child that comes of it; `takesPart`: this rank will be in the child.
+void childBegins(const std::shared_ptr<WatchedCommunicator>& parent, Making::Join join, bool takesPart,
+                 ncclComm_t* output, ncclResult_t result, const VendorQuestions* questions) {
+  const auto making = Making::startBehind(*parent, std::move(join));
+  if (!takesPart || !output) return;
+  pendingChildren.add({making, output, questions});
+  const bool complete = result == ncclSuccess && !WatchedCalls::ofThisThread().inGroup();
+  if (complete && *output) adoptChild(*output);
+}
+
+void splitEnded(ncclComm_t parent, int color, int key, ncclComm_t* child, ncclResult_t result,
+                const VendorQuestions* questions) noexcept {
+  carefully([&] {
+    const Directory::Use use = find(parent);
+    if (!use || !wasMade(result)) return;
+    childBegins(use.share(), joinBySplit(use.share(), color, key), color >= 0, child, result, questions);
+  });
+}
+
+void shrinkEnded(ncclComm_t parent, const int* excluded, int count, int, ncclComm_t* child, ncclResult_t result,
+                 const VendorQuestions* questions) noexcept {
+  carefully([&] {
+    const Directory::Use use = find(parent);
+    if (!use || !wasMade(result) || count < 0 || (count > 0 && !excluded)) return;
+    std::vector<Rank> without(excluded, excluded + count);
+    std::sort(without.begin(), without.end());
+    childBegins(use.share(), joinByShrink(use.share(), std::move(without)), true, child, result, questions);
+  });
+}
+
+void communicatorEnds(ncclComm_t communicator) noexcept {
+  carefully([&] {
+    if (const auto ended = directory.remove(communicator)) ended->end();
+  });
+}
+
+/// A mark that is not null: the thread knows by itself what it has begun.
+void* callBegins(const WatchedCall* call) noexcept {
+  return carefully([&]() -> void* {
+    WatchedCalls& calls = WatchedCalls::ofThisThread();
+    return calls.begin(find(call->communicator), *call) ? &calls : nullptr;
+  });
+}
+
+void callEnds(void* calls, ncclResult_t result) noexcept {
+  static_cast<WatchedCalls*>(calls)->end(result);
+}
+
+void groupStarted() noexcept {
+  WatchedCalls::ofThisThread().groupStarted();
+}
+
+void groupEnds() noexcept {
+  carefully([&] { WatchedCalls::ofThisThread().groupEnds(); });
+}
+
+void groupEnded(ncclResult_t result) noexcept {
+  carefully([&] { WatchedCalls::ofThisThread().groupEnded(result); });
+}
+
+void groupDropped() noexcept {
+  WatchedCalls::ofThisThread().groupDropped();
+}
+
+/// In a forked child the parent's communicators and threads are gone.
+void inChild() {
+  directory.forgetAll();
+  pendingChildren.forgetAll();
+  WatchedCalls::ofThisThread().forget();
+  control::Ranges::childBegins();
+  log::reset();
+}
+
+constexpr front::CoreFunctions functions{uniqueIdMade, initBegins,       initEnds,    initAllEnded, splitEnded,
+                                         shrinkEnded,  communicatorEnds, callBegins,  callEnds,     groupStarted,
+                                         groupEnds,    groupEnded,       groupDropped};
+
+const front::CoreFunctions* start(const char* build) {
+  if (std::strcmp(build, FALCON_BUILD) != 0 || !parameters::falcon.value()) return nullptr;
+  if (pthread_atfork(nullptr, nullptr, inChild) != 0)
+    log::notice("fork() handlers could not be registered: do not use NCCL in forked children");
+  log::info("NCCL Falcon watches the communicators of the vendor's NCCL; NCCL_FALCON=0 turns it off");
+  return &functions;
+}
+
+}  // namespace
+}  // namespace falcon::preload
+
+extern "C" __attribute__((visibility("default"))) const falcon::front::CoreFunctions* ncclFalconCoreFunctions(
+    const char* build) {
+  return falcon::preload::carefully([&] { return falcon::preload::start(build); });
+}

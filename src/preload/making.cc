@@ -1,0 +1,159 @@
+#include "preload/making.h"
+
+#include "base/job_rank.h"
+#include "base/library_thread.h"
+#include "base/log.h"
+#include "base/parameters.h"
+#include "bootstrap/arrivals.h"
+#include "collectives/member_info.h"
+
+namespace falcon::preload {
+namespace {
+
+/// So long after the vendor has made a communicator Falcon's network may still be on its way: the ranks have all met
+/// in the vendor's, so who has not come by then has no Falcon.
+constexpr Nanoseconds patience = 30s;
+
+void notWatched(std::string_view why) {
+  log::notice("a communicator is not watched: {}", why);
+}
+
+/// Everybody's, by rank. Collective.
+Result<std::vector<collectives::MemberInfo>> exchangeMembers(bootstrap::CommunicatorNetwork& network, int device,
+                                                             std::string contact) {
+  auto reactor = transport::processReactor();
+  if (!reactor) return reactor.error();
+  auto mine = collectives::ownMemberInfo(**reactor, device, std::move(contact));
+  if (!mine) return mine.error();
+  WireWriter writer;
+  collectives::write(writer, *mine);
+  const auto gathered = network.allGather(writer.bytes(), parameters::initTimeout.value());
+  if (!gathered) return gathered.error();
+  std::vector<collectives::MemberInfo> members;
+  for (const std::string& bytes : *gathered) {
+    WireReader reader(bytes);
+    auto theirs = collectives::readMemberInfo(reader);
+    if (!theirs) return theirs.error();
+    members.push_back(std::move(*theirs));
+  }
+  return members;
+}
+
+}  // namespace
+
+std::shared_ptr<Making> Making::start(Join join) {
+  auto making = std::make_shared<Making>();
+  startThread(making, std::move(join), std::nullopt);
+  return making;
+}
+
+std::shared_ptr<Making> Making::startBehind(WatchedCommunicator& parent, Join join) {
+  auto making = std::make_shared<Making>();
+  startThread(making, std::move(join), parent.queueStep(making->ended_));
+  return making;
+}
+
+void Making::startThread(std::shared_ptr<Making> making, Join join, std::optional<std::shared_future<void>> before) {
+  libraryThread("nccl-falcon-set", [making = std::move(making), join = std::move(join), before = std::move(before)] {
+    if (before) before->wait();
+    try {
+      making->run(join);
+    } catch (const std::exception& error) {
+      notWatched(error.what());
+    }
+    making->end_.set_value();
+  }).detach();
+}
+
+void Making::run(const Join& join) {
+  const Joined joined = join([this] { return isGivenUp(); });
+  if (!joined.network) return;
+  const std::shared_ptr<WatchedCommunicator> communicator = awaitMade();
+  if (!communicator) return;
+  bootstrap::CommunicatorNetwork& network = *joined.network;
+  if (network.rank() != communicator->rank() || network.size() != communicator->size())
+    return notWatched(fmt::format("it is rank {} of {} for the vendor and rank {} of {} for Falcon",
+                                  communicator->rank(), communicator->size(), network.rank(), network.size()));
+  auto members = exchangeMembers(network, communicator->device(), joined.job->contact());
+  if (!members) return notWatched(members.error().message());
+  log::info("communicator {:016x}: rank {} of {} is watched", network.id(), network.rank(), network.size());
+  communicator->introduce(joined.job, joined.network, std::move(*members));
+}
+
+std::shared_ptr<WatchedCommunicator> Making::made(Rank rank, int size, int device) {
+  const std::lock_guard lock(mutex_);
+  if (!communicator_) {
+    communicator_ = std::make_shared<WatchedCommunicator>(rank, size, device, ended_);
+    madeAt_ = std::chrono::steady_clock::now();
+  }
+  changed_.notify_all();
+  return communicator_;
+}
+
+void Making::giveUp() {
+  const std::lock_guard lock(mutex_);
+  givenUp_ = true;
+  changed_.notify_all();
+}
+
+bool Making::isGivenUp() const {
+  const std::lock_guard lock(mutex_);
+  if (givenUp_) return true;
+  return communicator_ && (communicator_->hasEnded() || std::chrono::steady_clock::now() - madeAt_ > patience);
+}
+
+std::shared_ptr<WatchedCommunicator> Making::awaitMade() {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, parameters::initTimeout.value(), [this] { return givenUp_ || communicator_; });
+  return givenUp_ ? nullptr : communicator_;
+}
+
+Making::Join joinById(const bootstrap::UniqueId& id, Rank rank, int size) {
+  return [id, rank, size](const std::function<bool()>& isGivenUp) -> Making::Joined {
+    auto reactor = transport::processReactor();
+    if (!reactor) return notWatched(reactor.error().message()), Making::Joined{};
+    auto job = control::Job::acquire(*reactor, fmt::format("{:016x}", id.key));
+    if (!job) return {};
+    if (size == 1) {
+      (*reactor)->forget(transport::Purpose::rendezvous, id.key);  // nobody else will come
+      return {std::move(job), bootstrap::aloneNetwork(id.key)};
+    }
+    auto making = job->making({instrument::MakingKind::init, id.key, rank, size, {}, SystemClock::instance().now()});
+    const auto asked = [&] {
+      making.arrived(bootstrap::Arrivals::at(id.key));
+      return isGivenUp();
+    };
+    auto network =
+        bootstrap::join(*reactor, id, rank, size, parameters::initTimeout.value(), asked, [&making] { making.met(); });
+    if (!network) return notWatched(network.error().message()), Making::Joined{};
+    return {std::move(job), std::move(*network)};
+  };
+}
+
+Making::Join joinBySplit(std::shared_ptr<WatchedCommunicator> parent, int color, int key) {
+  return [parent = std::move(parent), color, key](const std::function<bool()>&) -> Making::Joined {
+    auto job = parent->job();
+    const auto whole = parent->network();
+    if (!job || !whole) return {};
+    auto network = whole->split(color, key, parameters::initTimeout.value());
+    if (!network) return notWatched(network.error().message()), Making::Joined{};
+    return {std::move(job), std::move(*network)};
+  };
+}
+
+Making::Join joinByShrink(std::shared_ptr<WatchedCommunicator> parent, std::vector<Rank> excluded) {
+  return [parent = std::move(parent),
+          excluded = std::move(excluded)](const std::function<bool()>& isGivenUp) -> Making::Joined {
+    auto job = parent->job();
+    const auto whole = parent->network();
+    if (!job || !whole) return {};
+    auto network = whole->shrink(excluded, parameters::initTimeout.value(), [&]() -> std::optional<Error> {
+      if (!isGivenUp()) return std::nullopt;
+      return Error::invalidUsage("the communicator is not waited for any longer");
+    });
+    if (!network) return notWatched(network.error().message()), Making::Joined{};
+    return {std::move(job), std::move(*network)};
+  };
+}
+
+}  // namespace falcon::preload

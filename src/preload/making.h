@@ -1,0 +1,63 @@
+// The making of a communicator as Falcon takes part in it: the vendor makes it in the application's thread, and beside
+// it a thread of ours joins Falcon's own network of the same ranks. Neither waits for the other.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "front/core_functions.h"
+#include "preload/directory.h"
+
+namespace falcon::preload {
+
+/// Shared by the thread that joins and by the application's. Thread-safe.
+class Making {
+ public:
+  /// What it is made from; gives Falcon's network of the members, null: this rank is not among them, or it did not come
+  /// about. `isGivenUp` is to be asked while it waits.
+  struct Joined {
+    std::shared_ptr<control::Job> job;
+    std::shared_ptr<bootstrap::CommunicatorNetwork> network;
+  };
+  using Join = std::function<Joined(const std::function<bool()>& isGivenUp)>;
+
+  /// Starts the thread. Throws std::exception where none can be had.
+  static std::shared_ptr<Making> start(Join join);
+  /// The same, for what is made over the network of `parent`: in its turn.
+  static std::shared_ptr<Making> startBehind(WatchedCommunicator& parent, Join join);
+
+  /// The vendor has made it. The first time counts.
+  std::shared_ptr<WatchedCommunicator> made(Rank rank, int size, int device);
+  /// It will not be made, or never be found.
+  void giveUp();
+
+  /// Ready when the thread has done its part.
+  std::shared_future<void> ended() const { return ended_; }
+
+ private:
+  static void startThread(std::shared_ptr<Making> making, Join join, std::optional<std::shared_future<void>> before);
+  void run(const Join& join);
+  std::shared_ptr<WatchedCommunicator> awaitMade();
+  bool isGivenUp() const;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::shared_ptr<WatchedCommunicator> communicator_;
+  bool givenUp_ = false;
+  std::chrono::steady_clock::time_point madeAt_{};
+  std::promise<void> end_;
+  std::shared_future<void> ended_ = end_.get_future().share();
+};
+
+/// Of a unique id, all ranks anew.
+Making::Join joinById(const bootstrap::UniqueId& id, Rank rank, int size);
+/// Of a communicator that is watched, or will be.
+Making::Join joinBySplit(std::shared_ptr<WatchedCommunicator> parent, int color, int key);
+Making::Join joinByShrink(std::shared_ptr<WatchedCommunicator> parent, std::vector<Rank> excluded);
+
+}  // namespace falcon::preload

@@ -1,0 +1,47 @@
+#include "preload/pending_children.h"
+
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace falcon::preload {
+namespace {
+
+/// What stands at `address`, or null where nothing can be read any longer.
+ncclComm_t readWithCare(ncclComm_t* address) {
+  ncclComm_t value = nullptr;
+  const iovec to{&value, sizeof value}, from{address, sizeof value};
+  return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == static_cast<ssize_t>(sizeof value) ? value : nullptr;
+}
+
+}  // namespace
+
+void PendingChildren::add(Child child) {
+  const std::lock_guard lock(mutex_);
+  if (children_.size() == most) {
+    children_.front().making->giveUp();
+    children_.erase(children_.begin());
+  }
+  children_.push_back(std::move(child));
+  count_ = static_cast<int>(children_.size());
+}
+
+std::shared_ptr<const PendingChildren::Child> PendingChildren::take(ncclComm_t handle) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(children_.begin(), children_.end(),
+                                  [&](const Child& each) { return readWithCare(each.output) == handle; });
+  if (found == children_.end()) return nullptr;
+  auto taken = std::make_shared<const Child>(std::move(*found));
+  children_.erase(found);
+  count_ = static_cast<int>(children_.size());
+  return taken;
+}
+
+void PendingChildren::forgetAll() {
+  new (&mutex_) std::mutex;  // it may have been locked in the parent
+  count_ = 0;
+  new std::vector<Child>(std::move(children_));
+}
+
+}  // namespace falcon::preload

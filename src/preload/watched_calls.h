@@ -1,0 +1,50 @@
+// What Falcon does around the vendor's calls: counts them as entered, holds the caller while the job is held, and
+// writes them into the call log. The vendor's functions return long before the device is done.
+#pragma once
+
+#include <vector>
+
+#include "front/core_functions.h"
+#include "preload/directory.h"
+
+namespace falcon::preload {
+
+/// Of one thread: the call or the group that it is in. A group's calls are forwarded at once; they are counted, held
+/// and logged as a whole at its outermost end.
+class WatchedCalls {
+ public:
+  static WatchedCalls& ofThisThread();
+
+  bool inGroup() const { return depth_ > 0; }
+  /// `use` may be empty: then nothing is kept of the call. True: outside of a group, and end() must follow.
+  bool begin(Directory::Use use, const front::WatchedCall& call);
+  void end(ncclResult_t result);
+
+  void groupStarted() { ++depth_; }
+  /// True: this was the outermost end, and leave() must follow.
+  bool groupEnds();
+  void groupEnded(ncclResult_t result);
+  void groupDropped();
+  /// In a forked child.
+  void forget();
+
+ private:
+  struct Open {
+    Directory::Use use;
+    Call call;
+    void* stream;
+    const Watch* watch;  ///< null: it is only counted
+    CallRecord record;
+    Flight flight;
+  };
+  class Entering;
+
+  void enter();
+  void leave(ncclResult_t result);
+  void noteLaunched();
+
+  int depth_ = 0;
+  std::vector<Open> open_;
+};
+
+}  // namespace falcon::preload

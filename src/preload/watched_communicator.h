@@ -1,0 +1,84 @@
+// A communicator of the vendor's, as Falcon knows it: counted from its making on, watched once the job knows it.
+#pragma once
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/call_counts.h"
+#include "base/engine.h"
+#include "bootstrap/communicator_network.h"
+#include "control/job.h"
+
+namespace falcon::preload {
+
+/// Where the calls of a watched communicator are told.
+struct Watch {
+  std::shared_ptr<control::Job> job;  ///< so that the hooks stay while a call is inside, though it has ended
+  CommunicatorId id = 0;
+  EngineHooks hooks;
+  int place = noPlace;
+  vendor::LaunchedWork* launched = nullptr;
+};
+
+/// Made and ended by the application's thread, introduced by another one. For control it is an engine that moves
+/// nothing: it asks for its id, rank and counts only.
+class WatchedCommunicator final : public Engine {
+ public:
+  /// `known`: ready when Falcon's part in its making has ended, well or not.
+  WatchedCommunicator(Rank rank, int size, int device, std::shared_future<void> known)
+      : rank_(rank), size_(size), device_(device), counts_(size), lastStep_(std::move(known)) {}
+  ~WatchedCommunicator() override;
+
+  EngineKind kind() const override { return EngineKind::vendor; }
+  CommunicatorId id() const override { return id_.load(std::memory_order_relaxed); }
+  Rank rank() const override { return rank_; }
+  int size() const override { return size_; }
+  int device() const override { return device_; }
+  std::uint64_t nextCollective() const override { return counts_.collectives(); }
+
+  Result<std::unique_ptr<Engine>> split(int color, int key) override;
+  Result<std::unique_ptr<Engine>> shrink(std::span<const Rank> excluded, bool despiteFailure) override;
+  Status revoke() override;
+  Status finalize() override { return {}; }
+  /// Nothing: the communicator is the application's, and only that may end it.
+  void abort() override {}
+  Status asyncError() const override { return {}; }
+
+  CallCounts& counts() { return counts_; }
+
+  /// The job is to know it: `network` has its members, who are `members`. Nothing after end().
+  void introduce(std::shared_ptr<control::Job> job, std::shared_ptr<bootstrap::CommunicatorNetwork> network,
+                 std::vector<collectives::MemberInfo> members);
+  /// Null until it is watched. Lives as long as this.
+  const Watch* watch() const { return watch_.load(std::memory_order_acquire); }
+
+  /// The application ends it: Falcon no longer uses it.
+  void end();
+  bool hasEnded() const { return ended_.load(std::memory_order_relaxed); }
+
+  /// Falcon's network of its members, and the job; null where it is not watched, or no longer.
+  std::shared_ptr<bootstrap::CommunicatorNetwork> network() const;
+  std::shared_ptr<control::Job> job() const;
+
+  /// Steps over its network follow each other, in the order in which the application asked for them. Gives the one to
+  /// wait for before the step that will make `mine` ready.
+  std::shared_future<void> queueStep(std::shared_future<void> mine);
+
+ private:
+  const Rank rank_;
+  const int size_, device_;
+  CallCounts counts_;
+  std::atomic<CommunicatorId> id_{0};
+  std::atomic<const Watch*> watch_{nullptr};
+  std::atomic<bool> ended_{false};
+
+  mutable std::mutex mutex_;  ///< of all below
+  std::shared_future<void> lastStep_;
+  std::shared_ptr<bootstrap::CommunicatorNetwork> network_;
+  std::unique_ptr<const Watch> kept_;
+};
+
+}  // namespace falcon::preload
