@@ -18,15 +18,22 @@ inline ncclResult_t finish(const Status& status) {
   return status ? ncclSuccess : finish(status.error());
 }
 
+/// Short enough to need no memory itself.
+inline constexpr const char* outOfMemory = "out of memory";
+
 /// Runs `body`, which gives a Status. What it throws becomes an error that begins with `what`.
 template <class Body>
 Status withoutExceptions(const char* what, Body&& body) {
   try {
-    return body();
+    try {
+      return body();
+    } catch (const std::bad_alloc&) {
+      return log::decided(Error::system("{}: out of memory", what));
+    } catch (const std::exception& exception) {
+      return log::decided(Error::internal("{}: {}", what, exception.what()));
+    }
   } catch (const std::bad_alloc&) {
-    return log::decided(Error::system("{}: out of memory", what));
-  } catch (const std::exception& exception) {
-    return log::decided(Error::internal("{}: {}", what, exception.what()));
+    return Error(ErrorCode::system, outOfMemory);
   }
 }
 
