@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/timerfd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/log.h"
@@ -15,10 +16,11 @@
 namespace falcon::transport {
 namespace {
 
-constexpr auto helloLimit = 5s;
-constexpr auto earlyLimit = 60s;
+// Ticks, of a second each. How long a newcomer's place is its own before it has said who it is:
+constexpr int silenceLimit = 5;
+constexpr int earlyLimit = 60;
 // How long a process without descriptors may keep a peer waiting: a moment's shortage should not end a job.
-constexpr auto hungerLimit = 5s;
+constexpr int hungerLimit = 5;
 constexpr std::size_t mostNewcomers = 1024;
 constexpr std::size_t mostEarly = 4096;
 
@@ -37,7 +39,11 @@ Status Reception::complete() const {
 
 void Reception::open() {
   loop_->watch(timer_.get(), POLLIN, [weak = weak_from_this()](short) {
-    if (const auto self = weak.lock()) self->tick();
+    const auto self = weak.lock();
+    if (!self) return;
+    // However many have passed meanwhile: this thread has slept through all but one.
+    std::uint64_t passed;
+    if (::read(self->timer_.get(), &passed, sizeof passed) == sizeof passed) self->tick();
   });
   listenAgain();
 }
@@ -64,51 +70,80 @@ void Reception::close() {
   for (const auto& [socket, newcomer] : newcomers) loop_->unwatch(socket);
 }
 
+/// Somebody is at the door.
 void Reception::acceptAll() {
+  if (full() && !makeRoom()) return pauseAccepting(true);
   while (true) {
     sockaddr_storage from{};
     socklen_t length = sizeof from;
     FileDescriptor socket = newDescriptor(
         accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from), &length, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket) {
-      if (errno == EINTR || errno == ECONNABORTED) continue;
-      if (errno == EAGAIN || errno == EWOULDBLOCK) return hungrySince_.reset();
-      if (lacksDescriptors(errno) && hungry() && turnAwayOne()) continue;
-      return pauseAccepting();  // polling on would burn a core
+      const int problem = errno;
+      if (problem == EINTR || problem == ECONNABORTED) continue;
+      if (problem == EAGAIN || problem == EWOULDBLOCK) return hungrySince_.reset();
+      if (lacksDescriptors(problem) && (makeRoom() || (hungry(problem) && turnAwayOne()))) continue;
+      return pauseAccepting(false);  // polling on would burn a core
     }
     hungrySince_.reset();
     if (!admit(std::move(socket), SocketAddress(reinterpret_cast<sockaddr*>(&from), length).text())) return;
   }
 }
 
-/// False: that is enough for now.
+/// False: the doorway is full. If more are at the door the loop says so.
 bool Reception::admit(FileDescriptor socket, std::string address) {
   closeInForkedChildren(socket.get());
+  prepareSocket(socket.get(), Purpose::data);  // by keepalive a silent newcomer goes when its host has gone
   const int number = socket.get();
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return false;
-    newcomers_[number] = {std::move(socket), std::move(address), {}, std::chrono::steady_clock::now() + helloLimit};
+    newcomers_[number] = {std::move(socket), std::move(address), {}, ticks_};
     setTicking(true);
   }
   loop_->watch(number, POLLIN, [weak = weak_from_this(), number](short) {
     if (const auto self = weak.lock()) self->readFrom(number);
   });
+  return !full();
+}
+
+bool Reception::full() {
   const std::lock_guard lock(mutex_);
-  if (newcomers_.size() < mostNewcomers) return true;
-  paused_ = crowded_ = true;
-  loop_->unwatch(listener_.get());
-  return false;
+  return newcomers_.size() >= mostNewcomers;
+}
+
+/// Of all who have been silent for too long the one that came first gives its place to another. False: there is none.
+bool Reception::makeRoom() {
+  int socket;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto silent = silentForTooLong();
+    if (silent == newcomers_.end()) return false;
+    socket = silent->first;
+  }
+  readFrom(socket);  // it may have spoken while this thread had no processor
+  const std::lock_guard lock(mutex_);
+  const auto silent = newcomers_.find(socket);
+  if (silent == newcomers_.end()) return true;
+  sayDropped(silent->second.address,
+             fmt::format("it did not say who it is within {} s, and others need its place", silenceLimit));
+  loop_->unwatch(socket);
+  newcomers_.erase(silent);
+  return true;
+}
+
+std::map<int, Reception::Newcomer>::iterator Reception::silentForTooLong() {
+  const auto first = std::ranges::min_element(newcomers_, {}, [](const auto& entry) { return entry.second.since; });
+  return first != newcomers_.end() && over(first->second.since, silenceLimit) ? first : newcomers_.end();
 }
 
 /// accept() has just failed for want of a descriptor. True once that has lasted too long.
-bool Reception::hungry() {
-  const auto now = std::chrono::steady_clock::now();
+bool Reception::hungry(int problem) {
   if (!hungrySince_) {
-    hungrySince_ = now;
-    log::warn("a connection cannot be accepted yet: {}", reasonOf(errno));
+    hungrySince_ = ticks_;
+    log::warn("a connection cannot be accepted yet: {}", reasonOf(problem));
   }
-  return now - *hungrySince_ >= hungerLimit;
+  return over(*hungrySince_, hungerLimit);
 }
 
 /// With the spare descriptor: whoever needs the connection fails and says why, instead of waiting for ever. False:
@@ -130,9 +165,10 @@ bool Reception::turnAwayOne() {
   return came;
 }
 
-void Reception::pauseAccepting() {
+void Reception::pauseAccepting(bool crowded) {
   const std::lock_guard lock(mutex_);
   paused_ = true;
+  crowded_ = crowded;
   setTicking(true);
   loop_->unwatch(listener_.get());
 }
@@ -166,9 +202,7 @@ void Reception::deliver(FileDescriptor socket, std::string address, Hello hello)
     if (closed_) return;
     const auto found = expectations_.find({hello.purpose, hello.key});
     if (found == expectations_.end() && !hello.admitted) return;
-    if (found == expectations_.end())
-      return keep(
-          {std::move(socket), std::move(address), std::move(hello), std::chrono::steady_clock::now() + earlyLimit});
+    if (found == expectations_.end()) return keep({std::move(socket), std::move(address), std::move(hello), ticks_});
     if (!equalSecrets(found->second.secret, hello.secret)) {
       sayDropped(address, "it does not know the secret of this job");
       const std::string& refusal = found->second.refusal;
@@ -245,27 +279,28 @@ void Reception::resume() {
   listenAgain();
 }
 
-// Once a second while somebody is at the door.
 void Reception::tick() {
-  std::uint64_t ignored;
-  [[maybe_unused]] const auto taken = ::read(timer_.get(), &ignored, sizeof ignored);
-  const auto now = std::chrono::steady_clock::now();
+  ++ticks_;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return;
+    std::erase_if(early_, [&](const Early& early) {
+      if (!over(early.since, earlyLimit)) return false;
+      sayDropped(early.address, fmt::format("nobody expected it within {} s", earlyLimit));
+      return true;
+    });
+  }
+  if (paused_ && full()) makeRoom();
   const std::lock_guard lock(mutex_);
   if (closed_) return;
-  std::erase_if(newcomers_, [&](auto& entry) {
-    if (entry.second.deadline > now) return false;
-    sayDropped(entry.second.address,
-               fmt::format("it did not say who it is within {} s", std::chrono::seconds(helloLimit).count()));
-    loop_->unwatch(entry.first);
-    return true;
-  });
-  std::erase_if(early_, [&](const Early& early) {
-    if (early.deadline > now) return false;
-    sayDropped(early.address, fmt::format("nobody expected it within {} s", std::chrono::seconds(earlyLimit).count()));
-    return true;
-  });
   if (paused_ && newcomers_.size() < mostNewcomers) resume();
-  setTicking(!newcomers_.empty() || !early_.empty() || paused_);
+  setTicking(anybodyAges());
+}
+
+// Who is silent for too long already does not get any older: nobody need wake up for it.
+bool Reception::anybodyAges() const {
+  return paused_ || !early_.empty() ||
+         std::ranges::any_of(newcomers_, [&](const auto& entry) { return !over(entry.second.since, silenceLimit); });
 }
 
 void Reception::sayDropped(const std::string& address, std::string_view reason) {

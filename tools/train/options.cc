@@ -97,12 +97,14 @@ ParsedOptions parseOptions(int argc, char** argv) {
   app.add_option("--sequence", options.shape.sequence, "Tokens in a sequence")->check(count);
   app.add_option("--vocab", options.shape.vocabulary, "Different tokens")->check(CLI::Range(2, 1 << 14));
   auto* iterationsOption =
-      app.add_option("--iterations", iterations, "Iterations to train; no limit if only --duration is given")
+      app.add_option("--iterations", iterations, "Iterations to train; no limit if only --duration or --until is given")
           ->check(tools::wholeNumber())
           ->check(tools::numberFrom(1, 1e18));
   auto* durationOption =
       app.add_option("--duration", options.duration, "Stop after this many seconds, all ranks at the same iteration")
           ->check(tools::numberFrom(0, mostSeconds));
+  auto* untilOption = app.add_option("--until", options.until,
+                                     "Stop when this file is there for rank 0, all ranks at the same iteration");
   app.add_option("--seed", options.seed, "Seed of weights and data")->check(tools::wholeNumber());
   app.add_option("--learning-rate", options.learningRate, "Adam's learning rate")->check(tools::numberAbove(0, 1000));
   app.add_option("--log", options.log,
@@ -123,7 +125,7 @@ ParsedOptions parseOptions(int argc, char** argv) {
     std::fprintf(stderr, "falcon-train: %s\n", error.what());
     return {std::nullopt, badFlags};
   }
-  const bool limited = durationOption->count() == 0 || iterationsOption->count() > 0;
+  const bool limited = (durationOption->count() == 0 && untilOption->count() == 0) || iterationsOption->count() > 0;
   options.iterations = limited ? iterations : 0;
   return {options, 0};
 }

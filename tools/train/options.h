@@ -25,6 +25,7 @@ struct Options {
   int microBatches = 16;         ///< of one iteration, over all replicas
   std::uint64_t iterations = 0;  ///< 0: no limit
   double duration = 0;           ///< seconds; 0: no limit
+  std::string until;             ///< a file; empty: none
   std::uint64_t seed = 1;
   double learningRate = 3e-3;
   std::string log;  ///< empty: none

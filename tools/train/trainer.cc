@@ -3,7 +3,7 @@
 #include <cinttypes>
 #include <cmath>
 #include <ctime>
-#include <limits>
+#include <filesystem>
 #include <stdexcept>
 
 #include "train/schedule.h"
@@ -36,19 +36,18 @@ Trainer::Trainer(const Options& options)
 
 void Trainer::run() {
   describe();
-  const double stopTime =
-      options_.duration > 0 ? monotonicSeconds() + options_.duration : std::numeric_limits<double>::infinity();
+  if (options_.duration > 0) stopTime_ = monotonicSeconds() + options_.duration;
   bool stop = false;
   for (std::uint64_t iteration = 0; !stop; ++iteration) {
     const double start = monotonicSeconds();
-    const Outcome outcome = iterate(iteration, stopTime);
+    const Outcome outcome = iterate(iteration);
     report({iteration, outcome.loss, start, monotonicSeconds(), outcome.microBatches});
     stop = outcome.stop || iteration + 1 == options_.iterations;
   }
   communicators_.close();
 }
 
-Trainer::Outcome Trainer::iterate(std::uint64_t iteration, double stopTime) {
+Trainer::Outcome Trainer::iterate(std::uint64_t iteration) {
   const MicroBatchRange share = communicators_.beginIteration(iteration);
   auto& buckets = stage_.buckets();
   for (auto& bucket : buckets) bucket.clearGradients();
@@ -70,13 +69,17 @@ Trainer::Outcome Trainer::iterate(std::uint64_t iteration, double stopTime) {
     communicators_.endPhase();
   }
   communicators_.endPhase();
-  return agree(iteration, lossSum, share.count, monotonicSeconds() >= stopTime);
+  return agree(iteration, lossSum, share.count, isTimeToStop());
 }
 
-Trainer::Outcome Trainer::agree(std::uint64_t iteration, double lossSum, int microBatches, bool timeIsUp) {
+bool Trainer::isTimeToStop() const {
+  return monotonicSeconds() >= stopTime_ || (!options_.until.empty() && std::filesystem::exists(options_.until));
+}
+
+Trainer::Outcome Trainer::agree(std::uint64_t iteration, double lossSum, int microBatches, bool isTimeToStop) {
   const bool speaks = stage_.last() && layout_.tensor.index == 0;  // for its replica
   const bool decides = options_.place.rank == 0;
-  double sums[] = {speaks ? lossSum : 0.0, speaks ? microBatches : 0.0, decides && timeIsUp ? 1.0 : 0.0};
+  double sums[] = {speaks ? lossSum : 0.0, speaks ? microBatches : 0.0, decides && isTimeToStop ? 1.0 : 0.0};
   communicators_.sumOverJob(sums);
   if (sums[1] != options_.microBatches)
     throw std::runtime_error("iteration " + std::to_string(iteration) + ": the replicas' plans cover " +

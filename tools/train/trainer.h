@@ -1,6 +1,7 @@
 // One rank's training loop.
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "train/adam.h"
@@ -15,7 +16,7 @@ namespace falcon::train {
 class Trainer {
  public:
   explicit Trainer(const Options& options);
-  /// Until the iterations or the duration are used up; all ranks stop after the same iteration.
+  /// Until the iterations or the duration are used up, or the file is there; all ranks stop after the same iteration.
   void run();
 
  private:
@@ -24,13 +25,16 @@ class Trainer {
     int microBatches = 0;
     bool stop = false;
   };
-  Outcome iterate(std::uint64_t iteration, double stopTime);
+  Outcome iterate(std::uint64_t iteration);
+  /// As rank 0 knows it.
+  bool isTimeToStop() const;
   /// Adds up what the ranks know: the loss, whether every micro-batch was computed once, whether to stop.
-  Outcome agree(std::uint64_t iteration, double lossSum, int microBatches, bool timeIsUp);
+  Outcome agree(std::uint64_t iteration, double lossSum, int microBatches, bool isTimeToStop);
   void describe() const;
   void report(const IterationRecord& record);
 
   Options options_;
+  double stopTime_ = std::numeric_limits<double>::infinity();  // CLOCK_MONOTONIC seconds
   Layout layout_;
   IterationLog log_;
   Communicators communicators_;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <thread>
 
 #include "train_job.h"
@@ -95,10 +96,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, Splits,
                                   std::to_string(layout.tensor) + (layout.falcon ? "falcon" : "");
                          });
 
-TEST(Duration, EndsAllRanksAfterTheSameIteration) {
-  const ScratchFolder folder;
-  TrainJob job(4, with(smallModel, {"--dp", "2", "--pp", "2", "--duration", "1", "--log", folder.file("log.%r")}));
-  ASSERT_THAT(job.wait(), Each(0)) << job.errors(0);
+void expectTheSameEnd(const ScratchFolder& folder) {
   const auto first = readLog(folder.file("log.0"));
   ASSERT_GE(first.size(), 1u);
   EXPECT_GE(first.back().end - first.front().start, 1.0);
@@ -107,6 +105,28 @@ TEST(Duration, EndsAllRanksAfterTheSameIteration) {
     ASSERT_EQ(log.size(), first.size()) << "rank " << rank;
     EXPECT_EQ(log.back().iteration, first.back().iteration);
   }
+}
+
+TEST(Duration, EndsAllRanksAfterTheSameIteration) {
+  const ScratchFolder folder;
+  TrainJob job(4, with(smallModel, {"--dp", "2", "--pp", "2", "--duration", "1", "--log", folder.file("log.%r")}));
+  ASSERT_THAT(job.wait(), Each(0)) << job.errors(0);
+  expectTheSameEnd(folder);
+}
+
+TEST(Until, EndsAllRanksAfterTheSameIteration) {
+  const ScratchFolder folder;
+  TrainJob job(4, with(smallModel,
+                       {"--dp", "2", "--pp", "2", "--until", folder.file("enough"), "--log", folder.file("log.%r")}));
+  const auto seconds = [&] {
+    const auto log = readLog(folder.file("log.0"));
+    return log.empty() ? 0 : log.back().end - log.front().start;
+  };
+  for (int i = 0; i < 3000 && !std::filesystem::exists(folder.file("log.0")); ++i) std::this_thread::sleep_for(10ms);
+  for (int i = 0; i < 3000 && seconds() < 1; ++i) std::this_thread::sleep_for(10ms);
+  std::ofstream(folder.file("enough")).close();
+  ASSERT_THAT(job.wait(), Each(0)) << job.errors(0);
+  expectTheSameEnd(folder);
 }
 
 TEST(Death, OfARankEndsTheOthersWithAnError) {

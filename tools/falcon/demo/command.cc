@@ -30,7 +30,7 @@ struct DemoOptions {
   std::uint64_t seed = 1;
   bool healthy = false;
   bool json = false;
-  double seconds = 128;
+  double seconds = JobShape().seconds;
   std::string report = "falcon-report.html";
   bool keep = false;
   bool noNamespaces = false;
@@ -66,6 +66,9 @@ void writeReport(const std::string& path, const DemoOptions& options, const Run&
   if (evaluation.throughputWithout > 0)
     page.notes.push_back(fmt::format("Throughput: {:.3f} iterations/s with Falcon, {:.3f} without.",
                                      evaluation.throughputWith, evaluation.throughputWithout));
+  if (!evaluation.right) page.notes.push_back(conclusion(evaluation));
+  if (!evaluation.rows.empty())
+    for (const std::string& line : legend()) page.notes.push_back(line);
   std::ofstream file(path);
   file << report_page::renderHtml(page);
   if (!file.flush()) throw std::runtime_error(path + " cannot be written; choose another place with --report");
@@ -131,10 +134,7 @@ int runDemo(const DemoOptions& options) {
   }
   std::fflush(stdout);  // what was found is not lost with the chart
   writeReport(options.report, options, with, without, evaluation);
-  input.say(fmt::format(
-      "{}; the chart is in {}",
-      evaluation.right ? (options.healthy ? "nothing was reported: right" : "every verdict was right") : "NOT RIGHT",
-      options.report));
+  input.say(fmt::format("{}; the chart is in {}", conclusion(evaluation), options.report));
   if (options.keep) input.say("logs: " + folder.path());
   return evaluation.right ? healthy : toolFailed;
 }
@@ -157,7 +157,8 @@ void addDemoCommand(CLI::App& app, int& exitCode) {
       ->capture_default_str();
   demo->add_flag("--healthy", options->healthy, "Inject nothing; nothing may be reported");
   demo->add_flag("--json", options->json, "Print the table as JSON on stdout");
-  demo->add_option("--seconds", options->seconds, "How long the job trains, each time: 60 to 3600")
+  demo->add_option("--seconds", options->seconds,
+                   "How long the job trains, each time: 60 to 3600; below 140 a relief may come too late to be seen")
       ->check(numberFrom(60, 3600))
       ->capture_default_str();
   demo->add_option("--report", options->report, "Where the chart goes")->capture_default_str();

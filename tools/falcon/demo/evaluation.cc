@@ -5,14 +5,15 @@
 #include <algorithm>
 #include <cmath>
 #include <sstream>
+#include <string_view>
+#include <utility>
 
 namespace falcon::demo {
 namespace {
 
 using json = nlohmann::json;
 
-// A relief may be seen, and the remedy undone, until this long after the injection's end.
-constexpr double aftermathSeconds = 20;
+constexpr double calmSeconds = 15;  // before an injection: what is healthy
 
 std::optional<double> medianBetween(const Run& run, double from, double to) {
   std::vector<double> durations;
@@ -46,18 +47,18 @@ bool isAlarm(const std::string& kind) {
          kind == "mitigation-applied" || kind == "mitigation-advised" || kind == "inconclusive";
 }
 
-Row evaluateOne(const Truth& truth, const Run& with, const Run& without, const Truth* twin, double until) {
-  Row row{.truth = truth};
-  const double calmFrom = truth.started - 15;
-  row.healthy = medianBetween(with, calmFrom, truth.started).value_or(0);
-  if (twin) {
-    row.slow = medianBetween(without, twin->started, twin->ended).value_or(0);
-    const auto calm = medianBetween(without, twin->started - 15, twin->started);
-    // The two runs are never equally fast: what is compared is how much slower each became.
-    if (calm && *calm > 0) row.slow *= row.healthy / *calm;
-  }
+/// What was said of one injection. Times are 0 where it was not.
+struct Story {
   std::vector<Culprit> named;
-  double appliedAt = 0;
+  double remedyAt = 0;  ///< against the culprit, named before, while it was slow
+  double undoneAt = 0;
+  bool relievedTooEarly = false;
+};
+
+Story follow(const Run& with, double until, Row& row) {
+  const Truth& truth = row.truth;
+  Story story;
+  bool nameKnown = false;
   for (const Said& said : with.said) {
     if (said.time < truth.started || said.time > until) continue;
     if (said.kind == "onset" && !row.iterationsToDetection) {
@@ -66,26 +67,80 @@ Row evaluateOne(const Truth& truth, const Run& with, const Run& without, const T
             return i.end > truth.started && i.end <= said.time;
           }));
     }
-    if ((said.kind == "trap-opened" || said.kind == "trap-timed-out") && !row.trapSeconds)
-      row.trapSeconds = said.duration;
-    if (said.kind == "verdict") {
-      named.push_back(said.culprit);
-      row.verdict = named.size() == 1 ? nameOf(said.culprit) : row.verdict + " and " + nameOf(said.culprit);
+    if (said.kind == "trap-opened" || said.kind == "trap-timed-out")
+      row.trapSeconds = row.trapSeconds.value_or(0) + said.duration;
+    if (said.kind == "verdict") story.named.push_back(said.culprit);
+    if (said.kind == "mitigation-applied" && row.action.empty()) row.action = said.text;
+
+    if (!isRight(said.culprit, truth.culprit)) continue;
+    if (said.kind == "verdict") nameKnown = true;
+    if (said.kind == "mitigation-applied") {
+      if (nameKnown && story.remedyAt == 0 && said.time < truth.ended) story.remedyAt = said.time;
+      row.undone = false;
     }
-    if (said.kind == "mitigation-applied" && appliedAt == 0) {
-      appliedAt = said.time;
-      row.action = said.text;
+    if (said.kind == "relief") (said.time >= truth.ended ? row.reliefSeen : story.relievedTooEarly) = true;
+    if (said.kind == "mitigation-undone" && row.reliefSeen) {
+      row.undone = true;
+      story.undoneAt = said.time;
     }
-    if (said.kind == "relief" && said.time >= truth.ended) row.reliefSeen = true;
-    if (said.kind == "mitigation-undone" && said.time >= truth.ended) row.undone = true;
   }
-  row.right = named.size() == 1 && isRight(named.front(), truth.culprit);
-  if (appliedAt > 0) {
-    row.mitigated = medianBetween(with, appliedAt, truth.ended);
+  return story;
+}
+
+std::vector<std::string> missingIn(const Row& row, const Story& story) {
+  std::vector<std::string> missing;
+  if (!row.truth.effective) missing.push_back("the injection had no effect");
+  if (story.named.empty())
+    missing.push_back("there was no verdict");
+  else if (story.named.size() > 1)
+    missing.push_back("not it alone was named: " + row.verdict);
+  else if (!row.right)
+    missing.push_back("the verdict was " + row.verdict);
+  if (story.remedyAt == 0) missing.push_back("no remedy was applied while it was slow");
+  if (story.relievedTooEarly)
+    missing.push_back("relief was said while it was slow");
+  else if (!row.reliefSeen)
+    missing.push_back("relief was not seen");
+  else if (story.remedyAt > 0 && !row.undone)
+    missing.push_back("the remedy was not undone after the relief");
+  return missing;
+}
+
+/// Where to look for one injection: its own and its twin's in the run without Falcon, each with the time since when
+/// its run has been calm.
+struct Window {
+  double calmSince = 0;
+  double until = 0;
+  const Truth* twin = nullptr;  ///< none: not comparable
+  double twinCalmSince = 0;
+};
+
+// The two runs are never equally fast: what is compared is how much slower each became.
+double slowdown(const Run& without, const Window& window) {
+  if (!window.twin || !window.twin->effective) return 0;
+  const Truth& twin = *window.twin;
+  const auto calm = medianBetween(without, std::max(twin.started - calmSeconds, window.twinCalmSince), twin.started);
+  const auto slow = medianBetween(without, twin.started, twin.ended);
+  return calm && slow && *calm > 0 ? *slow / *calm : 0;
+}
+
+/// @return the row, and since when the job is as it was before the injection
+std::pair<Row, double> evaluateOne(const Truth& truth, const Run& with, const Run& without, const Window& window) {
+  Row row{.truth = truth};
+  const Story story = follow(with, window.until, row);
+  for (size_t i = 0; i < story.named.size(); ++i)
+    row.verdict = i == 0 ? nameOf(story.named[i]) : row.verdict + " and " + nameOf(story.named[i]);
+  row.right = story.named.size() == 1 && isRight(story.named.front(), truth.culprit);
+  row.missing = missingIn(row, story);
+
+  row.healthy = medianBetween(with, std::max(truth.started - calmSeconds, window.calmSince), truth.started).value_or(0);
+  row.slow = row.healthy * slowdown(without, window);
+  if (story.remedyAt > 0) {
+    row.mitigated = medianBetween(with, story.remedyAt, truth.ended);
     const double lost = row.slow - row.healthy;
     if (row.mitigated && lost > 0) row.recovered = (row.slow - *row.mitigated) / lost;
   }
-  return row;
+  return {row, std::max(truth.ended, story.undoneAt)};
 }
 
 std::string milliseconds(std::optional<double> value) {
@@ -135,24 +190,61 @@ Evaluation evaluate(const Run& with, const Run& without) {
   if (!with.iterations.empty())
     evaluation.iterationMilliseconds =
         medianBetween(with, with.iterations.front().start, with.iterations.back().end).value_or(0);
-  bool right = true;
+  double calmSince = 0;
   for (size_t i = 0; i < with.truths.size(); ++i) {
     const Truth& truth = with.truths[i];
-    const double next = i + 1 < with.truths.size() ? with.truths[i + 1].started : 1e300;
-    const double until = std::min(next, truth.ended + aftermathSeconds);
-    evaluation.rows.push_back(
-        evaluateOne(truth, with, without, i < without.truths.size() ? &without.truths[i] : nullptr, until));
-    right = right && evaluation.rows.back().right && truth.effective;
+    Window window{.calmSince = calmSince, .until = truth.ended + aftermathSeconds};
+    // One that could not be injected has no times.
+    if (i + 1 < with.truths.size() && with.truths[i + 1].started > 0)
+      window.until = std::min(window.until, with.truths[i + 1].started);
+    if (i < without.truths.size()) window.twin = &without.truths[i];
+    if (window.twin && i > 0) window.twinCalmSince = without.truths[i - 1].ended;
+    auto [row, calmAgain] = evaluateOne(truth, with, without, window);
+    calmSince = calmAgain;
+    for (const std::string& missing : row.missing) evaluation.missing.push_back(nameOf(truth.culprit) + ": " + missing);
+    evaluation.rows.push_back(std::move(row));
   }
   for (const Said& said : with.said) {
     if (!isAlarm(said.kind)) continue;
     const bool explained = std::any_of(with.truths.begin(), with.truths.end(), [&](const Truth& truth) {
       return said.time >= truth.started && said.time <= truth.ended + aftermathSeconds;
     });
-    if (!explained) evaluation.falseAlarms.push_back(fmt::format("{}: {}", said.kind, said.text));
+    if (explained) continue;
+    evaluation.falseAlarms.push_back(fmt::format("{}: {}", said.kind, said.text));
+    evaluation.missing.push_back("false alarm, " + evaluation.falseAlarms.back());
   }
-  evaluation.right = right && evaluation.falseAlarms.empty() && !with.iterations.empty();
+  if (with.iterations.empty()) evaluation.missing.push_back("the job with Falcon did not train");
+  evaluation.right = evaluation.missing.empty();
   return evaluation;
+}
+
+std::vector<std::string> legend() {
+  constexpr std::string_view medians =
+      "healthy, slow and mitigated are medians of the iterations that lie wholly in that time, as the trainer stamped "
+      "them";
+  return {
+      fmt::format("healthy: with Falcon, the {:.0f} s before the injection, without what is left of the one before",
+                  calmSeconds),
+      fmt::format("slow: without Falcon, during the same injection; times healthy with by healthy without Falcon (the "
+                  "{:.0f} s before), as no two runs are equally fast",
+                  calmSeconds),
+      "mitigated: with Falcon, from the remedy to the injection's end",
+      std::string(medians),
+      "recovered: (slow - mitigated) / (slow - healthy)",
+      "detected after: iterations from the injection to the onset; trap: how long the job was held, all in all",
+      fmt::format("relief: seen after the injection's end; undone: after that; both within {:.0f} s of the end",
+                  aftermathSeconds),
+      "throughput: the iterations of a whole run by its length",
+  };
+}
+
+std::string conclusion(const Evaluation& evaluation) {
+  if (evaluation.right)
+    return evaluation.rows.empty() ? "nothing was reported: right"
+                                   : "every injection was named, worked around, seen to end, and the remedy undone";
+  std::string text;
+  for (const std::string& missing : evaluation.missing) text += (text.empty() ? "NOT RIGHT: " : "; ") + missing;
+  return text;
 }
 
 json toJson(const Evaluation& evaluation) {
@@ -171,13 +263,16 @@ json toJson(const Evaluation& evaluation) {
                     {"recovered", orNull(row.recovered)},
                     {"action", row.action},
                     {"relief_seen", row.reliefSeen},
-                    {"undone", row.undone}});
+                    {"undone", row.undone},
+                    {"missing", row.missing}});
   }
   return {{"injections", rows},
           {"false_alarms", evaluation.falseAlarms},
           {"iteration_ms", evaluation.iterationMilliseconds},
           {"throughput_with", evaluation.throughputWith},
           {"throughput_without", evaluation.throughputWithout},
+          {"legend", legend()},
+          {"missing", evaluation.missing},
           {"right", evaluation.right}};
 }
 
@@ -194,7 +289,7 @@ std::vector<std::vector<std::string>> tableRows(const Evaluation& evaluation) {
                     row.trapSeconds ? fmt::format("{:.1f} s", *row.trapSeconds) : "-", milliseconds(row.healthy),
                     milliseconds(row.slow), milliseconds(row.mitigated),
                     row.recovered ? fmt::format("{:.0f} %", *row.recovered * 100) : "-",
-                    row.reliefSeen ? "seen" : "NOT SEEN", row.undone ? "yes" : "no"});
+                    row.reliefSeen ? "seen" : "NOT SEEN", row.undone ? "yes" : "NO"});
   }
   return rows;
 }
@@ -212,8 +307,13 @@ std::string toText(const Evaluation& evaluation) {
   }
   if (evaluation.rows.empty())
     text = fmt::format("healthy run, {:.0f} ms an iteration\n", evaluation.iterationMilliseconds);
-  for (const Row& row : evaluation.rows)
+  else
+    for (const std::string& line : legend()) text += "  " + line + '\n';
+  for (const Row& row : evaluation.rows) {
     if (!row.action.empty()) text += fmt::format("{}: {}\n", nameOf(row.truth.culprit), row.action);
+    for (const std::string& missing : row.missing)
+      text += fmt::format("{}: MISSING: {}\n", nameOf(row.truth.culprit), missing);
+  }
   for (const std::string& alarm : evaluation.falseAlarms) text += "FALSE ALARM " + alarm + '\n';
   if (evaluation.throughputWithout > 0)
     text += fmt::format("throughput: {:.3f} iterations/s with Falcon, {:.3f} without ({:+.0f} %)\n",

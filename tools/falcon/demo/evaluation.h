@@ -42,20 +42,24 @@ struct Run {
 std::vector<Iteration> parseTrainerLog(const std::string& text);
 std::vector<Said> parseEvents(const std::string& text);
 
-/// One line of the table. Times in milliseconds; nothing where it did not happen.
+/// A relief may be seen, and the remedy undone, until this long after the injection's end.
+inline constexpr double aftermathSeconds = 20;
+
+/// One line of the table. Times in milliseconds, as legend() says; nothing where it did not happen.
 struct Row {
   Truth truth;
   std::string verdict = "none";
-  bool right = false;
+  bool right = false;  ///< the verdict
   std::optional<int> iterationsToDetection;
   std::optional<double> trapSeconds;
   double healthy = 0;
-  double slow = 0;  ///< in the run without Falcon, same injection
+  double slow = 0;
   std::optional<double> mitigated;
   std::optional<double> recovered;  ///< share of the slowdown
   std::string action;
-  bool reliefSeen = false;
-  bool undone = false;
+  bool reliefSeen = false;           ///< after the injection's end
+  bool undone = false;               ///< after the relief
+  std::vector<std::string> missing;  ///< of effect, verdict, remedy, relief and undoing; a sentence each
 };
 struct Evaluation {
   std::vector<Row> rows;
@@ -63,11 +67,19 @@ struct Evaluation {
   double throughputWith = 0;             ///< iterations a second
   double throughputWithout = 0;
   double iterationMilliseconds = 0;  ///< median of the run with Falcon
-  bool right = false;                ///< every verdict right and nothing said beside
+  std::vector<std::string> missing;  ///< all that keeps it from being right: of every row, and false alarms
+  bool right = false;                ///< nothing is missing
 };
 
-/// `without` is the run with NCCL_FALCON=0 and the same injections; empty for a healthy run.
+/// Right is what names every injection and nothing else, works around it while it lasts, sees its end and then undoes
+/// what it did. `without` is the run with NCCL_FALCON=0 and the same injections; empty for a healthy run.
 Evaluation evaluate(const Run& with, const Run& without);
+
+/// How the table's numbers are computed: which run, which iterations. A line each, "slow: ...".
+std::vector<std::string> legend();
+
+/// The whole in one sentence: right, or all that is missing.
+std::string conclusion(const Evaluation& evaluation);
 
 nlohmann::json toJson(const Evaluation& evaluation);
 /// The table for people.

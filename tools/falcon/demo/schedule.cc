@@ -23,11 +23,12 @@ std::vector<Injection> drawSchedule(std::uint64_t seed, const JobShape& shape) {
   Injection rank{.culprit = drawRank(dice, shape), .factor = dice.between(1.7, 2.8)};
   Injection link{.culprit = drawLink(dice, shape), .factor = dice.between(1.6, 2.8)};
   std::vector<Injection> injections = dice.below(2) ? std::vector{rank, link} : std::vector{link, rank};
-  // The first third of the run teaches what healthy is; each episode is followed by as long a calm.
-  const double unit = shape.seconds / 128;
+  // The first fifth of the run teaches what healthy is. `falcon inject` watches its victim for up to 5 s first, so an
+  // injection is over 32 s after its start at the latest, and 20 s are left to see that and undo what was done.
+  const double unit = shape.seconds / JobShape().seconds;
   injections[0].start = unit * dice.between(28, 33);
   injections[0].length = unit * 27;
-  injections[1].start = unit * dice.between(77, 82);
+  injections[1].start = unit * dice.between(85, 88);
   injections[1].length = unit * 27;
   return injections;
 }

@@ -25,7 +25,7 @@ struct JobShape {
   int nodes = 4;
   int dataParallel = 4;
   int pipelineParallel = 2;
-  double seconds = 128;  ///< how long the trainer runs
+  double seconds = 140;  ///< how long the trainer runs
 };
 
 /// Any rank of the job, equally likely.

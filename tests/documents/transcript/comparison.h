@@ -1,0 +1,23 @@
+// A transcript against what today's code says. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "told.h"
+
+namespace falcon::documents {
+
+/// What today's code says.
+struct Today {
+  std::vector<std::vector<Told>> jobs;  ///< real ones, each with its whole story; the healthy too
+  std::vector<Told> madeUp;             ///< what chance did not let the real jobs say
+};
+
+/// Why the transcript is not what today's code says; a sentence each, empty where it is.
+///  1. Every event in it has a kind, and clauses, that today's events of that kind have.
+///  2. Every kind that all of today's jobs with a verdict have is in it, and every clause that all of their events of
+///     one kind have.
+std::vector<std::string> differences(const std::vector<Told>& transcript, const Today& today);
+
+}  // namespace falcon::documents

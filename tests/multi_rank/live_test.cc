@@ -1,0 +1,216 @@
+// The main promise, on live jobs: who turns slow is named and worked around, and when it has recovered that is undone.
+// Of a job that stays healthy nothing is said. One run a case; nothing is tried twice.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <iostream>
+#include <set>
+
+#include "multi_rank/other_load.h"
+#include "multi_rank/trained_job.h"
+
+namespace falcon::tests {
+namespace {
+
+using nlohmann::json;
+using testing::IsEmpty;
+
+constexpr double always = TrainedJob::always;
+constexpr double asFast = 1.25;               // so much longer an iteration may take, and is as fast as a healthy one
+constexpr double longestUntilRelief = 15;     // s
+constexpr std::size_t enough = 12;            // iterations, for a median
+constexpr int longest = 50, healthyFor = 40;  // s that a job trains; one in which something is slow ends before
+
+struct Case {
+  const char* name;
+  TrainedShape shape;
+  Culprit culprit{};   ///< kind none: nothing is injected
+  double factor = 2;   ///< how many times longer iterations shall take
+  std::string action;  ///< of the remedy, as events name it
+};
+
+void PrintTo(const Case& shown, std::ostream* out) {
+  *out << shown.name;
+}
+
+// Both have a replica on each of four nodes, whose gradients go round a ring.
+TrainedShape dataParallel(int seconds = longest) {
+  return {{4, 1, 1}, 4, 32, seconds, {"--micro-batch-size", "3", "--layers", "2"}};
+}
+TrainedShape tensorParallel() {
+  return {{4, 1, 2}, 4, 16, longest, {"--micro-batch-size", "4", "--layers", "2"}};
+}
+Culprit slowRank(Rank rank) {
+  return {CulpritKind::rank, rank, {}, false};
+}
+Culprit slowLink(Rank from, Rank to, bool bothWays) {
+  return {CulpritKind::link, -1, {from, to}, bothWays};
+}
+
+double timeOf(const json& event) {
+  return event.at("time_s").get<double>();
+}
+
+/// Of a link that is slow both ways either end may stand first.
+bool names(const json& event, const Culprit& truth) {
+  const json& culprit = event.at("culprit");
+  if (truth.kind == CulpritKind::rank) return culprit.at("kind") == "rank" && culprit.at("rank") == truth.rank;
+  if (culprit.at("kind") != "link" || culprit.at("both_ways") != truth.bothWays) return false;
+  const Link said{culprit.at("from"), culprit.at("to")};
+  return said == truth.link || (truth.bothWays && said == Link{truth.link.to, truth.link.from});
+}
+
+class LiveJob : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    if (const auto reason = whyNoTrainedJob()) GTEST_SKIP() << *reason;
+    const std::filesystem::path events =
+        std::filesystem::path(LIVE_EVENTS_FOLDER) / (std::string(GetParam().name) + ".jsonl");
+    std::filesystem::create_directories(events.parent_path());
+    std::filesystem::remove(events);
+    job_.emplace(
+        GetParam().shape, GetParam().name,
+        std::map<std::string, std::string>{{"NCCL_FALCON_MITIGATE", "auto"}, {"NCCL_FALCON_TRAP_BUDGET", "100"}},
+        events);
+    others_.emplace(job_->description());
+  }
+
+  void TearDown() override {
+    if (job_ && HasFailure()) std::cout << othersUsed_ << job_->story();
+  }
+
+  TrainedJob& job() { return *job_; }
+
+  std::vector<json> said(const std::string& kind) const {
+    std::vector<json> all = job_->events();
+    std::erase_if(all, [&](const json& event) { return event.at("kind") != kind; });
+    return all;
+  }
+  bool isSaid(const std::string& kind) {
+    return job().eventually([&] { return !said(kind).empty(); });
+  }
+  bool areTrained(std::size_t iterations, double from) {
+    return job().eventually([&] { return job().iterations(from).size() >= iterations; });
+  }
+
+  /// A failure says what other programs did meanwhile.
+  void ends(const std::string& phase) {
+    othersUsed_ += fmt::format("other programs used {:.1f} cores {}\n", others_->cores(), phase);
+  }
+
+  /// Kinds of all that was said between two times, but for what is said of every healthy job.
+  std::vector<std::string> alarms(double from, double to) const {
+    static const std::set<std::string> calm{"job-started", "period-known", "baseline-taken", "job-ended"};
+    std::vector<std::string> kinds;
+    for (const json& event : job_->events())
+      if (timeOf(event) >= from && timeOf(event) < to && !calm.contains(event.at("kind")))
+        kinds.push_back(event.at("kind"));
+    return kinds;
+  }
+
+  std::optional<TrainedJob> job_;
+  std::optional<OtherLoad> others_;
+  std::string othersUsed_;
+};
+
+class LiveFailSlow : public LiveJob {};
+
+TEST_P(LiveFailSlow, IsNamedAndWorkedAroundUntilItHasRecovered) {
+  const Culprit& culprit = GetParam().culprit;
+  ASSERT_TRUE(isSaid("baseline-taken"));
+  const double learnt = timeOf(said("baseline-taken")[0]);
+  ASSERT_TRUE(areTrained(enough, learnt));
+  ASSERT_THAT(alarms(0, always), IsEmpty()) << "nothing was injected yet";
+  ends("while it was healthy");
+
+  Started injection(job().injectCommand(culprit, GetParam().factor, longest));
+  ASSERT_TRUE(isSaid("verdict")) << injection.errors();
+  ASSERT_TRUE(isSaid("mitigation-applied"));
+  ends("until it was worked around");
+  const double applied = timeOf(said("mitigation-applied")[0]);
+  ASSERT_TRUE(areTrained(enough, applied));
+  ends("while it was worked around");
+  injection.signal(SIGTERM);
+  injection.wait();
+  const json outcome = json::parse(injection.output(), nullptr, false);
+  ASSERT_TRUE(outcome.is_object()) << injection.output() << injection.errors();
+  ASSERT_TRUE(outcome.at("effective").get<bool>()) << outcome;
+  const double began = outcome.at("started").at("monotonic"), ended = outcome.at("ended").at("monotonic");
+
+  ASSERT_TRUE(isSaid("relief"));
+  ASSERT_TRUE(isSaid("mitigation-undone"));
+  const double relieved = timeOf(said("relief")[0]), undone = timeOf(said("mitigation-undone")[0]);
+  ASSERT_TRUE(areTrained(enough, undone));
+  ends("after that");
+  Started status(falconCommand({"status", "--json", job().name()}));
+  EXPECT_EQ(status.wait(), 0) << status.output();
+  job().stop();
+  EXPECT_EQ(job().wait(), 0);
+
+  const double held = timeOf(said("trap-closed")[0]), named = timeOf(said("verdict")[0]);
+  const double healthy = job().iterationSeconds(learnt, began), slow = job().iterationSeconds(began, held),
+               remedied = job().iterationSeconds(applied, ended), after = job().iterationSeconds(undone, always);
+  const std::string course = fmt::format(
+      "{}: {:.0f} ms an iteration, slow {:.0f} ms, worked around {:.0f} ms, in the end {:.0f} ms; named {:.1f} s after "
+      "it began, relieved {:.1f} s after it ended\n",
+      nameOf(culprit), healthy * 1e3, slow * 1e3, remedied * 1e3, after * 1e3, named - began, relieved - ended);
+  std::cout << course;
+
+  EXPECT_THAT(alarms(0, began), IsEmpty()) << "nothing was injected yet";
+  ASSERT_EQ(said("verdict").size(), 1u);
+  EXPECT_TRUE(names(said("verdict")[0], culprit));
+  EXPECT_EQ(said("mitigation-applied")[0].at("action"), GetParam().action);
+  EXPECT_TRUE(names(said("mitigation-applied")[0], culprit));
+  EXPECT_GT(slow, asFast * healthy) << "else there was nothing to be worked around";
+  EXPECT_LE(remedied, asFast * healthy);
+  EXPECT_GE(relieved, ended);
+  EXPECT_LE(relieved, ended + longestUntilRelief);
+  EXPECT_TRUE(names(said("relief")[0], culprit));
+  EXPECT_EQ(said("mitigation-undone")[0].at("action"), GetParam().action);
+  EXPECT_LE(after, asFast * healthy);
+  EXPECT_EQ(json::parse(status.output()).at(0).at("failslow_active"), false);
+  EXPECT_EQ(job().split(always), job().split(began));
+  if (culprit.kind == CulpritKind::rank) {
+    const auto split = job().split(ended);
+    EXPECT_LT(split[static_cast<std::size_t>(culprit.rank)],
+              job().split(began)[static_cast<std::size_t>(culprit.rank)]);
+  } else {
+    EXPECT_THAT(said("mitigation-undone")[0].at("text"), testing::HasSubstr("in the first order again"));
+  }
+  EXPECT_THAT(alarms(undone, always), testing::ElementsAre("mitigation-undone"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Jobs, LiveFailSlow,
+    testing::Values(Case{"slow_rank", dataParallel(), slowRank(2), 2, "split"},
+                    Case{"slow_link_one_way", dataParallel(), slowLink(1, 2, false), 2, "reroute"},
+                    Case{"slow_link_both_ways", dataParallel(), slowLink(2, 3, true), 2, "reroute"},
+                    Case{"slow_link_tensor_one_way", tensorParallel(), slowLink(2, 4, false), 2, "reroute"},
+                    Case{"slow_link_tensor_both_ways", tensorParallel(), slowLink(3, 5, true), 2, "reroute"}),
+    [](const auto& cases) { return std::string(cases.param.name); });
+
+class LiveHealthy : public LiveJob {};
+
+TEST_P(LiveHealthy, IsNotSpokenOf) {
+  const auto hasTrained = [&](double seconds) {
+    const auto all = job().iterations();
+    return !all.empty() && all.back().end - all.front().start >= seconds;
+  };
+  for (const int quarter : {1, 2, 3}) {
+    ASSERT_TRUE(job().eventually([&] { return hasTrained(quarter * healthyFor / 4.0); }));
+    ends(fmt::format("in quarter {}", quarter));
+  }
+  EXPECT_EQ(job().wait(), 0);
+  EXPECT_EQ(said("baseline-taken").empty(), false);
+  EXPECT_EQ(said("job-ended").size(), 1u);
+  EXPECT_THAT(alarms(0, always), IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Jobs, LiveHealthy, testing::Values(Case{"healthy", dataParallel(healthyFor)}),
+                         [](const auto& cases) { return std::string(cases.param.name); });
+
+}  // namespace
+}  // namespace falcon::tests
