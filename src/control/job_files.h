@@ -10,8 +10,9 @@
 
 namespace falcon::control {
 
-/// Where there is no shared memory to be had, both are kept in private memory, and one notice says so: then nobody
-/// outside sees this rank. Made and destroyed by one thread; the logs say what is thread-safe in them.
+/// Where there is no shared memory to be had, or another user has taken the folder's place, both are kept in private
+/// memory, and one notice says so: then nobody outside sees this rank. Made and destroyed by one thread; the logs say
+/// what is thread-safe in them.
 class JobFiles {
  public:
   /// The folder of the job `name`, made if need be; what dead ranks left in it is removed, and so are old jobs.

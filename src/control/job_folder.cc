@@ -2,14 +2,11 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <sstream>
@@ -17,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/own_folder.h"
 #include "instrument/rank_snapshot.h"
 
 namespace falcon::control {
@@ -62,11 +60,7 @@ bool isAlive(const fs::path& folder) {
 
 Status makeJobFolder(const std::string& folder) {
   for (const std::string& path : {instrument::jobsFolder(), folder}) {
-    if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-      return Error::system("{} cannot be made: {}", path, std::strerror(errno));
-    struct stat facts {};
-    if (lstat(path.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode) || facts.st_uid != getuid())
-      return Error::system("{} does not belong to this user", path);
+    if (const auto made = makeOwnFolder(path); !made) return made.error();
   }
   return {};
 }
@@ -104,6 +98,7 @@ void removeOldJobs() {
     fs::file_time_type::duration age;
     fs::path folder;
   };
+  if (!openOwnFolder(instrument::jobsFolder())) return;  // or others would choose what is removed
   std::vector<Known> old;
   std::size_t kept = 0;
   std::error_code problem;

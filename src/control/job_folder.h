@@ -11,7 +11,8 @@
 
 namespace falcon::control {
 
-/// Created with rights for this user only; an error says why not.
+/// Created with rights for this user only, as the folder of all jobs around it is; an error says why not. What another
+/// user has put in the place of either is not used.
 Status makeJobFolder(const std::string& folder);
 
 /// Until it is closed no other process of the job has this: for who removes files of others and makes its own. Empty

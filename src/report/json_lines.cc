@@ -4,54 +4,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "base/escaped.h"
 #include "base/log.h"
 
 namespace falcon::report {
 namespace {
 
-/// Bytes of the UTF-8 character that the text begins with; 0 where it begins with none (RFC 3629: no detours, no
-/// surrogates, nothing above U+10FFFF).
-std::size_t characterBytes(std::string_view text) {
-  const auto byte = [&](std::size_t at) { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0u; };
-  const auto follows = [&](std::size_t at, unsigned low = 0x80, unsigned high = 0xbf) {
-    return byte(at) >= low && byte(at) <= high;
-  };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first <= 0xdf) return follows(1) ? 2 : 0;
-  if (first >= 0xe0 && first <= 0xef)
-    return follows(1, first == 0xe0 ? 0xa0 : 0x80, first == 0xed ? 0x9f : 0xbf) && follows(2) ? 3 : 0;
-  if (first >= 0xf0 && first <= 0xf4)
-    return follows(1, first == 0xf0 ? 0x90 : 0x80, first == 0xf4 ? 0x8f : 0xbf) && follows(2) && follows(3) ? 4 : 0;
-  return 0;
-}
-
-/// What is no text (a host's name may hold anything) becomes the replacement character: readers refuse a line for less.
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  while (!text.empty()) {
-    const char c = text[0];
-    const std::size_t bytes = characterBytes(text);
-    if (c == '"' || c == '\\')
-      (out += '\\') += c;
-    else if (static_cast<unsigned char>(c) < 0x20)
-      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    else
-      out += bytes > 0 ? text.substr(0, bytes) : std::string_view("\\ufffd");
-    text.remove_prefix(std::max<std::size_t>(bytes, 1));
-  }
-  return out + '"';
-}
-
 std::string rangesJson(const std::vector<RangeGrowth>& ranges) {
   std::string json;
   for (const RangeGrowth& range : ranges)
     json += fmt::format(R"({}{{"rank":{},"name":{},"before_ms":{:.3f},"after_ms":{:.3f}}})", json.empty() ? "" : ",",
-                        range.rank, quoted(range.name), range.beforeMilliseconds, range.afterMilliseconds);
+                        range.rank, jsonString(range.name), range.beforeMilliseconds, range.afterMilliseconds);
   return "[" + json + "]";
 }
 
@@ -85,8 +51,8 @@ std::string toJson(const Event& event) {
   if (event.culprit.kind != CulpritKind::none) json += ",\"culprit\":" + culpritJson(event.culprit);
   if (!event.suspects.empty()) json += ",\"suspects\":" + suspectsJson(event.suspects);
   if (!event.ranges.empty()) json += ",\"ranges\":" + rangesJson(event.ranges);
-  if (!event.action.empty()) json += ",\"action\":" + quoted(event.action);
-  return json + ",\"text\":" + quoted(event.text) + "}";
+  if (!event.action.empty()) json += ",\"action\":" + jsonString(event.action);
+  return json + ",\"text\":" + jsonString(event.text) + "}";
 }
 
 Result<JsonLinesSink> JsonLinesSink::open(const std::string& path, std::int64_t mostBytes) {

@@ -1,35 +1,14 @@
 #include "report/metrics_text.h"
 
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <fstream>
+#include "base/escaped.h"
+#include "base/whole_file.h"
 
 namespace falcon::report {
-namespace {
-
-// Label values: backslash, quote and line end are escaped.
-std::string escaped(const std::string& value) {
-  std::string out;
-  for (const char c : value) {
-    if (c == '\\' || c == '"')
-      (out += '\\') += c;
-    else if (c == '\n')
-      out += "\\n";
-    else
-      out += c;
-  }
-  return out;
-}
-
-}  // namespace
 
 std::string metricsText(const JobMetrics& metrics) {
   const auto labels = [&](const std::string& communicator) {
-    return fmt::format("node=\"{}\",gpu=\"\",rank=\"{}\",comm_name=\"{}\",job=\"{}\"", escaped(metrics.node),
-                       metrics.rank, escaped(communicator), escaped(metrics.job));
+    return fmt::format("node=\"{}\",gpu=\"\",rank=\"{}\",comm_name=\"{}\",job=\"{}\"", labelValue(metrics.node),
+                       metrics.rank, labelValue(communicator), labelValue(metrics.job));
   };
   const std::string common = labels("");
   std::string text;
@@ -42,7 +21,7 @@ std::string metricsText(const JobMetrics& metrics) {
   }
   if (!metrics.durations.empty()) metric("nccl_falcon_collective_duration_seconds", "histogram", help::collective);
   for (const auto& [name, durations] : metrics.durations) {
-    const std::string series = fmt::format("{},operation=\"{}\"", labels(name.first), escaped(name.second));
+    const std::string series = fmt::format("{},operation=\"{}\"", labels(name.first), labelValue(name.second));
     const auto bucket = [&](const std::string& bound, std::uint64_t count) {
       text += fmt::format("nccl_falcon_collective_duration_seconds_bucket{{{},le=\"{}\"}} {}\n", series, bound, count);
     };
@@ -70,22 +49,9 @@ std::string metricsText(const JobMetrics& metrics) {
 }
 
 Status writeMetrics(const std::string& path, const JobMetrics& metrics) {
-  const std::string temporary = fmt::format("{}.{}.new", path, getpid());
-  {
-    std::ofstream file(temporary, std::ios::trunc);
-    file << metricsText(metrics);
-    if (!file.flush()) {
-      const Error problem = Error::system("metrics file {} cannot be written: {}", path, std::strerror(errno));
-      std::remove(temporary.c_str());
-      return problem;
-    }
-  }
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
-    const Error problem = Error::system("metrics file {} cannot be replaced: {}", path, std::strerror(errno));
-    std::remove(temporary.c_str());
-    return problem;
-  }
-  return {};
+  // The node exporter, another user, reads it.
+  const auto written = writeWhole(path, metricsText(metrics), forAllToRead);
+  return written ? written : Error::system("metrics file {}", written.error().message());
 }
 
 }  // namespace falcon::report

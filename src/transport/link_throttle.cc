@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -12,6 +11,7 @@
 #include "base/format.h"
 #include "base/parameters.h"
 #include "base/per_process.h"
+#include "base/whole_file.h"
 
 namespace falcon::transport {
 namespace {
@@ -76,8 +76,8 @@ void LinkThrottle::readFileAgain(Nanoseconds now) {
 // In one step: readers see all of it or the old one.
 void LinkThrottle::writeCounts() const {
   const std::string path = linkCountsFile(file_, link_);
-  std::ofstream(path + ".new") << counts_.bytes << ' ' << counts_.held << '\n';
-  std::rename((path + ".new").c_str(), path.c_str());
+  // What cannot be written is missed by `falcon inject` alone, which says so.
+  static_cast<void>(writeWhole(path, fmt::format("{} {}\n", counts_.bytes, counts_.held), forAllToRead));
 }
 
 std::size_t LinkThrottle::take(std::size_t wanted) {

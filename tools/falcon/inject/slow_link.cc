@@ -1,13 +1,11 @@
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstdio>
-#include <cstring>
 #include <fstream>
 #include <sstream>
 #include <vector>
 
 #include "base/format.h"
+#include "base/whole_file.h"
 #include "inject/injection.h"
 #include "inject/traffic_limit.h"
 #include "inject/watch_time.h"
@@ -82,13 +80,9 @@ Lines readThrottle(const std::string& path) {
 }
 
 Status writeThrottle(const std::string& path, const Lines& lines) {
-  const std::string unfinished = path + ".new";
-  std::ofstream file(unfinished);
-  for (const auto& line : lines) file << line << '\n';
-  file.close();
-  if (!file || std::rename(unfinished.c_str(), path.c_str()) != 0)
-    return Error::system("{} cannot be written: {}", path, std::strerror(errno));
-  return {};
+  std::string text;
+  for (const auto& line : lines) text += line + '\n';
+  return writeWhole(path, text, forAllToRead);
 }
 
 bool isAbout(const std::string& line, Link link) {

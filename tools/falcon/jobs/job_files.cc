@@ -6,6 +6,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/first_time.h"
+#include "base/own_folder.h"
+
 namespace falcon::jobs {
 namespace {
 
@@ -62,7 +65,13 @@ std::optional<JobFiles> chooseJob(const std::string& command, const std::string&
 std::vector<JobFiles> findJobs() {
   std::vector<JobFiles> jobs;
   std::error_code ignored;
-  for (const auto& folder : fs::directory_iterator(instrument::jobsFolder(), ignored)) {
+  const std::string all = instrument::jobsFolder();
+  if (!fs::exists(fs::symlink_status(all, ignored))) return jobs;
+  if (const auto own = openOwnFolder(all); !own) {
+    if (firstTime(all)) fmt::print(stderr, "falcon: {}; the jobs in it are not shown\n", own.error().message());
+    return jobs;
+  }
+  for (const auto& folder : fs::directory_iterator(all, ignored)) {
     if (!folder.is_directory(ignored)) continue;
     JobFiles job{folder.path().filename(), folder.path(), {}, lastLine(folder.path() / "events.jsonl")};
     for (const auto& file : fs::directory_iterator(folder.path(), ignored)) {

@@ -34,7 +34,8 @@ void keepNamed(std::vector<JobFiles>& jobs, const std::string& name);
 /// `falcon COMMAND`.
 std::optional<JobFiles> chooseJob(const std::string& command, const std::string& name);
 
-/// All jobs, newest first. Files that are not call logs are left out.
+/// All jobs, newest first. Files that are not call logs are left out, and so is a folder that another
+/// user has put in the place of this user's: stderr says so once.
 std::vector<JobFiles> findJobs();
 /// The same, or only those of a name that is not "". Says on stderr, as `falcon status`, where there are none of it.
 std::optional<std::vector<JobFiles>> findJobs(const std::string& name);

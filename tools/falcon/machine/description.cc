@@ -1,9 +1,10 @@
 #include "machine/description.h"
 
-#include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+
+#include "base/whole_file.h"
 
 namespace falcon::tools {
 namespace {
@@ -48,14 +49,7 @@ Result<JobDescription> parseDescription(const std::string& json) try {
 }
 
 Status writeDescription(const JobDescription& job, const std::string& path) {
-  const std::string unfinished = path + ".unfinished";
-  {
-    std::ofstream file(unfinished, std::ios::trunc);
-    file << toJson(job);
-    if (!file.flush()) return Error::system("cannot write {}: is the folder there, and writable?", unfinished);
-  }
-  if (std::rename(unfinished.c_str(), path.c_str()) != 0) return Error::system("cannot write {}", path);
-  return {};
+  return writeWhole(path, toJson(job), forAllToRead);
 }
 
 Result<JobDescription> readDescription(const std::string& path) {
