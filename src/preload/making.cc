@@ -116,7 +116,9 @@ Making::Join joinById(const bootstrap::UniqueId& id, Rank rank, int size) {
     if (!job) return {};
     if (size == 1) {
       (*reactor)->forget(transport::Purpose::rendezvous, id.key);  // nobody else will come
-      return {std::move(job), bootstrap::aloneNetwork(id.key)};
+      auto alone = bootstrap::aloneNetwork(id.key);
+      if (!alone) return notWatched(alone.error().message()), Making::Joined{};
+      return {std::move(job), std::move(*alone)};
     }
     auto making = job->making({instrument::MakingKind::init, id.key, rank, size, {}, SystemClock::instance().now()});
     const auto asked = [&] {
