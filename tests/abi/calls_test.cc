@@ -23,7 +23,7 @@ cudaStream_t const noStream = nullptr;
 TEST(Version, IsNccl2289) {
   int version = 0;
   NCCL_OK(ncclGetVersion(&version));
-  EXPECT_EQ(version, 22809);
+  EXPECT_EQ(version, 23203);
   EXPECT_EQ(pncclGetVersion(nullptr), ncclInvalidArgument);
   NCCL_OK(ncclFalconGetVersion(&version));
   EXPECT_EQ(version, NCCL_FALCON_API_VERSION);

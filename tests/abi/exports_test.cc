@@ -93,7 +93,7 @@ TEST(Exports, HaveTheVendorsNames) {
 
 TEST(Library, IsNamedAsNcclAndLinkedAsNccl) {
   const std::filesystem::path file(FALCON_LIBRARY);
-  EXPECT_EQ(file.filename(), "libnccl.so.2.28.9");
+  EXPECT_EQ(file.filename(), "libnccl.so.2.32.3");
   EXPECT_THAT(dynamicEntries(FALCON_LIBRARY, "SONAME"), testing::ElementsAre("libnccl.so.2"));
   for (const char* name : {"libnccl.so", "libnccl.so.2"})
     EXPECT_TRUE(std::filesystem::equivalent(file.parent_path() / name, file)) << name;
