@@ -140,6 +140,8 @@ const char* pncclGetErrorString(ncclResult_t result) {
       return "a remote rank ended or cannot be reached";
     case ncclInProgress:
       return "operation in progress";
+    case ncclTimeout:
+      return "time ran out on the device";
     default:
       return "unknown result code";
   }
@@ -150,6 +152,11 @@ const char* pncclGetLastError(ncclComm_t) {
 }
 
 void pncclResetDebugInit(void) {
+  log::reset();
+}
+
+/// In no header: what the vendor's ncclResetDebugInit calls, and programs of its own.
+__attribute__((visibility("default"))) void ncclResetDebugInitInternal(void) {
   log::reset();
 }
 
