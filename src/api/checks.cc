@@ -29,6 +29,17 @@ Touched touchedBy(Operation operation, bool isRoot) {
   }
 }
 
+const char* nameOf(ncclComm::Closed closed) {
+  switch (closed) {
+    case ncclComm::Closed::revoked:
+      return "was revoked";
+    case ncclComm::Closed::suspended:
+      return "is suspended: call ncclCommResume first";
+    default:
+      return "was finalized";
+  }
+}
+
 }  // namespace
 
 Status checkCall(const char* function, const ncclComm& communicator, const Arguments& arguments, Call& call) {
@@ -36,8 +47,7 @@ Status checkCall(const char* function, const ncclComm& communicator, const Argum
   const Engine& engine = *communicator.engine;
   if (const auto closed = communicator.closed.load(std::memory_order_relaxed); closed != ncclComm::Closed::no)
       [[unlikely]]
-    return log::decided(Error::invalidUsage("{}: comm was {}", function,
-                                            closed == ncclComm::Closed::revoked ? "revoked" : "finalized"));
+    return log::decided(Error::invalidUsage("{}: comm {}", function, nameOf(closed)));
   // As unsigned, so that one comparison covers both ends.
   if (static_cast<unsigned>(a.type) >= dataTypeCount) [[unlikely]]
     return log::decided(Error::invalidArgument("{}: {} is no data type", function, static_cast<int>(a.type)));

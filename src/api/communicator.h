@@ -42,8 +42,8 @@ class BackgroundOutcome {
 struct ncclComm {
   /// working: a call of a nonblocking communicator is under way in the background.
   enum class State : std::uint8_t { starting, ready, working, failed };
-  /// What ended its work.
-  enum class Closed : std::uint8_t { no, finalized, revoked };
+  /// What ended its work; suspended: for a while.
+  enum class Closed : std::uint8_t { no, finalized, revoked, suspended };
 
   explicit ncclComm(falcon::api::Settings configured);
   ~ncclComm();

@@ -25,7 +25,8 @@ Status refuseDevicePointers(const PendingCall& pending) {
 }
 
 Submission toSubmission(const PendingCall& pending) {
-  return {pending.communicator->engine.get(), pending.call, pending.stream, pending.hostStream != nullptr};
+  return {pending.communicator->engine.get(), pending.call, pending.stream, pending.hostStream != nullptr,
+          pending.settings.get()};
 }
 
 struct Shares {
@@ -39,6 +40,10 @@ Result<Shares> divide(std::span<const PendingCall> calls) {
     if (isForVendor(pending)) {
       shares.onVendor.push_back(submission);
       continue;
+    }
+    if (pending.settings) {
+      const auto function = fmt::format("nccl{}Config", nameOf(pending.call.operation));
+      if (const Status possible = checkForHost(function.c_str(), *pending.settings); !possible) return possible.error();
     }
     if (submission.engine->kind() == EngineKind::vendor)
       submission.engine = &static_cast<vendor::VendorCommunicator&>(*submission.engine).host();
@@ -58,10 +63,11 @@ Status runMixed(std::span<const PendingCall> calls) {
   return shares->onHost.empty() ? Status() : collectives::runGroup(shares->onHost);
 }
 
-/// No vendor's engine and no device memory is about.
+/// No vendor's engine, no device memory and nothing out of the ordinary is about.
 bool areOnlyHosts(std::span<const PendingCall> calls) {
   return std::all_of(calls.begin(), calls.end(), [](const PendingCall& pending) {
-    return !pending.communicator->driver && pending.communicator->engine->kind() == EngineKind::host;
+    return !pending.communicator->driver && pending.communicator->engine->kind() == EngineKind::host &&
+           !pending.settings;
   });
 }
 

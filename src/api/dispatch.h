@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "api/call_settings.h"
 #include "api/communicator.h"
 #include "api/host_stream.h"
 #include "base/call.h"
@@ -15,6 +16,7 @@ struct PendingCall {
   Call call;
   void* stream = nullptr;
   std::shared_ptr<HostStream> hostStream{};  ///< where `stream` names one
+  CallSettings settings{};                   ///< where it has some of its own
 };
 
 /// Runs one call, or all calls of an outermost group, after what is queued for their communicators. These are in use

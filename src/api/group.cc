@@ -37,8 +37,10 @@ Status Group::agreeOnBlocking(const char* function, bool blocking) {
       Error::invalidArgument("{}: a group has either blocking or nonblocking communicators, not both", function));
 }
 
-Status Group::submit(const char* function, CommunicatorUse communicator, const Call& call, void* stream) {
+Status Group::submit(const char* function, CommunicatorUse communicator, const Call& call, void* stream,
+                     CallSettings settings) {
   PendingCall pending{communicator.get(), call, stream};
+  pending.settings = std::move(settings);
   if (stream) [[unlikely]] {
     auto hostStream = streamFor(function, *communicator, stream);
     if (!hostStream) return hostStream.error();
@@ -48,7 +50,7 @@ Status Group::submit(const char* function, CommunicatorUse communicator, const C
     if (communicator->settings.blocking && !pending.hostStream) [[likely]]
       return runCalls({&pending, 1});
     start();
-    (void)noted(submit(function, std::move(communicator), call, stream));
+    (void)noted(submit(function, std::move(communicator), call, stream, std::move(pending.settings)));
     return end();
   }
   if (const Status agreed = agreeOnBlocking(function, communicator->settings.blocking); !agreed) return agreed;

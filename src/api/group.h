@@ -40,7 +40,9 @@ class Group {
   /// inner end nothing is). Errors also (invalidUsage): the group makes communicators, which has to happen.
   Result<std::optional<float>> simulateEnd();
 
-  Status submit(const char* function, CommunicatorUse communicator, const Call& call, void* stream);
+  /// `settings`: of this call alone; null: none.
+  Status submit(const char* function, CommunicatorUse communicator, const Call& call, void* stream,
+                CallSettings settings = nullptr);
   /// The same in an open group for a call on no stream of a plain communicator: it is kept as its engine takes it.
   /// False: the group is no plain one, nothing has happened.
   bool collectPlain(ncclComm& communicator, const Call& call);

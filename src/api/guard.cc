@@ -7,10 +7,6 @@ ncclResult_t finish(const Error& error) {
   return static_cast<ncclResult_t>(error.code());
 }
 
-Error notImplemented(const char* function) {
-  return log::decided(Error::invalidUsage("{} is not implemented by this version of NCCL Falcon", function));
-}
-
 Status requireOutput(const char* function, const char* name, const void* pointer) {
   if (pointer) return {};
   return log::decided(Error::invalidArgument("{}: {} is NULL", function, name));

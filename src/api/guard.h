@@ -43,9 +43,6 @@ ncclResult_t guarded(const char* function, Body&& body) {
   return finish(withoutExceptions(function, std::forward<Body>(body)));
 }
 
-/// For what nccl.h has and this version does not do: invalidUsage, never success.
-Error notImplemented(const char* function);
-
 /// invalidArgument when a pointer that must name something is null.
 Status requireOutput(const char* function, const char* name, const void* pointer);
 

@@ -14,27 +14,6 @@ using namespace falcon::api;
 
 namespace {
 
-constexpr int mostRanks = 1 << 20;
-
-Status initRank(const char* function, ncclComm_t* output, int size, const ncclUniqueId& bytes, int rank, int device,
-                const ncclConfig_t* config) {
-  if (const Status given = requireOutput(function, "comm", output); !given) return given;
-  if (size < 1 || size > mostRanks)
-    return log::decided(Error::invalidArgument("{}: nranks is {}, not 1 to {}", function, size, mostRanks));
-  if (rank < 0 || rank >= size)
-    return log::decided(Error::invalidArgument("{}: rank is {}, not 0 to {}", function, rank, size - 1));
-  auto settings = readSettings(function, config);
-  if (!settings) return settings.error();
-  auto id = bootstrap::UniqueId::parse(bytes.internal);
-  if (!id) return log::decided(id.error());
-  Process::instance();
-
-  auto* communicator = new ncclComm(std::move(*settings));
-  const JoinRequest request{*id, size, rank, device, currentDeviceContext()};
-  return Group::ofThisThread().setUp(
-      function, {communicator, output, [communicator, request] { return establish(*communicator, request); }});
-}
-
 Status initAll(ncclComm_t* outputs, int count, const int* devices) {
   constexpr const char* function = "ncclCommInitAll";
   if (const Status given = requireOutput(function, "comm", outputs); !given) return given;
@@ -54,7 +33,7 @@ Status initAll(ncclComm_t* outputs, int count, const int* devices) {
   Group& group = Group::ofThisThread();
   group.start();
   for (int i = 0; i < count; ++i)
-    (void)group.noted(initRank(function, &outputs[i], count, id, i, devices ? devices[i] : i, nullptr));
+    (void)group.noted(startRank(function, &outputs[i], count, id, i, nullptr, devices ? devices[i] : i));
   return group.end();
 }
 
@@ -77,7 +56,8 @@ extern "C" {
 ncclResult_t pncclGetVersion(int* version) {
   return guarded("ncclGetVersion", [&]() -> Status {
     if (const Status given = requireOutput("ncclGetVersion", "version", version); !given) return given;
-    *version = NCCL_VERSION_CODE;
+    const auto vendor = Process::instance().vendorLibrary();
+    *version = vendor ? vendor->version : NCCL_VERSION_CODE;
     return {};
   });
 }
@@ -95,14 +75,14 @@ ncclResult_t pncclGetUniqueId(ncclUniqueId* uniqueId) {
 
 ncclResult_t pncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank) {
   return guarded("ncclCommInitRank", [&] {
-    return Group::ofThisThread().noted(initRank("ncclCommInitRank", comm, nranks, commId, rank, -1, nullptr));
+    return Group::ofThisThread().noted(startRank("ncclCommInitRank", comm, nranks, commId, rank, nullptr));
   });
 }
 
 ncclResult_t pncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank,
                                      ncclConfig_t* config) {
   return guarded("ncclCommInitRankConfig", [&] {
-    return Group::ofThisThread().noted(initRank("ncclCommInitRankConfig", comm, nranks, commId, rank, -1, config));
+    return Group::ofThisThread().noted(startRank("ncclCommInitRankConfig", comm, nranks, commId, rank, config));
   });
 }
 
@@ -122,7 +102,7 @@ ncclResult_t pncclCommInitRankScalable(ncclComm_t* newcomm, int nranks, int myra
       // This process may have made it, and holds a rendezvous open that nobody will visit.
       if (std::memcmp(&commIds[i], &commIds[0], sizeof commIds[0]) != 0) bootstrap::dropUniqueId(*unused);
     }
-    return group.noted(initRank(function, newcomm, nranks, commIds[0], myrank, -1, config));
+    return group.noted(startRank(function, newcomm, nranks, commIds[0], myrank, config));
   });
 }
 
@@ -160,6 +140,8 @@ const char* pncclGetErrorString(ncclResult_t result) {
       return "a remote rank ended or cannot be reached";
     case ncclInProgress:
       return "operation in progress";
+    case ncclTimeout:
+      return "time ran out on the device";
     default:
       return "unknown result code";
   }
@@ -170,6 +152,11 @@ const char* pncclGetLastError(ncclComm_t) {
 }
 
 void pncclResetDebugInit(void) {
+  log::reset();
+}
+
+/// In no header: what the vendor's ncclResetDebugInit calls, and programs of its own.
+__attribute__((visibility("default"))) void ncclResetDebugInitInternal(void) {
   log::reset();
 }
 

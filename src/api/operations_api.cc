@@ -30,6 +30,21 @@ ncclResult_t submit(const char* function, const Arguments& arguments, ncclComm_t
   });
 }
 
+/// The same for a collective with settings of its own.
+ncclResult_t submitWith(const char* function, const Arguments& arguments, ncclComm_t comm, cudaStream_t stream,
+                        const ncclCollConfig_t* config) {
+  return guarded(function, [&]() -> Status {
+    Group& group = Group::ofThisThread();
+    auto settings = readCallSettings(function, config);
+    if (!settings) return group.noted(settings.error());
+    auto use = requireReady(function, comm);
+    if (!use) return group.noted(use.error());
+    Call call;
+    if (const Status sound = checkCall(function, **use, arguments, call); !sound) return group.noted(sound);
+    return group.noted(group.submit(function, std::move(*use), call, stream, std::move(*settings)));
+  });
+}
+
 Status simulateEnd(ncclSimInfo_t* info) {
   constexpr const char* function = "ncclGroupSimulateEnd";
   constexpr ncclSimInfo_t fresh = NCCL_SIM_INFO_INITIALIZER;
@@ -96,6 +111,57 @@ ncclResult_t pncclScatter(const void* sendbuff, void* recvbuff, size_t count, nc
   return submit("ncclScatter", {Operation::scatter, datatype, ncclSum, sendbuff, recvbuff, count, root}, comm, stream);
 }
 
+ncclResult_t pncclAllReduceConfig(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                                  ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream,
+                                  const ncclCollConfig_t* config) {
+  return submitWith("ncclAllReduceConfig", {Operation::allReduce, datatype, op, sendbuff, recvbuff, count, -1}, comm,
+                    stream, config);
+}
+
+ncclResult_t pncclBroadcastConfig(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
+                                  ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config) {
+  return submitWith("ncclBroadcastConfig", {Operation::broadcast, datatype, ncclSum, sendbuff, recvbuff, count, root},
+                    comm, stream, config);
+}
+
+ncclResult_t pncclReduceConfig(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                               ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream,
+                               const ncclCollConfig_t* config) {
+  return submitWith("ncclReduceConfig", {Operation::reduce, datatype, op, sendbuff, recvbuff, count, root}, comm,
+                    stream, config);
+}
+
+ncclResult_t pncclAllGatherConfig(const void* sendbuff, void* recvbuff, size_t sendcount, ncclDataType_t datatype,
+                                  ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config) {
+  return submitWith("ncclAllGatherConfig", {Operation::allGather, datatype, ncclSum, sendbuff, recvbuff, sendcount, -1},
+                    comm, stream, config);
+}
+
+ncclResult_t pncclReduceScatterConfig(const void* sendbuff, void* recvbuff, size_t recvcount, ncclDataType_t datatype,
+                                      ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream,
+                                      const ncclCollConfig_t* config) {
+  return submitWith("ncclReduceScatterConfig",
+                    {Operation::reduceScatter, datatype, op, sendbuff, recvbuff, recvcount, -1}, comm, stream, config);
+}
+
+ncclResult_t pncclAlltoAllConfig(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                                 ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config) {
+  return submitWith("ncclAlltoAllConfig", {Operation::allToAll, datatype, ncclSum, sendbuff, recvbuff, count, -1}, comm,
+                    stream, config);
+}
+
+ncclResult_t pncclGatherConfig(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
+                               ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config) {
+  return submitWith("ncclGatherConfig", {Operation::gather, datatype, ncclSum, sendbuff, recvbuff, count, root}, comm,
+                    stream, config);
+}
+
+ncclResult_t pncclScatterConfig(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
+                                ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config) {
+  return submitWith("ncclScatterConfig", {Operation::scatter, datatype, ncclSum, sendbuff, recvbuff, count, root}, comm,
+                    stream, config);
+}
+
 ncclResult_t pncclSend(const void* sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
                        cudaStream_t stream) {
   return submit("ncclSend", {Operation::send, datatype, ncclSum, sendbuff, nullptr, count, peer}, comm, stream);
@@ -137,3 +203,11 @@ FALCON_WEAK_TWIN(ncclRecv);
 FALCON_WEAK_TWIN(ncclGroupStart);
 FALCON_WEAK_TWIN(ncclGroupEnd);
 FALCON_WEAK_TWIN(ncclGroupSimulateEnd);
+FALCON_WEAK_TWIN(ncclAllReduceConfig);
+FALCON_WEAK_TWIN(ncclBroadcastConfig);
+FALCON_WEAK_TWIN(ncclReduceConfig);
+FALCON_WEAK_TWIN(ncclAllGatherConfig);
+FALCON_WEAK_TWIN(ncclReduceScatterConfig);
+FALCON_WEAK_TWIN(ncclAlltoAllConfig);
+FALCON_WEAK_TWIN(ncclGatherConfig);
+FALCON_WEAK_TWIN(ncclScatterConfig);

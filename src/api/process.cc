@@ -41,7 +41,7 @@ void Process::begin() {
   static constinit std::atomic<bool> registered{false};
   if (!registered.exchange(true) && pthread_atfork(nullptr, nullptr, inChild) != 0)
     log::notice("fork() handlers could not be registered: do not use NCCL in forked children");
-  if (log::on(log::Level::version)) log::write(log::Level::info, "NCCL version 2.28.9, provided by NCCL Falcon");
+  if (log::on(log::Level::version)) log::write(log::Level::info, "NCCL version 2.32.3, provided by NCCL Falcon");
   if (parameters::falcon.value())
     log::info("NCCL Falcon is active: it looks for slow ranks and links; NCCL_FALCON=0 turns it off");
   else

@@ -17,15 +17,20 @@ void* Registrations::add(const Registration& registration, void* vendorHandle) {
   return handle;
 }
 
-Result<Registration> Registrations::remove(const char* function, const char* what, const void* handle) {
+Result<Registration> Registrations::find(const char* function, const char* what, const void* handle) const {
   const std::lock_guard lock(mutex_);
   const auto found = known_.find(handle);
-  if (found == known_.end())
-    return log::decided(Error::invalidUsage(
-        "{}: {} is no {} of this communicator (given back before, or another one's?)", function, handle, what));
-  const Registration registration = found->second;
-  known_.erase(found);
-  return registration;
+  if (found != known_.end()) return found->second;
+  return log::decided(Error::invalidUsage("{}: {} is no {} of this communicator (given back before, or another one's?)",
+                                          function, handle, what));
+}
+
+Result<Registration> Registrations::remove(const char* function, const char* what, const void* handle) {
+  auto removed = find(function, what, handle);
+  if (!removed) return removed;
+  const std::lock_guard lock(mutex_);
+  if (const auto found = known_.find(handle); found != known_.end()) known_.erase(found);
+  return removed;
 }
 
 }  // namespace falcon::api

@@ -24,9 +24,10 @@ class Registrations {
   void* add(const Registration& registration, void* vendorHandle = nullptr);
   /// Errors (invalidUsage): unknown, or given back before. `what`: of what the handle is.
   Result<Registration> remove(const char* function, const char* what, const void* handle);
+  Result<Registration> find(const char* function, const char* what, const void* handle) const;
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::multimap<const void*, Registration> known_;
 };
 

@@ -22,6 +22,12 @@ constexpr Era eras[] = {
     {NCCL_VERSION(2, 25, 0), offsetof(ncclConfig_t, trafficClass)},
     {NCCL_VERSION(2, 27, 0), offsetof(ncclConfig_t, commName)},
     {NCCL_VERSION(2, 28, 0), offsetof(ncclConfig_t, nChannelsPerNetPeer)},
+    {NCCL_VERSION(2, 29, 0), offsetof(ncclConfig_t, graphUsageMode)},
+    {NCCL_VERSION(2, 30, 0), offsetof(ncclConfig_t, maxP2pPeers)},
+    // In what was padding before: the size does not tell.
+    {NCCL_VERSION(2, 30, 5), offsetof(ncclConfig_t, graphStreamOrdering)},
+    {NCCL_VERSION(2, 31, 0), offsetof(ncclConfig_t, launchOrderImplicit)},
+    {NCCL_VERSION(2, 32, 0), offsetof(ncclConfig_t, nvlsHostMode)},
 };
 
 /// Bytes of the caller's structure that mean something.

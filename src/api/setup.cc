@@ -45,11 +45,15 @@ collectives::ChannelWish channelsOf(const Settings& settings) {
   return {given(values.minCTAs), given(values.maxCTAs)};
 }
 
+collectives::HostCommunicator& hostPartOf(Engine& engine) {
+  return engine.kind() == EngineKind::vendor ? static_cast<vendor::VendorCommunicator&>(engine).host()
+                                             : static_cast<collectives::HostCommunicator&>(engine);
+}
+
 /// What Falcon may know of an engine. No host communicator to work with where the vendor's moves the data.
 control::KnownCommunicator knownOf(Engine& engine, const std::string& name, const CallCounts& counts) {
   const bool onVendor = engine.kind() == EngineKind::vendor;
-  auto& host = onVendor ? static_cast<vendor::VendorCommunicator&>(engine).host()
-                        : static_cast<collectives::HostCommunicator&>(engine);
+  auto& host = hostPartOf(engine);
   return {&engine, onVendor ? nullptr : &host, host.members(), host.network().secret(), name, &counts};
 }
 
@@ -133,6 +137,29 @@ Status establishSplit(ncclComm& parent, ncclComm& child, int color, int key) {
   if (!engine) return engine.error();
   if (*engine) startWith(child, std::move(*engine), parent.job);
   return {};
+}
+
+collectives::HostCommunicator& hostPartOf(const ncclComm& communicator) {
+  return hostPartOf(*communicator.engine);
+}
+
+Status establishGrown(ncclComm& parent, ncclComm& child, int size, const std::string& id) {
+  constexpr const char* function = "ncclCommGrow";
+  const auto ids = hostPartOf(parent).network().allGather(id, parameters::initTimeout.value());
+  if (!ids) return ids.error();
+  std::string chosen;
+  for (const std::string& each : *ids) {
+    if (each.empty() || each == chosen) continue;
+    if (!chosen.empty()) return log::decided(Error::invalidUsage("{}: two ranks gave different ids", function));
+    chosen = each;
+  }
+  if (chosen.size() != NCCL_UNIQUE_ID_BYTES)
+    return log::decided(Error::invalidUsage(
+        "{}: no rank of comm gave an id: one calls ncclCommGetUniqueId, and passes it here and to who joins",
+        function));
+  const auto parsed = bootstrap::UniqueId::parse(std::span<const char, NCCL_UNIQUE_ID_BYTES>(chosen));
+  if (!parsed) return parsed.error();
+  return establish(child, {*parsed, size, parent.engine->rank(), parent.engine->device(), currentDeviceContext()});
 }
 
 Status establishShrunk(ncclComm& parent, ncclComm& child, std::span<const Rank> excluded, bool despiteFailure) {

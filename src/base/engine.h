@@ -58,7 +58,8 @@ struct Submission {
   Engine* engine = nullptr;
   Call call;
   void* stream = nullptr;
-  bool besideComputing = false;  ///< host engine: who waits leaves its core to the application at once
+  bool besideComputing = false;    ///< host engine: who waits leaves its core to the application at once
+  const void* settings = nullptr;  ///< vendor's engine: an ncclCollConfig_t for this call; null: none
 };
 
 }  // namespace falcon

@@ -113,6 +113,9 @@ Nanoseconds DurationParameter::value() const {
 std::string DurationParameter::defaultText() const {
   return durationText(fallback_);
 }
+std::string DurationParameter::valueText() const {
+  return durationText(value());
+}
 std::string DurationParameter::rangeText() const {
   return durationText(low_) + " to " + durationText(high_);
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/format.h"
 #include "base/result.h"
 
 namespace falcon {
@@ -24,6 +25,8 @@ class ParameterRow {
   virtual std::string typeText() const = 0;
   virtual std::string defaultText() const = 0;
   virtual std::string rangeText() const = 0;
+  /// The value in force, as it would be set.
+  virtual std::string valueText() const = 0;
 
  protected:
   ~ParameterRow() = default;  // rows live as long as the program
@@ -47,6 +50,7 @@ class IntegerParameter final : public ParameterRow {
   std::string typeText() const override { return "integer"; }
   std::string defaultText() const override;
   std::string rangeText() const override;
+  std::string valueText() const override { return std::to_string(value()); }
 
  private:
   std::int64_t fallback_, low_, high_;
@@ -61,6 +65,7 @@ class NumberParameter final : public ParameterRow {
   std::string typeText() const override { return "number"; }
   std::string defaultText() const override;
   std::string rangeText() const override;
+  std::string valueText() const override { return fmt::format("{}", value()); }
 
  private:
   double fallback_, low_, high_;
@@ -75,6 +80,7 @@ class SwitchParameter final : public ParameterRow {
   std::string typeText() const override { return "0 or 1"; }
   std::string defaultText() const override { return fallback_ ? "1" : "0"; }
   std::string rangeText() const override { return "0, 1"; }
+  std::string valueText() const override { return value() ? "1" : "0"; }
 
  private:
   bool fallback_;
@@ -90,6 +96,7 @@ class DurationParameter final : public ParameterRow {
   std::string typeText() const override { return "duration"; }
   std::string defaultText() const override;
   std::string rangeText() const override;
+  std::string valueText() const override;
 
  private:
   Nanoseconds fallback_, low_, high_;
@@ -105,6 +112,7 @@ class TextParameter final : public ParameterRow {
   std::string typeText() const override { return "text"; }
   std::string defaultText() const override { return fallback_; }
   std::string rangeText() const override { return "any"; }
+  std::string valueText() const override { return value(); }
 
  private:
   const char* fallback_;
@@ -119,6 +127,7 @@ class ChoiceParameter final : public ParameterRow {
   std::string typeText() const override { return "word"; }
   std::string defaultText() const override { return words_[fallback_]; }
   std::string rangeText() const override;
+  std::string valueText() const override { return words_[value()]; }
 
  private:
   std::span<const char* const> words_;

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "front/later_functions.h"
+#include "front/interposed.h"
 
 namespace falcon::front {
 

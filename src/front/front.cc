@@ -46,7 +46,7 @@ using falcon::front::WatchedOperation;
 /// The plain function and its twin with a configuration.
 #define FALCON_BOTH(name, operation, parameters, arguments, reduction, peer)                                        \
   FALCON_COLLECTIVE(name, operation, (FALCON_LIST parameters), (FALCON_LIST arguments), reduction, peer)            \
-  FALCON_COLLECTIVE(name##Config, operation, (FALCON_LIST parameters, FalconCollConfig config),                     \
+  FALCON_COLLECTIVE(name##Config, operation, (FALCON_LIST parameters, const ncclCollConfig_t* config),                     \
                     (FALCON_LIST arguments, config), reduction, peer)
 #define FALCON_LIST(...) __VA_ARGS__
 // clang-format on

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "front/core_functions.h"
-#include "front/later_functions.h"
+#include "front/interposed.h"
 
 namespace falcon::front {
 

@@ -2,10 +2,19 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "base/log.h"
 
 namespace falcon::vendor {
+namespace {
+
+ncclRedOp_t opOf(const Call& call) {
+  return static_cast<ncclRedOp_t>(call.reduction == ReduceOp::preMulSum ? call.multiplier.vendorOp
+                                                                        : static_cast<int>(call.reduction));
+}
+
+}  // namespace
 
 ncclConfig_t VendorConfig::forVendor() const {
   ncclConfig_t config = values;
@@ -140,51 +149,79 @@ bool VendorCommunicator::isForHost(const Call& call, const void* stream) const {
   return buffer && driver_->memoryOf(buffer) == MemoryKind::pageable;
 }
 
-Status VendorCommunicator::submit(const Call& call, cudaStream_t stream) {
-  const ncclComm_t comm = communicator_.load();
-  if (!comm) return log::decided(Error::invalidUsage("nccl{}: the communicator was aborted", nameOf(call.operation)));
-  const auto& f = library_->functions;
+Result<ncclResult_t> VendorCommunicator::submitWith(const Call& call, ncclComm_t comm, cudaStream_t stream,
+                                                    const ncclCollConfig_t* settings) const {
   const auto type = static_cast<ncclDataType_t>(call.type);
-  const auto op = static_cast<ncclRedOp_t>(call.reduction == ReduceOp::preMulSum ? call.multiplier.vendorOp
-                                                                                 : static_cast<int>(call.reduction));
-  ncclResult_t result = ncclInternalError;
+  const ncclRedOp_t op = opOf(call);
+  // The kinds of collectives differ by their arguments between the buffers and the communicator.
+  const auto withConfig = [&]<class Function>(const char* name, std::type_identity<Function>,
+                                              auto... between) -> Result<ncclResult_t> {
+    const auto function = library_->find<Function>(name);
+    if (!function) return log::decided(library_->missing(name));
+    return function(call.send, call.receive, call.count, type, between..., comm, stream, settings);
+  };
   switch (call.operation) {
     case Operation::allReduce:
-      result = f.allReduce(call.send, call.receive, call.count, type, op, comm, stream);
-      break;
+      return withConfig("ncclAllReduceConfig", std::type_identity<decltype(ncclAllReduceConfig)>(), op);
     case Operation::broadcast:
-      result = f.broadcast(call.send, call.receive, call.count, type, call.peer, comm, stream);
-      break;
+      return withConfig("ncclBroadcastConfig", std::type_identity<decltype(ncclBroadcastConfig)>(), call.peer);
     case Operation::reduce:
-      result = f.reduce(call.send, call.receive, call.count, type, op, call.peer, comm, stream);
-      break;
+      return withConfig("ncclReduceConfig", std::type_identity<decltype(ncclReduceConfig)>(), op, call.peer);
     case Operation::allGather:
-      result = f.allGather(call.send, call.receive, call.count, type, comm, stream);
-      break;
+      return withConfig("ncclAllGatherConfig", std::type_identity<decltype(ncclAllGatherConfig)>());
     case Operation::reduceScatter:
-      result = f.reduceScatter(call.send, call.receive, call.count, type, op, comm, stream);
-      break;
+      return withConfig("ncclReduceScatterConfig", std::type_identity<decltype(ncclReduceScatterConfig)>(), op);
+    case Operation::allToAll:
+      return withConfig("ncclAlltoAllConfig", std::type_identity<decltype(ncclAlltoAllConfig)>());
+    case Operation::gather:
+      return withConfig("ncclGatherConfig", std::type_identity<decltype(ncclGatherConfig)>(), call.peer);
+    case Operation::scatter:
+      return withConfig("ncclScatterConfig", std::type_identity<decltype(ncclScatterConfig)>(), call.peer);
+    default:
+      return log::decided(Error::internal("nccl{} takes no settings", nameOf(call.operation)));
+  }
+}
+
+Result<ncclResult_t> VendorCommunicator::submitPlain(const Call& call, ncclComm_t comm, cudaStream_t stream) const {
+  const auto& f = library_->functions;
+  const auto type = static_cast<ncclDataType_t>(call.type);
+  const ncclRedOp_t op = opOf(call);
+  switch (call.operation) {
+    case Operation::allReduce:
+      return f.allReduce(call.send, call.receive, call.count, type, op, comm, stream);
+    case Operation::broadcast:
+      return f.broadcast(call.send, call.receive, call.count, type, call.peer, comm, stream);
+    case Operation::reduce:
+      return f.reduce(call.send, call.receive, call.count, type, op, call.peer, comm, stream);
+    case Operation::allGather:
+      return f.allGather(call.send, call.receive, call.count, type, comm, stream);
+    case Operation::reduceScatter:
+      return f.reduceScatter(call.send, call.receive, call.count, type, op, comm, stream);
     case Operation::send:
-      result = f.send(call.send, call.count, type, call.peer, comm, stream);
-      break;
+      return f.send(call.send, call.count, type, call.peer, comm, stream);
     case Operation::receive:
-      result = f.receive(call.receive, call.count, type, call.peer, comm, stream);
-      break;
+      return f.receive(call.receive, call.count, type, call.peer, comm, stream);
     case Operation::allToAll:
       if (!f.allToAll) return log::decided(library_->missing("ncclAlltoAll"));
-      result = f.allToAll(call.send, call.receive, call.count, type, comm, stream);
-      break;
+      return f.allToAll(call.send, call.receive, call.count, type, comm, stream);
     case Operation::gather:
       if (!f.gather) return log::decided(library_->missing("ncclGather"));
-      result = f.gather(call.send, call.receive, call.count, type, call.peer, comm, stream);
-      break;
+      return f.gather(call.send, call.receive, call.count, type, call.peer, comm, stream);
     case Operation::scatter:
       if (!f.scatter) return log::decided(library_->missing("ncclScatter"));
-      result = f.scatter(call.send, call.receive, call.count, type, call.peer, comm, stream);
-      break;
+      return f.scatter(call.send, call.receive, call.count, type, call.peer, comm, stream);
   }
-  if (result != ncclSuccess)
-    return log::decided(library_->error(result, fmt::format("nccl{}", nameOf(call.operation)).c_str(), comm));
+  return ncclInternalError;
+}
+
+Status VendorCommunicator::submit(const Call& call, cudaStream_t stream, const void* settings) {
+  const ncclComm_t comm = communicator_.load();
+  if (!comm) return log::decided(Error::invalidUsage("nccl{}: the communicator was aborted", nameOf(call.operation)));
+  const auto result = settings ? submitWith(call, comm, stream, static_cast<const ncclCollConfig_t*>(settings))
+                               : submitPlain(call, comm, stream);
+  if (!result) return result.error();
+  if (*result != ncclSuccess)
+    return log::decided(library_->error(*result, fmt::format("nccl{}", nameOf(call.operation)).c_str(), comm));
   if (!isPointToPoint(call.operation)) ++collectives_;
   return {};
 }
@@ -199,7 +236,7 @@ Result<float> simulateVendorGroup(std::span<const Submission> submissions) {
   Status first;
   for (const Submission& one : submissions) {
     const std::uint64_t before = communicatorOf(one)->collectives_;
-    first = communicatorOf(one)->submit(one.call, static_cast<cudaStream_t>(one.stream));
+    first = communicatorOf(one)->submit(one.call, static_cast<cudaStream_t>(one.stream), one.settings);
     communicatorOf(one)->collectives_ = before;  // nothing runs
     if (!first) break;
   }
@@ -212,7 +249,8 @@ Result<float> simulateVendorGroup(std::span<const Submission> submissions) {
 
 Status runVendorGroup(std::span<const Submission> submissions) {
   const auto submit = [](const Submission& one) {
-    return static_cast<VendorCommunicator*>(one.engine)->submit(one.call, static_cast<cudaStream_t>(one.stream));
+    return static_cast<VendorCommunicator*>(one.engine)
+        ->submit(one.call, static_cast<cudaStream_t>(one.stream), one.settings);
   };
   const auto note = [](const Submission& one) {
     if (LaunchedWork* const work = static_cast<VendorCommunicator*>(one.engine)->work_) work->note(one.stream);

@@ -58,6 +58,9 @@ class VendorCommunicator final : public Engine {
   Status deregisterWindow(ncclWindow_t window);
 
   collectives::HostCommunicator& host() { return *host_; }
+  /// For calls that are only passed on. The handle is null after abort().
+  const VendorLibrary& library() const { return *library_; }
+  ncclComm_t handle() const { return communicator_.load(); }
   /// Ordinary host memory with stream NULL is the host engine's; everything else the vendor's.
   bool isForHost(const Call& call, const void* stream) const;
 
@@ -68,7 +71,11 @@ class VendorCommunicator final : public Engine {
   VendorCommunicator(std::shared_ptr<const VendorLibrary> library, std::shared_ptr<const CudaDriver> driver,
                      std::unique_ptr<collectives::HostCommunicator> host, VendorConfig config, ncclComm_t communicator,
                      LaunchedWork* work);
-  Status submit(const Call& call, cudaStream_t stream);
+  /// `settings`: an ncclCollConfig_t, or null.
+  Status submit(const Call& call, cudaStream_t stream, const void* settings = nullptr);
+  Result<ncclResult_t> submitPlain(const Call& call, ncclComm_t communicator, cudaStream_t stream) const;
+  Result<ncclResult_t> submitWith(const Call& call, ncclComm_t communicator, cudaStream_t stream,
+                                  const ncclCollConfig_t* settings) const;
   /// The vendor's communicator. Errors (invalidUsage): it was aborted, or the library lacks the function.
   Result<ncclComm_t> forCall(const char* function, bool exists) const;
   Status told(ncclResult_t result, const char* function, ncclComm_t communicator) const;

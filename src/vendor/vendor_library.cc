@@ -119,6 +119,7 @@ Result<std::shared_ptr<const VendorLibrary>> open(const std::string& path) {
 
   auto loaded = std::make_shared<VendorLibrary>();
   loaded->path = path;
+  loaded->handle = library;
   if (const char* missing = fill(loaded->functions, library)) return Error::invalidUsage("{} has no {}", path, missing);
   if (loaded->functions.getVersion(&loaded->version) != ncclSuccess || loaded->version < oldestVersion)
     return Error::invalidUsage("{} is version {}; {} or newer is needed", path, loaded->version, oldestVersion);

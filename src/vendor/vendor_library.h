@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "base/shared_library.h"
 #include "nccl.h"
 
 namespace falcon::vendor {
@@ -54,6 +55,16 @@ struct VendorLibrary {
   VendorFunctions functions;
   std::string path;
   int version = 0;
+  void* handle = nullptr;  ///< of dlopen; null for a table of a test's own
+
+  /// What the GPU engine only passes on: the function of that name ("ncclX"), or null where this library has none. The
+  /// p-name, so that a profiler between us and the vendor sees a call once.
+  template <class Function>
+  Function* find(const char* name) const {
+    Function* function = nullptr;
+    if (handle) findFunction(handle, fmt::format("p{}", name).c_str(), function);
+    return function;
+  }
 
   /// The error for a failed call, in the vendor's words. `communicator` may be null.
   Error error(ncclResult_t result, const char* function, ncclComm_t communicator) const;

@@ -1,19 +1,29 @@
-// The functions of NCCL 2.28.9, without their prefix.
+// The functions of NCCL, as the vendor's binaries export them (tests/abi/vendor/names.txt), and ours beyond them.
 #pragma once
+
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 namespace falcon::abi {
 
-inline constexpr const char* functionNames[] = {
-    "GetVersion", "GetUniqueId", "CommInitRank", "CommInitRankConfig", "CommInitRankScalable", "CommInitAll",
-    "CommFinalize", "CommDestroy", "CommAbort", "CommRevoke", "CommSplit", "CommShrink", "CommGetAsyncError",
-    "CommCount", "CommCuDevice", "CommUserRank", "MemAlloc", "MemFree", "CommRegister", "CommDeregister",
-    "CommWindowRegister", "CommWindowDeregister", "GetErrorString", "GetLastError", "ResetDebugInit",
-    "RedOpCreatePreMulSum", "RedOpDestroy", "Reduce", "Bcast", "Broadcast", "AllReduce", "ReduceScatter", "AllGather",
-    "AlltoAll", "Gather", "Scatter", "Send", "Recv", "GroupStart", "GroupEnd", "GroupSimulateEnd",
-    // for device code
-    "DevCommCreate", "DevCommDestroy", "GinBarrierCreateRequirement", "LsaBarrierCreateRequirement", "LLA2ACalcSlots",
-    "LLA2ACreateRequirement", "TeamWorld", "TeamLsa", "TeamRail", "TeamRankToWorld", "TeamRankToLsa"};
-static_assert(sizeof functionNames / sizeof *functionNames == 52);
+struct VendorFunction {
+  std::string name;   ///< "ncclAllReduce"
+  std::string since;  ///< the first of the releases looked at that has it
+};
+
+/// All that the newest release exports, but for their twins.
+inline std::vector<VendorFunction> vendorFunctions() {
+  std::ifstream file(FALCON_VENDOR_FACTS "/names.txt");
+  std::vector<VendorFunction> functions;
+  for (VendorFunction function; file >> function.name >> function.since;) functions.push_back(function);
+  if (functions.empty()) throw std::runtime_error(FALCON_VENDOR_FACTS "/names.txt cannot be read");
+  return functions;
+}
+
+/// The one function of the vendor's that has no twin, and is in no header.
+inline constexpr const char* withoutTwin = "ncclResetDebugInitInternal";
 
 inline constexpr const char* falconFunctionNames[] = {
     "ncclFalconGetVersion",        "ncclFalconRegisterLayout", "ncclFalconIterationBegin", "ncclFalconStreamCreate",

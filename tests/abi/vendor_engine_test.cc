@@ -96,6 +96,44 @@ TEST(VendorEngine, MemoryAndRegistrationsAreTheVendors) {
   });
 }
 
+TEST(VendorEngine, NewerFunctionsArePassedOn) {
+  inFreshChild(onVendor, [] {
+    const Communicator comm{alone()};
+    harness::FakeVendor vendor(FALCON_FAKE_VENDOR);
+    vendor.takeLog();
+    ncclCollConfig_t config = NCCL_COLLCONFIG_INITIALIZER;
+    config.maxCTAs = 3;
+    config.userProfilerTag = 42;
+    NCCL_OK(ncclAllReduceConfig(in, out, 11, ncclFloat, ncclMax, comm.handle, stream, &config));
+    NCCL_OK(ncclReduceConfig(in, out, 12, ncclHalf, ncclMin, 0, comm.handle, stream, &config));
+    NCCL_OK(ncclCommSuspend(comm.handle, NCCL_SUSPEND_MEM));
+    uint64_t bytes = 0;
+    NCCL_OK(ncclCommMemStats(comm.handle, ncclStatGpuMemTotal, &bytes));
+    EXPECT_EQ(bytes, 4711u);
+    const auto window = reinterpret_cast<ncclWindow_t>(0x9000);
+    NCCL_OK(ncclPutSignal(in, 5, ncclInt, 0, window, 64, 1, 2, 3, comm.handle, stream));
+    void* pointer = nullptr;
+    NCCL_OK(ncclGetPeerDevicePointer(window, 128, 1, &pointer));
+    EXPECT_EQ(pointer, reinterpret_cast<void*>(0xa000));
+    const char* value = nullptr;
+    int length = 0;
+    NCCL_OK(ncclParamGetParameter("NCCL_ONLY_THE_VENDORS", &value, &length));
+    EXPECT_STREQ(value, "the vendor's");
+    EXPECT_THAT(vendor.takeLog(),
+                ElementsAre("AllReduceConfig 0x1000 0x2000 11 7 2 0x5 maxCTAs=3 tag=42",
+                            "ReduceConfig 0x1000 0x2000 12 6 3 root=0 0x5", "CommSuspend 1", "CommMemStats 3",
+                            "PutSignal 0x1000 5 2 peer=0 0x9000 64 1 2 3 0x5", "GetPeerDevicePointer 0x9000 128 1",
+                            "ParamGetParameter NCCL_ONLY_THE_VENDORS"));
+    // It is of 2.28: what came later is not there.
+    EXPECT_EQ(ncclSignal(0, 0, 0, 0, comm.handle, stream), ncclInvalidUsage);
+    EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("ncclSignal is not in " FALCON_FAKE_VENDOR));
+    EXPECT_EQ(ncclGatherConfig(in, out, 1, ncclInt, 0, comm.handle, stream, &config), ncclInvalidUsage);
+    int version = 0;
+    NCCL_OK(ncclGetVersion(&version));
+    EXPECT_EQ(version, 22809) << "a program asks what the vendor can do";
+  });
+}
+
 TEST(VendorEngine, LifeAndErrorsAreTheVendors) {
   inFreshChild(onVendor, [] {
     harness::FakeVendor vendor(FALCON_FAKE_VENDOR);

@@ -187,3 +187,38 @@ FAKE ncclResult_t pncclGroupStart(void) {
 FAKE ncclResult_t pncclGroupEnd(void) {
   return note("GroupEnd");
 }
+
+// Newer functions, which the GPU engine only passes on.
+FAKE ncclResult_t pncclCommSuspend(ncclComm_t, int flags) {
+  return note("CommSuspend %d", flags);
+}
+FAKE ncclResult_t pncclCommMemStats(ncclComm_t, ncclCommMemStat_t stat, uint64_t* value) {
+  *value = 4711;
+  return note("CommMemStats %d", stat);
+}
+FAKE ncclResult_t pncclAllReduceConfig(const void* send, void* receive, size_t count, ncclDataType_t type,
+                                       ncclRedOp_t op, ncclComm_t, cudaStream_t stream,
+                                       const ncclCollConfig_t* config) {
+  return note("AllReduceConfig %p %p %zu %d %d %p maxCTAs=%d tag=%llu", send, receive, count, type, op,
+              static_cast<void*>(stream), config->maxCTAs, static_cast<unsigned long long>(config->userProfilerTag));
+}
+FAKE ncclResult_t pncclReduceConfig(const void* send, void* receive, size_t count, ncclDataType_t type, ncclRedOp_t op,
+                                    int root, ncclComm_t, cudaStream_t stream, const ncclCollConfig_t*) {
+  return note("ReduceConfig %p %p %zu %d %d root=%d %p", send, receive, count, type, op, root,
+              static_cast<void*>(stream));
+}
+FAKE ncclResult_t pncclPutSignal(const void* local, size_t count, ncclDataType_t type, int peer, ncclWindow_t window,
+                                 size_t offset, int index, int context, unsigned flags, ncclComm_t,
+                                 cudaStream_t stream) {
+  return note("PutSignal %p %zu %d peer=%d %p %zu %d %d %u %p", local, count, type, peer, static_cast<void*>(window),
+              offset, index, context, flags, static_cast<void*>(stream));
+}
+FAKE ncclResult_t pncclGetPeerDevicePointer(ncclWindow_t window, size_t offset, int peer, void** pointer) {
+  *pointer = reinterpret_cast<void*>(0xa000);
+  return note("GetPeerDevicePointer %p %zu %d", static_cast<void*>(window), offset, peer);
+}
+FAKE ncclResult_t pncclParamGetParameter(const char* key, const char** value, int* length) {
+  *value = "the vendor's";
+  *length = 12;
+  return note("ParamGetParameter %s", key);
+}

@@ -19,11 +19,8 @@
 #include <string>
 #include <thread>
 
-#include "front/later_functions.h"
+#include "front/interposed.h"
 #include "preload/vendor.h"
-
-// Our own libnccl.so.2 may not have it.
-extern "C" __attribute__((weak)) decltype(ncclAllReduceConfig) ncclAllReduceConfig;
 
 namespace {
 
@@ -61,7 +58,8 @@ void everyCall(ncclComm_t comm) {
   DO(ncclAlltoAll(in, out, 7, ncclInt64, comm, stream));
   DO(ncclGather(in, out, 8, ncclUint64, 0, comm, stream));
   DO(ncclScatter(in, out, 9, ncclBfloat16, 0, comm, stream));
-  if (&ncclAllReduceConfig) DO(ncclAllReduceConfig(in, out, 10, ncclFloat, ncclSum, comm, stream, reinterpret_cast<FalconCollConfig>(0x77)));
+  DO(ncclAllReduceConfig(in, out, 10, ncclFloat, ncclSum, comm, stream,
+                         reinterpret_cast<const ncclCollConfig_t*>(0x77)));
   // What the vendor refuses or does not know is between it and the program.
   DO(ncclSend(in, 11, ncclFloat, 12345, comm, stream));
   DO(ncclAllReduce(in, out, 12, static_cast<ncclDataType_t>(99), static_cast<ncclRedOp_t>(77), comm, stream));

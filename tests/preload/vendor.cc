@@ -9,7 +9,7 @@
 #include <mutex>
 #include <string>
 
-#include "front/later_functions.h"
+#include "front/interposed.h"
 
 struct ncclComm {
   int rank, size;
@@ -212,6 +212,6 @@ COLLECTIVE(Recv, (void* receive, size_t count, ncclDataType_t type, int peer, nc
 #define CONFIGURED(shape, ...) COLLECTIVE(shape, __VA_ARGS__)
 COLLECTIVE(AllReduceConfig,
            (const void* send, void* receive, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t,
-            cudaStream_t stream, FalconCollConfig config),
+            cudaStream_t stream, const ncclCollConfig_t* config),
            "%p %p %zu %d %d %p %p", send, receive, count, type, op, asPointer(stream), static_cast<const void*>(config))
 #endif

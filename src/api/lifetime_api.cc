@@ -1,0 +1,147 @@
+// nccl.h: what a communicator's memory does while it is idle, and communicators that grow.
+#include "api/exports.h"
+
+#include <cstring>
+
+#include "api/group.h"
+#include "api/passed_on.h"
+#include "api/queued_calls.h"
+#include "api/setup.h"
+#include "base/parameters.h"
+
+using namespace falcon;
+using namespace falcon::api;
+
+namespace {
+
+bool isVendors(ncclComm_t comm) {
+  return comm && ncclComm::isAt(comm) && comm->generation == Process::generation() &&
+         comm->state.load(std::memory_order_acquire) == ncclComm::State::ready &&
+         comm->engine->kind() == EngineKind::vendor;
+}
+
+/// On host memory nothing is given back, since a communicator holds next to none there; but it takes no work, as a
+/// program that suspends it may rely on. All members come, as with the vendor's.
+Status suspend(ncclComm_t comm, int flags) {
+  constexpr const char* function = "ncclCommSuspend";
+  auto use = requireReady(function, comm);
+  if (!use) return use.error();
+  if (flags != NCCL_SUSPEND_MEM)
+    return log::decided(Error::invalidArgument("{}: flags is {:#x}, not NCCL_SUSPEND_MEM", function, flags));
+  auto expected = ncclComm::Closed::no;
+  awaitQueued(**use);
+  if (!(*use)->closed.compare_exchange_strong(expected, ncclComm::Closed::suspended))
+    return log::decided(Error::invalidUsage(
+        "{}: comm {}", function,
+        expected == ncclComm::Closed::suspended ? "is suspended already" : "takes no work any longer"));
+  return hostPartOf(**use).network().barrier(parameters::initTimeout.value());
+}
+
+Status resume(ncclComm_t comm) {
+  constexpr const char* function = "ncclCommResume";
+  auto use = requireReady(function, comm);
+  if (!use) return use.error();
+  auto expected = ncclComm::Closed::suspended;
+  if (!(*use)->closed.compare_exchange_strong(expected, ncclComm::Closed::no))
+    return log::decided(Error::invalidUsage("{}: comm is not suspended", function));
+  return hostPartOf(**use).network().barrier(parameters::initTimeout.value());
+}
+
+/// All of it is of device memory, of which a communicator of host memory has none.
+Status memoryOf(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t* value) {
+  constexpr const char* function = "ncclCommMemStats";
+  auto use = requireReady(function, comm);
+  if (!use) return use.error();
+  if (const Status given = requireOutput(function, "value", value); !given) return given;
+  if (stat < ncclStatGpuMemSuspend || stat > ncclStatGpuMemTotal)
+    return log::decided(Error::invalidArgument("{}: {} is no statistic", function, static_cast<int>(stat)));
+  *value = stat == ncclStatGpuMemSuspended && (*use)->closed == ncclComm::Closed::suspended;
+  return {};
+}
+
+Status idOf(ncclComm_t comm, ncclUniqueId* id) {
+  constexpr const char* function = "ncclCommGetUniqueId";
+  auto use = requireReady(function, comm);
+  if (!use) return use.error();
+  if (const Status given = requireOutput(function, "uniqueId", id); !given) return given;
+  const auto made = bootstrap::makeOwnUniqueId();
+  if (!made) return made.error();
+  std::memcpy(id->internal, made->bytes().data(), sizeof id->internal);
+  return {};
+}
+
+Status grow(ncclComm_t parent, int size, const ncclUniqueId* id, int rank, ncclComm_t* output,
+            const ncclConfig_t* config) {
+  constexpr const char* function = "ncclCommGrow";
+  if (const Status given = requireOutput(function, "newcomm", output); !given) return given;
+  if (!parent) {
+    if (const Status given = requireOutput(function, "uniqueId (of a rank that joins)", id); !given) return given;
+    if (rank < 0 || rank >= size)
+      return log::decided(Error::invalidArgument("{}: rank is {}, not 0 to {}", function, rank, size - 1));
+    return startRank(function, output, size, *id, rank, config);
+  }
+  auto use = requireReady(function, parent);
+  if (!use) return use.error();
+  const Engine& engine = *(*use)->engine;
+  if (size <= engine.size())
+    return log::decided(
+        Error::invalidArgument("{}: nRanks is {}; comm has {} ranks already", function, size, engine.size()));
+  if (rank != -1 && rank != engine.rank())
+    return log::decided(Error::invalidArgument("{}: rank is {}; a rank of comm keeps its own ({}), and passes -1",
+                                               function, rank, engine.rank()));
+  auto settings = config ? readSettings(function, config) : Result<Settings>((*use)->settings);
+  if (!settings) return settings.error();
+  const std::string mine = id ? std::string(id->internal, sizeof id->internal) : std::string();
+  auto* child = new ncclComm(std::move(*settings));
+  auto held = std::make_shared<ParentUse>(std::move(*use), true);
+  return Group::ofThisThread().setUp(function, {child, output,
+                                                [held, child, size, mine] {
+                                                  awaitQueued(**held);
+                                                  return establishGrown(**held, *child, size, mine);
+                                                },
+                                                true, held});
+}
+
+}  // namespace
+
+extern "C" {
+
+ncclResult_t pncclCommSuspend(ncclComm_t comm, int flags) {
+  if (isVendors(comm))
+    return passOnFor<decltype(ncclCommSuspend)>(
+        "ncclCommSuspend", comm, [&](auto* function, ncclComm_t handle) { return function(handle, flags); });
+  return guarded("ncclCommSuspend", [&] { return suspend(comm, flags); });
+}
+
+ncclResult_t pncclCommResume(ncclComm_t comm) {
+  if (isVendors(comm))
+    return passOnFor<decltype(ncclCommResume)>("ncclCommResume", comm,
+                                               [&](auto* function, ncclComm_t handle) { return function(handle); });
+  return guarded("ncclCommResume", [&] { return resume(comm); });
+}
+
+ncclResult_t pncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t* value) {
+  if (isVendors(comm))
+    return passOnFor<decltype(ncclCommMemStats)>(
+        "ncclCommMemStats", comm, [&](auto* function, ncclComm_t handle) { return function(handle, stat, value); });
+  return guarded("ncclCommMemStats", [&] { return memoryOf(comm, stat, value); });
+}
+
+// The larger communicator is made anew, whoever moves its data: so the id is ours.
+ncclResult_t pncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId* uniqueId) {
+  return guarded("ncclCommGetUniqueId", [&] { return idOf(comm, uniqueId); });
+}
+
+ncclResult_t pncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId* uniqueId, int rank, ncclComm_t* newcomm,
+                           ncclConfig_t* config) {
+  return guarded("ncclCommGrow",
+                 [&] { return Group::ofThisThread().noted(grow(comm, nRanks, uniqueId, rank, newcomm, config)); });
+}
+
+}  // extern "C"
+
+FALCON_WEAK_TWIN(ncclCommSuspend);
+FALCON_WEAK_TWIN(ncclCommResume);
+FALCON_WEAK_TWIN(ncclCommMemStats);
+FALCON_WEAK_TWIN(ncclCommGetUniqueId);
+FALCON_WEAK_TWIN(ncclCommGrow);

@@ -1,0 +1,52 @@
+// Calls that the GPU engine only passes on to the vendor's library, as they came.
+#pragma once
+
+#include "api/communicator.h"
+#include "api/guard.h"
+#include "base/log.h"
+#include "vendor/vendor_communicator.h"
+
+namespace falcon::api {
+
+/// The vendor's library, where this process works on devices.
+inline Result<std::shared_ptr<const vendor::VendorLibrary>> deviceLibrary(const char* function) {
+  Process& process = Process::instance();
+  if (process.offer().vendorWorks)
+    if (auto library = process.vendorLibrary()) return library;
+  return log::decided(
+      Error::invalidUsage("{}: there is no device in this process, and on host memory it means nothing", function));
+}
+
+/// For a function without a communicator: `work` gets the vendor's function of that name.
+template <class Function, class Work>
+ncclResult_t passOn(const char* name, Work&& work) {
+  return guarded(name, [&]() -> Status {
+    const auto library = deviceLibrary(name);
+    if (!library) return library.error();
+    const auto function = (*library)->template find<Function>(name);
+    if (!function) return log::decided((*library)->missing(name));
+    const Status done = (*library)->status(work(function), name, nullptr);
+    return done ? done : log::decided(done.error());
+  });
+}
+
+/// For one with a communicator of the vendor's: `work` gets the function, and the vendor's handle.
+template <class Function, class Work>
+ncclResult_t passOnFor(const char* name, ncclComm_t comm, Work&& work) {
+  return guarded(name, [&]() -> Status {
+    auto use = requireReady(name, comm);
+    if (!use) return use.error();
+    if ((*use)->engine->kind() != EngineKind::vendor)
+      return log::decided(Error::invalidUsage(
+          "{}: this communicator moves host memory, where there is no device that could do this", name));
+    auto& engine = static_cast<vendor::VendorCommunicator&>(*(*use)->engine);
+    const ncclComm_t handle = engine.handle();
+    if (!handle) return log::decided(Error::invalidUsage("{}: the communicator was aborted", name));
+    const auto function = engine.library().template find<Function>(name);
+    if (!function) return log::decided(engine.library().missing(name));
+    const Status done = engine.library().status(work(function, handle), name, handle);
+    return done ? done : log::decided(done.error());
+  });
+}
+
+}  // namespace falcon::api
