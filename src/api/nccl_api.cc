@@ -56,7 +56,9 @@ extern "C" {
 ncclResult_t pncclGetVersion(int* version) {
   return guarded("ncclGetVersion", [&]() -> Status {
     if (const Status given = requireOutput("ncclGetVersion", "version", version); !given) return given;
-    const auto vendor = Process::instance().vendorLibrary();
+    // Programs ask before anything else, and go by it: the vendor's library is looked for now.
+    Process& process = Process::instance();
+    const auto vendor = process.offer().vendorWorks ? process.vendorLibrary() : nullptr;
     *version = vendor ? vendor->version : NCCL_VERSION_CODE;
     return {};
   });

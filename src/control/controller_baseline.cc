@@ -35,8 +35,10 @@ void Controller::learn() {
 
 void Controller::takeBaseline(ProcessId watched) {
   if (becameFaster_ && !isFaster(watched)) return keepFormerBaseline();
-  for (auto& [id, member] : job_.members())
+  for (auto& [id, member] : job_.members()) {
     member.healthy = JobView::means(member, static_cast<std::size_t>(settings_.baselineIterations));
+    member.healthyQuotaCores = member.recent.empty() ? 0 : member.recent.back().quotaCores;
+  }
   baselineDue_ = job_.allProcesses();
   outbox_.toAll(SetProfiling{false});
   healthyMilliseconds_ = currentMilliseconds_ = job_.members()[watched].healthy->duration * 1e3;

@@ -11,6 +11,11 @@ namespace {
 constexpr Nanoseconds probeInterval = 2s;
 constexpr Nanoseconds probePatience = 10s;  // then its answer is lost
 
+/// Whether a rank may use clearly fewer cores than when it was healthy; 0: there is no quota.
+bool isTighter(double now, double healthy) {
+  return now > 0 && (healthy == 0 || now < 0.95 * healthy);
+}
+
 }  // namespace
 
 FailSlow* Controller::find(std::uint64_t id) {
@@ -38,6 +43,8 @@ bool Controller::hasRecovered(FailSlow& failSlow) {
   const MemberView& member = job_.members()[*process];
   if (member.received == failSlow.watchedSamples || member.recent.empty()) return false;
   failSlow.watchedSamples = member.received;
+  // With less to do it may stay below the quota that made it slow, and looks well until it has its share again.
+  if (member.healthy && isTighter(member.recent.back().quotaCores, member.healthyQuotaCores)) return false;
   const auto growth = ownTimeGrowth(member, 1);
   return growth && failSlow.watch->add(*growth / usualGrowth(job_, window()));
 }

@@ -36,6 +36,7 @@ void addTo(std::vector<RangeTime>& sums, const RangeTime& range) {
 std::optional<Sample> IterationBundle::add(const Sample& iteration) {
   if (count_ > 0 && sameKind(sum_, iteration)) {
     sum_.index = iteration.index;
+    sum_.quotaCores = iteration.quotaCores;
     sum_.seconds += iteration.seconds;
     sum_.outside += iteration.outside;
     for (const CommunicatorTime& time : iteration.communicators) addTo(sum_.communicators, time);

@@ -40,6 +40,7 @@ struct MemberView {
   std::deque<Sample> recent;         ///< the newest, undisturbed, not provisional; bounded
   std::uint64_t received = 0;        ///< such samples ever
   std::optional<RankMeans> healthy;  ///< the baseline
+  double healthyQuotaCores = 0;      ///< its Sample::quotaCores then
   TransferView healthyTransfers;
   TransferView transfers;  ///< of the last profiling
   /// The same with every call, on the controller's clock; empty where they are not to be had.

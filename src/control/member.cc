@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/cpu_cgroup.h"
 #include "base/log.h"
 #include "base/parameters.h"
 #include "transport/local_ports.h"
@@ -13,6 +14,8 @@
 
 namespace falcon::control {
 namespace {
+
+constexpr Nanoseconds quotaInterval = 500ms;
 
 // Testing all of a wave takes this long at most, and a probe runs beside the training.
 constexpr Nanoseconds waveLimit = 4s;
@@ -83,8 +86,17 @@ void Member::layoutKnown(const LayoutKnown& layout) {
 void Member::tick() {
   if (off_) return;
   giveUpUndecided();
+  readQuota();
   readLog();
   if (trapId_ != 0) tickTrap();
+}
+
+void Member::readQuota() {
+  const Nanoseconds now = parts_.clock.now();
+  if (quotaRead_ && now - *quotaRead_ < quotaInterval) return;
+  quotaRead_ = now;
+  const auto quota = quotaOfThisProcess();
+  quotaCores_ = quota ? quota->cores : 0;
 }
 
 void Member::readLog() {
@@ -151,6 +163,7 @@ void Member::report(const instrument::IterationSample& iteration) {
   sample.provisional = iteration.provisional;
   sample.pattern = static_cast<std::uint32_t>(iteration.pattern);
   sample.calls = static_cast<std::uint32_t>(finder_.period());
+  sample.quotaCores = quotaCores_;
   sample.disturbed = iteration.start < notJudgedUntil_ ||
                      (iteration.start < disturbedUntil_ && iteration.start + iteration.duration > disturbedFrom_);
   sample.ranges = ranges_.take(iteration.start, iteration.start + iteration.duration);

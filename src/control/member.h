@@ -76,6 +76,7 @@ class Member {
 
  private:
   void say(const Message& message) { parts_.bus.toController(encode(message)); }
+  void readQuota();
   void readLog();
   void overrun(std::uint64_t lost, Nanoseconds now);
   void report(const instrument::IterationSample& iteration);
@@ -127,6 +128,8 @@ class Member {
   bool heldSaid_ = false;       ///< to the callbacks
   bool heldAsked_ = false;      ///< the newest order's
   ProcessId heldBy_ = 0;        ///< the controller that closed the trap; 0: it was opened in order
+  std::optional<Nanoseconds> quotaRead_;
+  double quotaCores_ = 0;
   double iterationSeconds_ = 1;
   std::uint64_t pattern_ = 0, unsure_ = 0;      ///< the newest iteration's, and how many of it are provisional so far
   std::uint64_t noIterations_ = 0;              ///< of those that were counted

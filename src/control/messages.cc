@@ -74,8 +74,8 @@ void visit(A& a, RangeTime& m) {
 }
 template <class A>
 void visit(A& a, Sample& m) {
-  all(a, m.index, m.seconds, m.outside, m.microBatches, m.disturbed, m.provisional, m.pattern, m.calls, m.communicators,
-      m.ranges);
+  all(a, m.index, m.seconds, m.outside, m.microBatches, m.disturbed, m.provisional, m.pattern, m.calls, m.quotaCores,
+      m.communicators, m.ranges);
 }
 template <class A>
 void visit(A& a, Samples& m) {

@@ -77,6 +77,7 @@ struct Sample {
   bool provisional = false;
   std::uint32_t pattern = 0;  ///< another number than before: this rank makes other calls
   std::uint32_t calls = 0;    ///< calls of an iteration
+  double quotaCores = 0;      ///< that its cgroup lets it use; 0: as many as there are
   std::vector<CommunicatorTime> communicators;
   std::vector<RangeTime> ranges;
 };

@@ -4,11 +4,10 @@
 #include <sys/stat.h>
 
 #include <cstdlib>
-#include <string_view>
-#include <vector>
 
 #include "base/log.h"
 #include "base/shared_library.h"
+#include "vendor/vendor_candidates.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define FALCON_DEEPBIND 0  // The sanitizers' run-time refuses RTLD_DEEPBIND.
@@ -39,28 +38,6 @@ bool isThisLibrary(const std::string& path) {
   FileIdentity own, other;
   if (dladdr(reinterpret_cast<const void*>(&isThisLibrary), &self) == 0 || !self.dli_fname) return false;
   return identify(self.dli_fname, own) && identify(path.c_str(), other) && own == other;
-}
-
-void addFolders(std::vector<std::string>& paths, std::string_view list) {
-  while (!list.empty()) {
-    const auto end = std::min(list.find(':'), list.size());
-    if (end > 0 && list[0] == '/') paths.push_back(std::string(list.substr(0, end)) + "/libnccl.so.2");
-    list.remove_prefix(std::min(end + 1, list.size()));
-  }
-}
-
-// By hand, since dlopen("libnccl.so.2") would find this library: it has that name.
-std::vector<std::string> usualPaths() {
-  std::vector<std::string> paths;
-  for (const char* name : {"CUDA_HOME", "CUDA_PATH"})
-    if (const char* root = std::getenv(name)) addFolders(paths, std::string(root) + "/lib64");
-  addFolders(paths, "/usr/local/cuda/lib64");
-  if (const char* folders = std::getenv("LD_LIBRARY_PATH")) addFolders(paths, folders);
-  addFolders(
-      paths,
-      "/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64:/usr/lib:/usr/local/lib:/usr/local/nccl/lib:"
-      "/opt/nccl/lib");
-  return paths;
 }
 
 /// The first name that is missing, or null. The p-names, so that a profiler between us and the vendor sees a call once.
@@ -143,13 +120,13 @@ Error VendorLibrary::missing(const char* function) const {
 Result<std::shared_ptr<const VendorLibrary>> loadVendorLibrary(const std::string& path) {
   if (!path.empty()) return open(path);
   std::string tried;
-  for (const std::string& candidate : usualPaths()) {
-    auto library = open(candidate);
+  for (const Candidate& candidate : vendorCandidates()) {
+    auto library = open(candidate.path);
     if (library) return library;
     tried += (tried.empty() ? "" : "; ") + library.error().message();
   }
-  return Error::invalidUsage("no vendor libnccl.so.2 was found (set NCCL_FALCON_VENDOR_LIBRARY to its path): {}",
-                             tried);
+  return Error::invalidUsage("no vendor libnccl.so.2 was found (set NCCL_FALCON_VENDOR_LIBRARY to its path){}{}",
+                             tried.empty() ? "" : ": ", tried);
 }
 
 }  // namespace falcon::vendor

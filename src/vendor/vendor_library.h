@@ -78,8 +78,8 @@ struct VendorLibrary {
   }
 };
 
-/// Loads `path`; with an empty one looks beside the CUDA toolkit and in the loader's folders. Never loads this library
-/// itself, nor a copy of it. Once loaded it stays: NCCL starts threads. Errors list what was tried, and are not logged.
+/// Loads `path`; with an empty one the first of vendorCandidates() that will do. Never loads this library itself, nor a
+/// copy of it. Once loaded it stays: NCCL starts threads. Errors list what was tried, and are not logged.
 Result<std::shared_ptr<const VendorLibrary>> loadVendorLibrary(const std::string& path);
 
 }  // namespace falcon::vendor

@@ -58,6 +58,22 @@ TEST_F(ControllerTest, SplitsForASlowRankAndBackOnItsRelief) {
   EXPECT_EQ(job.controller().mitigations().at({"split", "undone"}), 1);
 }
 
+// With its few micro-batches a rank may stay below its quota: as fast as ever, until it gets its share back.
+TEST_F(ControllerTest, ARankWhoseQuotaIsStillTighterHasNotRecovered) {
+  FakeJob& job = start();
+  job.compute[3] = 2.5;
+  job.quota[3] = 0.4;
+  job.run(60);
+  ASSERT_EQ(job.count(mitigationApplied), 1) << job.text();
+  job.compute.clear();
+  job.run(60);
+  EXPECT_EQ(job.count(relief), 0) << job.text();
+  job.quota.clear();
+  job.run(60);
+  EXPECT_EQ(job.count(relief), 1) << job.text();
+  EXPECT_EQ(job.splits(), std::set{equalSplit});
+}
+
 TEST_F(ControllerTest, SaysWhetherASlowRanksTimeGoesIntoOnePartOfItsCode) {
   for (const bool loads : {true, false}) {
     FakeJob& job = start();

@@ -141,7 +141,8 @@ void FakeJob::iterate() {
                     .microBatches = member.split[static_cast<std::size_t>(layout_.coordinatesOf(member.rank).data)],
                     .disturbed = disturbed_,
                     .pattern = pattern,
-                    .calls = 10 * pattern};
+                    .calls = 10 * pattern,
+                    .quotaCores = extra(quota, member.rank)};
       sample.ranges = {{"data", usualLoading + extra(loading, member.rank), 1},
                        {"compute", spent.own - usualLoading - extra(loading, member.rank), 1}};
       for (const auto& [id, time] : spent.inLibrary) sample.communicators.push_back({id, time, 1});
