@@ -49,7 +49,8 @@ class Preload : public testing::Test {
   }
 
  private:
-  const std::string folder_ = fmt::format("{}/falcon-preload-{}", testing::TempDir(), getpid());
+  const std::string folder_ =
+      (std::filesystem::temp_directory_path() / fmt::format("falcon-preload-{}", getpid())).string();
 };
 
 const std::string off = "LD_PRELOAD=" FALCON_PRELOAD;
@@ -135,6 +136,59 @@ TEST_F(Preload, BeforeOurOwnLibraryItStepsAside) {
   EXPECT_EQ(outcome.code, 0) << outcome.errors;
   EXPECT_THAT(outcome.output, HasSubstr("core not loaded"));
 }
+
+#ifdef FALCON_BINARY
+TEST_F(Preload, ExecSetsAllThatIsNeeded) {
+  EXPECT_THAT(run("", FALCON_BINARY " exec -- " FALCON_PROGRAM " idle").output, HasSubstr("core loaded"));
+  EXPECT_THAT(run("NCCL_FALCON=0", FALCON_BINARY " exec -- " FALCON_PROGRAM " idle").output,
+              HasSubstr("core not loaded"));
+  EXPECT_EQ(run("", FALCON_BINARY " exec --print -- prog --x 'a b'").output,
+            "env LD_PRELOAD=" FALCON_PRELOAD " NCCL_FALCON=1 prog --x 'a b'\n");
+  EXPECT_EQ(run("LD_PRELOAD=libm.so.6 NCCL_FALCON=0", FALCON_BINARY " exec --print -- prog").output,
+            "env LD_PRELOAD=" FALCON_PRELOAD ":libm.so.6 prog\n");
+  EXPECT_EQ(run("", FALCON_BINARY " exec -- no-such-program").code, 127);
+  EXPECT_EQ(run("", FALCON_BINARY " exec").code, 2);
+  EXPECT_EQ(run("", FALCON_BINARY " exec --no-such-option -- ls").code, 2);
+  EXPECT_EQ(run("", FALCON_BINARY " exec -- sh -c 'exit 7'").code, 7) << "it has become the program";
+}
+
+TEST_F(Preload, ExecSaysWhichLibraryAProgramWouldLoad) {
+  const Outcome linked = run("", FALCON_BINARY " exec --check -- " FALCON_PROGRAM);
+  EXPECT_EQ(linked.code, 0) << linked.errors;
+  EXPECT_THAT(linked.output, AllOf(HasSubstr("fakes/vendor/libnccl.so.2: version 2.32.3"), HasSubstr("(linked)")));
+  const Outcome none = run("", FALCON_BINARY " exec --check -- ls");
+  EXPECT_EQ(none.code, 1);
+  EXPECT_THAT(none.output, HasSubstr("no NCCL was found that ls would load"));
+  const Outcome own = run("", FALCON_BINARY " exec --check -- " FALCON_OWN_PROGRAM);
+  EXPECT_THAT(own.output, HasSubstr("NCCL Falcon's own"));
+  EXPECT_THAT(run("", FALCON_BINARY " doctor --library " FALCON_PRELOAD).output, HasSubstr("is no library of NCCL"));
+}
+
+// As a wheel has it: an interpreter whose packages have NCCL, and a script that it runs.
+TEST_F(Preload, ExecLooksIntoThePackagesOfAScriptsInterpreter) {
+  const std::string packages = file("packages");
+  std::filesystem::create_directories(packages + "/nvidia/nccl/lib");
+  std::filesystem::create_symlink(std::filesystem::canonical(FALCON_VENDOR),
+                                  packages + "/nvidia/nccl/lib/libnccl.so.2");
+  {
+    std::ofstream script(file("train"));
+    script << "#!/usr/bin/env python3\nprint('not to be run')\n";
+  }
+  std::filesystem::permissions(file("train"), std::filesystem::perms::owner_all);
+  const Outcome outcome = run("PYTHONPATH=" + packages, FALCON_BINARY " exec --check -- " + file("train"));
+  EXPECT_EQ(outcome.code, 0) << outcome.errors << outcome.output;
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr(packages + "/nvidia/nccl/lib/libnccl.so.2: version 2.32.3"),
+                                    HasSubstr("a package of"), Not(HasSubstr("not to be run"))));
+}
+
+TEST_F(Preload, ExecTellsAProgramThatHasNcclInside) {
+  std::filesystem::copy_file("/bin/true", file("static"));
+  std::ofstream(file("static"), std::ios::app) << "NCCL version 2.28.9";
+  const Outcome outcome = run("", FALCON_BINARY " exec --check -- " + file("static"));
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("NCCL is compiled into it"));
+}
+#endif
 
 }  // namespace
 }  // namespace falcon::preload

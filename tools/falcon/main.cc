@@ -5,6 +5,7 @@
 
 #include "demo/command.h"
 #include "doctor/command.h"
+#include "exec/command.h"
 #include "inject/command.h"
 #include "injections/command.h"
 #include "jobs/command.h"
@@ -13,6 +14,7 @@
 #include "record/command.h"
 #include "replay/command.h"
 #include "run/command.h"
+#include "run/program_words.h"
 #include "sim/command.h"
 #include "subcommand.h"
 #include "support/command.h"
@@ -24,13 +26,14 @@
 namespace {
 
 constexpr falcon::tools::AddCommand commands[] = {
-    falcon::tools::addRunCommand,        falcon::tools::addInjectCommand,  falcon::tools::addPerfCommand,
-    falcon::tools::addStatusCommand,     falcon::tools::addOffCommand,     falcon::tools::addRecordCommand,
-    falcon::tools::addTraceCommand,      falcon::tools::addTopCommand,     falcon::tools::addDemoCommand,
-    falcon::tools::addParametersCommand, falcon::tools::addTuneCommand,    falcon::tools::addReplayCommand,
-    falcon::tools::addSimCommand,        falcon::tools::addDoctorCommand,  falcon::tools::addProbeCommand,
-    falcon::tools::addWatchCommand,      falcon::tools::addMetricsCommand, falcon::tools::addReportCommand,
-    falcon::tools::addInjectionsCommand, falcon::tools::addSuspendCommand, falcon::tools::addResumeCommand,
+    falcon::tools::addExecCommand,   falcon::tools::addRunCommand,        falcon::tools::addInjectCommand,
+    falcon::tools::addPerfCommand,   falcon::tools::addStatusCommand,     falcon::tools::addOffCommand,
+    falcon::tools::addRecordCommand, falcon::tools::addTraceCommand,      falcon::tools::addTopCommand,
+    falcon::tools::addDemoCommand,   falcon::tools::addParametersCommand, falcon::tools::addTuneCommand,
+    falcon::tools::addReplayCommand, falcon::tools::addSimCommand,        falcon::tools::addDoctorCommand,
+    falcon::tools::addProbeCommand,  falcon::tools::addWatchCommand,      falcon::tools::addMetricsCommand,
+    falcon::tools::addReportCommand, falcon::tools::addInjectionsCommand, falcon::tools::addSuspendCommand,
+    falcon::tools::addResumeCommand,
 };
 
 /// What is wrong with the words, and what would be right.

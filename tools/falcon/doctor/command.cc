@@ -10,6 +10,7 @@
 #include "doctor/own_ranks.h"
 #include "doctor/rank_part.h"
 #include "doctor/report.h"
+#include "exec/loaded_library.h"
 #include "number_rules.h"
 
 namespace falcon::tools {
@@ -20,6 +21,7 @@ struct CommandOptions {
   int ranks = 0;
   int nodes = 0;
   bool json = false;
+  std::string library;
   std::string handBack;
   std::string attach;
 };
@@ -59,6 +61,16 @@ int beRank(const CommandOptions& options) {
     return code;
   }
   if (rank == 0) doctor::handBack(options.handBack, code, text());
+  return healthy;
+}
+
+int lookAtLibrary(const std::string& path) {
+  const auto facts = factsOf(path);
+  if (!facts) {
+    fmt::print("{}\n", facts.error().message());
+    return toolFailed;
+  }
+  fmt::print("{}\n", describe(path, *facts));
   return healthy;
 }
 
@@ -106,12 +118,20 @@ void addDoctorCommand(CLI::App& app, int& exitCode) {
       ->excludes("--nodes")
       ->excludes("--neighbours")
       ->excludes("--repeat");
+  command
+      ->add_option("--library", options->library,
+                   "Instead, say what this libnccl is, whether Falcon can serve it, and who would move the data")
+      ->check(CLI::ExistingFile)
+      ->excludes("--ranks")
+      ->excludes("--attach");
   command->add_flag("--json", options->json, "One JSON object on stdout");
   command->add_option("--hand-back", options->handBack)->group("");
   command->callback([options, &exitCode] {
     if (options->nodes > 0 && options->ranks == 0)
       throw CLI::ValidationError("--nodes is for ranks started here: give -n too");
-    if (!options->attach.empty())
+    if (!options->library.empty())
+      exitCode = lookAtLibrary(options->library);
+    else if (!options->attach.empty())
       exitCode = examineRunningJob(*options);
     else
       exitCode = options->ranks > 0 ? startRanks(*options) : beRank(*options);

@@ -1,13 +1,12 @@
 #include "run/command.h"
 
-#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "base/format.h"
 #include "run/launcher.h"
+#include "run/program_words.h"
 
 namespace falcon::tools {
 namespace {
@@ -22,33 +21,7 @@ struct Words {
   std::string cgroups = "no";
 };
 
-// Stands for "--" while CLI11 parses, which would take what follows the dashes for positional options. No program has
-// such a name.
-constexpr char dashes[] = "\x01--";
-
-// What CLI11 left alone: the program and its arguments, with "--" in front of it or not.
-std::vector<std::string> programOf(std::vector<std::string> remaining) {
-  const auto marked = std::find(remaining.begin(), remaining.end(), dashes);
-  if (marked == remaining.begin() && marked != remaining.end())
-    remaining.erase(marked);
-  else if (!remaining.empty() && remaining[0].starts_with('-'))
-    throw CLI::ValidationError(
-        "falcon run", fmt::format("{}: there is no such option; options of the program come after --", remaining[0]));
-  else if (marked != remaining.end())
-    *marked = "--";  // the program's own
-  return remaining;
-}
-
 }  // namespace
-
-std::vector<const char*> withProgramMarked(int argc, const char* const* argv) {
-  std::vector<const char*> words(argv, argv + argc);
-  if (argc > 1 && words[1] == std::string_view("run")) {
-    const auto found = std::find(words.begin(), words.end(), std::string_view("--"));
-    if (found != words.end()) *found = dashes;
-  }
-  return words;
-}
 
 void addRunCommand(CLI::App& app, int& exitCode) {
   auto* command = app.add_subcommand("run", "Runs a program as the ranks of a job on this machine");
@@ -75,7 +48,7 @@ void addRunCommand(CLI::App& app, int& exitCode) {
                       "File to write the job's description to once all ranks have started");
 
   command->callback([command, nodes, options, words, &exitCode] {
-    options->program = programOf(command->remaining());
+    options->program = programOf("run", command->remaining());
     options->bind = bindWords.at(words->bind);
     options->cgroups = cgroupWords.at(words->cgroups);
     if (nodes->count() > 0 && options->nodes == 0)

@@ -1,0 +1,122 @@
+#include "exec/command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include "exec/loaded_library.h"
+#include "run/program_words.h"
+
+namespace falcon::tools {
+namespace {
+
+struct ExecOptions {
+  bool print = false;
+  bool check = false;
+  std::vector<std::string> program;
+};
+
+/// The preload library: where the build and an installation have it, beside this program.
+Result<std::string> preloadLibrary() {
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
+  const auto folder = self.parent_path().parent_path();
+  for (const char* place : {"lib", "lib/nccl-falcon", "lib/x86_64-linux-gnu", "lib64"}) {
+    const auto path = folder / place / "libnccl-falcon.so";
+    if (std::filesystem::exists(path)) return path.string();
+  }
+  return Error::system("libnccl-falcon.so is not beside {}: it lies in {} where Falcon was built or installed",
+                       self.string(), (folder / "lib").string());
+}
+
+std::string asShellWord(const std::string& word) {
+  if (!word.empty() &&
+      word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=/.,:@%") ==
+          std::string::npos)
+    return word;
+  std::string text = "'";
+  for (const char letter : word) letter == '\'' ? text += "'\\''" : text += letter;
+  return text + "'";
+}
+
+int check(const std::vector<std::string>& program) {
+  const auto library = libraryOf(program);
+  if (!library) {
+    fmt::print(stderr, "falcon exec: {}\n", library.error().message());
+    return toolFailed;
+  }
+  if (library->compiledIn) {
+    fmt::print("NCCL is compiled into it ({}): nothing can stand before it, so Falcon cannot watch this program\n",
+               library->how);
+    return toolFailed;
+  }
+  if (library->path.empty()) {
+    fmt::print("no NCCL was found that {} would load (one that it opens by a path of its own is not seen)\n",
+               program[0]);
+    return toolFailed;
+  }
+  const auto facts = factsOf(library->path);
+  if (!facts) {
+    fmt::print("{}\n", facts.error().message());
+    return toolFailed;
+  }
+  fmt::print("{} ({})\n", describe(library->path, *facts), library->how);
+  return healthy;
+}
+
+int run(const ExecOptions& options) {
+  if (options.check) return check(options.program);
+  const auto library = preloadLibrary();
+  if (!library) {
+    fmt::print(stderr, "falcon exec: {}\n", library.error().message());
+    return toolFailed;
+  }
+  std::string preload = *library;
+  if (const char* others = std::getenv("LD_PRELOAD"); others && *others) preload += std::string(":") + others;
+  const bool saidAlready = std::getenv("NCCL_FALCON") != nullptr;
+  if (options.print) {
+    fmt::print("env LD_PRELOAD={}{}", asShellWord(preload), saidAlready ? "" : " NCCL_FALCON=1");
+    for (const std::string& word : options.program) fmt::print(" {}", asShellWord(word));
+    fmt::print("\n");
+    return healthy;
+  }
+  setenv("LD_PRELOAD", preload.c_str(), 1);
+  setenv("NCCL_FALCON", "1", 0);
+  std::vector<char*> words;
+  for (const std::string& word : options.program) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  std::fflush(stdout);
+  execvp(words[0], words.data());
+  fmt::print(stderr, "falcon exec: {} cannot be started: {}\n", options.program[0], std::strerror(errno));
+  return errno == ENOENT ? 127 : 126;
+}
+
+}  // namespace
+
+void addExecCommand(CLI::App& app, int& exitCode) {
+  auto* command = app.add_subcommand("exec", "Starts a program with Falcon before the NCCL that it loads");
+  auto options = std::make_shared<ExecOptions>();
+  command->footer(
+      "Example: falcon exec -- torchrun --nproc-per-node 8 train.py\n"
+      "It sets LD_PRELOAD and NCCL_FALCON=1 (unless that is set) and becomes the program.");
+  command->prefix_command();
+  auto* print =
+      command->add_flag("--print", options->print, "Says what it would set, as a shell line, and starts nothing");
+  command
+      ->add_flag("--check", options->check,
+                 "Says which NCCL the program would load and whether Falcon can serve it; starts nothing of it")
+      ->excludes(print);
+  command->callback([command, options, &exitCode] {
+    options->program = programOf("exec", command->remaining());
+    if (options->program.empty())
+      throw CLI::ValidationError("a program is wanted behind --, e.g. falcon exec -- python train.py");
+    exitCode = run(*options);
+  });
+}
+
+}  // namespace falcon::tools

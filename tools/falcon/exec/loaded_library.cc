@@ -1,0 +1,172 @@
+#include "exec/loaded_library.h"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "base/format.h"
+#include "base/shared_library.h"
+#include "machine/program.h"
+
+namespace falcon::tools {
+namespace {
+
+constexpr int oldestVersion = 21800;
+
+/// Where the shell would find the program.
+std::optional<std::string> inPath(const std::string& name) {
+  if (name.find('/') != std::string::npos) return access(name.c_str(), X_OK) == 0 ? std::optional(name) : std::nullopt;
+  std::istringstream folders(std::getenv("PATH") ? std::getenv("PATH") : "");
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (const std::string path = folder + "/" + name; access(path.c_str(), X_OK) == 0) return path;
+  return std::nullopt;
+}
+
+/// What the loader would load for `file`, a program or a library: its own list, without running anything of it.
+std::string linkedNcclOf(const std::string& file) {
+  const auto listed = runProgram({{"ldd", file}});
+  if (!listed) return "";
+  std::istringstream lines(*listed);
+  for (std::string line; std::getline(lines, line);) {
+    const auto arrow = line.find("=> ");
+    if (line.find("libnccl.so") == std::string::npos || arrow == std::string::npos) continue;
+    const std::string rest = line.substr(arrow + 3);
+    return rest.starts_with('/') ? rest.substr(0, rest.find(" (")) : "";
+  }
+  return "";
+}
+
+/// NCCL's version text stands in every library and program that has NCCL in it.
+bool hasNcclInside(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  const std::string mark = "NCCL version %d.%d.%d";
+  const std::string otherMark = "NCCL version 2.";
+  std::string block(1 << 20, '\0'), kept;
+  while (stream.read(block.data(), static_cast<std::streamsize>(block.size())) || stream.gcount() > 0) {
+    const std::string text = kept + block.substr(0, static_cast<std::size_t>(stream.gcount()));
+    if (text.find(mark) != std::string::npos || text.find(otherMark) != std::string::npos) return true;
+    kept = text.substr(text.size() - std::min(text.size(), mark.size()));
+  }
+  return false;
+}
+
+bool isPython(const std::string& path) {
+  return std::filesystem::path(path).filename().string().starts_with("python");
+}
+
+/// As `import torch` would find it; the interpreter says where its packages are.
+LoadedLibrary libraryOfPython(const std::string& interpreter) {
+  const auto said = runProgram({{interpreter, "-c", "import sys; print('\\n'.join(p for p in sys.path if p))"}});
+  std::istringstream folders(said ? *said : "");
+  std::vector<std::string> all;
+  for (std::string folder; std::getline(folders, folder);) all.push_back(folder);
+  for (const std::string& folder : all) {
+    const std::string torch = folder + "/torch/lib/libtorch_cuda.so";
+    if (access(torch.c_str(), R_OK) != 0) continue;
+    if (const std::string linked = linkedNcclOf(torch); !linked.empty()) return {linked, "linked by " + torch};
+    return {"", "in " + torch, true};
+  }
+  for (const std::string& folder : all)
+    if (const std::string path = folder + "/nvidia/nccl/lib/libnccl.so.2"; access(path.c_str(), R_OK) == 0)
+      return {path, "a package of " + interpreter};
+  return {};
+}
+
+std::string firstLineOf(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::string line;
+  std::getline(stream, line);
+  return line.substr(0, 256);
+}
+
+struct Answer {
+  LibraryFacts facts;
+  char problem[512];
+};
+
+void look(const std::string& path, Answer& answer) {
+  void* const library = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  if (!library) return void(snprintf(answer.problem, sizeof answer.problem, "cannot be opened: %s", dlerror()));
+  int (*getVersion)(int*) = nullptr;
+  void* falcon = nullptr;
+  answer.facts.isFalcon = findFunction(library, "ncclFalconGetVersion", falcon);
+  if (!findFunction(library, "pncclGetVersion", getVersion) || getVersion(&answer.facts.version) != 0)
+    return void(snprintf(answer.problem, sizeof answer.problem, "is no library of NCCL"));
+  void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  int (*start)(unsigned) = nullptr;
+  int (*count)(int*) = nullptr;
+  if (!driver || !findFunction(driver, "cuInit", start) || !findFunction(driver, "cuDeviceGetCount", count)) return;
+  answer.facts.hasDriver = true;
+  if (start(0) != 0 || count(&answer.facts.devices) != 0) answer.facts.devices = 0;
+}
+
+}  // namespace
+
+std::vector<std::string> interpreterOf(const std::string& firstLine) {
+  std::vector<std::string> words;
+  if (!firstLine.starts_with("#!")) return words;
+  std::istringstream text(firstLine.substr(2));
+  for (std::string word; text >> word;) words.push_back(word);
+  return words;
+}
+
+Result<LoadedLibrary> libraryOf(const std::vector<std::string>& program) {
+  auto path = inPath(program[0]);
+  if (!path) return Error::invalidArgument("there is no program '{}' in PATH", program[0]);
+  // Some installations start the interpreter by a script of its name.
+  for (int depth = 0; depth < 4 && !isPython(*path); ++depth) {
+    const std::vector<std::string> interpreter = interpreterOf(firstLineOf(*path));
+    if (interpreter.empty()) break;
+    const bool byEnv = std::filesystem::path(interpreter[0]).filename() == "env" && interpreter.size() > 1;
+    const auto next = inPath(byEnv ? interpreter[1] : interpreter[0]);
+    if (!next) return Error::invalidArgument("{} wants {}, which cannot be found", *path, interpreter[0]);
+    path = next;
+  }
+  if (isPython(*path)) return libraryOfPython(*path);
+  if (std::string linked = linkedNcclOf(*path); !linked.empty()) return LoadedLibrary{std::move(linked), "linked"};
+  return LoadedLibrary{"", "in " + *path, hasNcclInside(*path)};
+}
+
+Result<LibraryFacts> factsOf(const std::string& path) {
+  int ends[2];
+  if (pipe(ends) != 0) return Error::system("no pipe can be had");
+  const pid_t child = fork();
+  if (child < 0) return Error::system("no process can be started");
+  if (child == 0) {
+    Answer answer{};
+    look(path, answer);
+    const bool said = write(ends[1], &answer, sizeof answer) == sizeof answer;
+    _exit(said ? 0 : 1);
+  }
+  close(ends[1]);
+  Answer answer{};
+  const bool heard = read(ends[0], &answer, sizeof answer) == sizeof answer;
+  close(ends[0]);
+  waitpid(child, nullptr, 0);
+  if (!heard) return Error::invalidArgument("{} ends the process that opens it", path);
+  if (answer.problem[0]) return Error::invalidArgument("{} {}", path, static_cast<const char*>(answer.problem));
+  if (answer.facts.version < oldestVersion)
+    return Error::invalidArgument("{} is version {}; Falcon watches {} and later", path, answer.facts.version,
+                                  oldestVersion);
+  return answer.facts;
+}
+
+std::string describe(const std::string& path, const LibraryFacts& facts) {
+  const auto version = fmt::format("{}.{}.{}", facts.version / 10000, facts.version / 100 % 100, facts.version % 100);
+  const std::string devices = facts.devices > 0 ? fmt::format("{} CUDA device(s)", facts.devices)
+                              : facts.hasDriver ? "the CUDA driver shows no device"
+                                                : "no CUDA driver";
+  if (facts.isFalcon)
+    return fmt::format("{}: NCCL Falcon's own, version {}; it watches by itself, and {} data ({})", path, version,
+                       facts.devices > 0 ? "the vendor's library moves the" : "the host engine moves the", devices);
+  return fmt::format("{}: version {}; Falcon stands before it and watches, and it moves the data itself ({})", path,
+                     version, devices);
+}
+
+}  // namespace falcon::tools
