@@ -16,7 +16,8 @@ inline constexpr ChoiceParameter engine{
     "shows a device and the vendor's library loads."};
 inline constexpr TextParameter vendorLibrary{
     "NCCL_FALCON_VENDOR_LIBRARY", "",
-    "Path of the vendor's libnccl.so.2; empty: searched beside the CUDA toolkit and in the loader's paths."};
+    "Path of the vendor's libnccl.so.2; empty: the one that is loaded already, libnccl-vendor.so.2 beside this "
+    "library, the packages of the Python interpreter, the CUDA toolkit, the loader's folders."};
 inline constexpr TextParameter job{"NCCL_FALCON_JOB", "",
                                    "Name of the job; empty: TORCHELASTIC_RUN_ID, SLURM_JOB_ID or the first unique id."};
 inline constexpr const char* validateWords[] = {"off", "auto"};
