@@ -44,7 +44,9 @@ TEST(Escaped, IsValidUtf8AtEveryExit) {
 
 TEST(Escaped, KeepsWhatIsValid) {
   for (const std::string& text : nastyTexts())
-    if (isUtf8(text)) EXPECT_EQ(validUtf8(text), text);
+    if (isUtf8(text)) {
+      EXPECT_EQ(validUtf8(text), text);
+    }
   EXPECT_EQ(validUtf8("a\xe2\x82z"), "a\xef\xbf\xbd\xef\xbf\xbdz");
 }
 
