@@ -92,7 +92,9 @@ Status establish(ncclComm& communicator, const JoinRequest& request) {
   Network network;
   if (request.size == 1) {
     (*reactor)->forget(transport::Purpose::rendezvous, request.id.key);  // nobody else will come
-    network = bootstrap::aloneNetwork(request.id.key);
+    auto alone = bootstrap::aloneNetwork(request.id.key);
+    if (!alone) return alone.error();
+    network = std::move(*alone);
   } else {
     const auto givenUp = [&] {
       if (job) making.arrived(bootstrap::Arrivals::at(request.id.key));

@@ -80,8 +80,10 @@ std::shared_ptr<CommunicatorNetwork> aloneNetwork(CommunicatorId id, const trans
   return std::make_shared<AloneNetwork>(id, secret);
 }
 
-std::shared_ptr<CommunicatorNetwork> aloneNetwork(CommunicatorId id) {
-  return aloneNetwork(id, randomSecret());
+Result<std::shared_ptr<CommunicatorNetwork>> aloneNetwork(CommunicatorId id) {
+  const auto secret = randomSecret();
+  if (!secret) return log::decided(secret.error());
+  return aloneNetwork(id, *secret);
 }
 
 }  // namespace falcon::bootstrap

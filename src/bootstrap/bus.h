@@ -64,7 +64,7 @@ class EmbeddedBus : public Bus {
   virtual void meet(const std::vector<BusContact>& members, const transport::Secret& secret) = 0;
 };
 
-/// `jobRank` -1: unknown.
-std::shared_ptr<EmbeddedBus> makeEmbeddedBus(std::shared_ptr<transport::Reactor> reactor, Rank jobRank);
+/// `jobRank` -1: unknown. Errors (system): the kernel gives no secret.
+Result<std::shared_ptr<EmbeddedBus>> makeEmbeddedBus(std::shared_ptr<transport::Reactor> reactor, Rank jobRank);
 
 }  // namespace falcon::bootstrap

@@ -1,7 +1,6 @@
 #include "bootstrap/bus_node.h"
 
 #include "base/log.h"
-#include "bootstrap/random.h"
 
 namespace falcon::bootstrap {
 namespace {
@@ -10,8 +9,8 @@ constexpr std::size_t queueLimit = 16 << 20;  // of one connection; beyond it me
 
 }  // namespace
 
-BusNode::BusNode(std::shared_ptr<transport::Reactor> reactor, ProcessId id)
-    : reactor_(std::move(reactor)), self_{id, reactor_->address(), randomSecret()}, controller_(self_) {
+BusNode::BusNode(std::shared_ptr<transport::Reactor> reactor, ProcessId id, const transport::Secret& secret)
+    : reactor_(std::move(reactor)), self_{id, reactor_->address(), secret}, controller_(self_) {
   peers_[id] = self_;
   announced_.insert(id);
   publish();

@@ -27,7 +27,7 @@ namespace falcon::bootstrap {
 /// All on the reactor's thread, but for what says otherwise.
 class BusNode : public std::enable_shared_from_this<BusNode> {
  public:
-  BusNode(std::shared_ptr<transport::Reactor> reactor, ProcessId id);
+  BusNode(std::shared_ptr<transport::Reactor> reactor, ProcessId id, const transport::Secret& secret);
   /// Once, after construction.
   void open();
   void leave();

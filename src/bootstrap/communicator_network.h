@@ -58,7 +58,7 @@ Result<std::shared_ptr<CommunicatorNetwork>> join(
     std::shared_ptr<transport::Reactor> reactor, const UniqueId& id, Rank rank, int size, Nanoseconds limit,
     const std::function<bool()>& givenUp = [] { return false; }, const std::function<void()>& met = [] {});
 
-/// The trivial network of a single rank.
-std::shared_ptr<CommunicatorNetwork> aloneNetwork(CommunicatorId id);
+/// The trivial network of a single rank. Errors (system): the kernel gives no secret.
+Result<std::shared_ptr<CommunicatorNetwork>> aloneNetwork(CommunicatorId id);
 
 }  // namespace falcon::bootstrap

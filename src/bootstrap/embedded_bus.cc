@@ -74,13 +74,16 @@ Result<BusContact> BusContact::decode(std::string_view bytes) {
   return contact;
 }
 
-std::shared_ptr<EmbeddedBus> makeEmbeddedBus(std::shared_ptr<transport::Reactor> reactor, Rank jobRank) {
+Result<std::shared_ptr<EmbeddedBus>> makeEmbeddedBus(std::shared_ptr<transport::Reactor> reactor, Rank jobRank) {
   // The upper half orders by rank, unknown ranks last; never 0 or all ones, which mean something else.
   const std::uint64_t upper = jobRank >= 0 ? static_cast<std::uint64_t>(jobRank) + 1 : 0xffffffff;
-  const std::uint64_t lower = randomNumber() >> 33;
-  auto node = std::make_shared<BusNode>(std::move(reactor), upper << 32 | lower);
+  const auto lower = randomNumber();
+  if (!lower) return lower.error();
+  const auto secret = randomSecret();
+  if (!secret) return secret.error();
+  auto node = std::make_shared<BusNode>(std::move(reactor), upper << 32 | *lower >> 33, *secret);
   node->open();
-  return std::make_shared<NodeBus>(std::move(node));
+  return std::shared_ptr<EmbeddedBus>(std::make_shared<NodeBus>(std::move(node)));
 }
 
 }  // namespace falcon::bootstrap

@@ -1,8 +1,6 @@
 #include "bootstrap/random.h"
 
-#include <sys/random.h>
-
-#include <cerrno>
+#include "base/random.h"
 
 namespace falcon::bootstrap {
 namespace {
@@ -15,24 +13,14 @@ std::uint64_t mix(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
-void fill(void* bytes, std::size_t count) {
-  // Up to 256 bytes come whole; only a signal before the generator is seeded (early boot) interrupts.
-  while (getrandom(bytes, count, 0) != static_cast<ssize_t>(count))
-    if (errno != EINTR) return;
-}
-
 }  // namespace
 
-std::uint64_t randomNumber() {
-  std::uint64_t value = 0;
-  fill(&value, sizeof value);
-  return value;
+Result<std::uint64_t> randomNumber() {
+  return randomValue<std::uint64_t>();
 }
 
-transport::Secret randomSecret() {
-  transport::Secret secret{};
-  fill(secret.data(), secret.size());
-  return secret;
+Result<transport::Secret> randomSecret() {
+  return randomValue<transport::Secret>();
 }
 
 std::uint64_t hashOf(std::initializer_list<std::uint64_t> values) {

@@ -5,13 +5,14 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "base/result.h"
 #include "transport/reactor.h"
 
 namespace falcon::bootstrap {
 
-/// From the kernel's generator.
-std::uint64_t randomNumber();
-transport::Secret randomSecret();
+/// From the kernel's generator; an error (system) where it gives nothing.
+Result<std::uint64_t> randomNumber();
+Result<transport::Secret> randomSecret();
 
 /// The same on every machine and in every release.
 std::uint64_t hashOf(std::initializer_list<std::uint64_t> values);

@@ -180,12 +180,16 @@ void Rendezvous::admit(int number, Rank rank, const JoinRequest& request) {
 }
 
 void Rendezvous::tellAll() {
+  // Drawn anew, because the id may be a fixed address that is used again and again.
+  const auto communicator = randomNumber();
+  if (!communicator) return fail(log::decided(communicator.error()));
+  const auto secret = randomSecret();
+  if (!secret) return fail(log::decided(secret.error()));
   phase_ = Phase::told;
   JoinAnswer answer;
   answer.kind = JoinAnswer::Kind::table;
-  // Drawn anew, because the id may be a fixed address that is used again and again.
-  answer.communicator = randomNumber();
-  answer.secret = randomSecret();
+  answer.communicator = *communicator;
+  answer.secret = *secret;
   for (const auto& [rank, member] : known_) answer.members.push_back(member);
   const auto bytes = MessageChannel::frame(answer.encode());
   for (const auto& [number, guest] : guests_) guest.channel->send(bytes);

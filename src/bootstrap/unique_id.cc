@@ -75,7 +75,11 @@ void dropUniqueId(const UniqueId& id) {
 Result<UniqueId> makeOwnUniqueId() {
   auto reactor = transport::processReactor();
   if (!reactor) return reactor.error();
-  const UniqueId id{(*reactor)->address(), randomNumber(), randomSecret()};
+  const auto key = randomNumber();
+  if (!key) return log::decided(key.error());
+  const auto secret = randomSecret();
+  if (!secret) return log::decided(secret.error());
+  const UniqueId id{(*reactor)->address(), *key, *secret};
   Rendezvous::open(*reactor, id, rendezvousLimit);
   return id;
 }

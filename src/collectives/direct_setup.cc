@@ -21,7 +21,7 @@ Result<std::vector<std::shared_ptr<Doorbell>>> openDoorbells(const std::vector<M
   for (std::size_t rank = 0; rank < offers.size(); ++rank) {
     const transport::Peer& peer = offers[rank].info.peer;
     std::shared_ptr<Doorbell> doorbell;
-    if (peer.process == transport::processIdentity())
+    if (peer.process == *transport::processIdentity())
       doorbell = {&transport::processDoorbell(), [](Doorbell*) {}};  // lives as long as the process
     for (std::size_t before = 0; before < rank && !doorbell; ++before)
       if (offers[before].info.peer.process == peer.process) doorbell = doorbells[before];

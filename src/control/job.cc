@@ -89,7 +89,9 @@ class LiveJob final : public Job, private CallRecorder {
     if (!files) throw std::runtime_error(files.error().message());  // caught where jobs are made
     files_ = std::move(*files);
     transfers_.keepIn(&files_->log());
-    bus_ = bootstrap::makeEmbeddedBus(reactor_, jobRankFromEnvironment());
+    auto bus = bootstrap::makeEmbeddedBus(reactor_, jobRankFromEnvironment());
+    if (!bus) throw std::runtime_error(bus.error().message());
+    bus_ = std::move(*bus);
     monitor_ = libraryThread("nccl-falcon-mon", [this] { monitor(); });
   }
 

@@ -1,7 +1,6 @@
 #include "transport/doorbell.h"
 
 #include <linux/futex.h>
-#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 #include <new>
 
 #include "base/log.h"
+#include "base/random.h"
 
 namespace falcon::transport {
 namespace {
@@ -22,7 +22,7 @@ long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
 /// What a process has one of. Never freed: threads may still wait while the process exits.
 struct ProcessState {
   pid_t process = 0;
-  std::uint64_t identity = 0;
+  const Result<std::uint64_t> identity = randomValue<std::uint64_t>();
   std::unique_ptr<Doorbell> doorbell;
   ProcessState* parents = nullptr;  // of the process that this one was forked from
 };
@@ -32,7 +32,6 @@ std::atomic<ProcessState*> processState{nullptr};
 std::unique_ptr<ProcessState> makeProcessState() {
   auto state = std::make_unique<ProcessState>();
   state->process = getpid();
-  [[maybe_unused]] const auto got = getrandom(&state->identity, sizeof state->identity, 0);
   auto doorbell = Doorbell::create();
   // Not even private memory: the process is about to end for want of memory anyway.
   if (!doorbell) throw std::bad_alloc();
@@ -101,7 +100,7 @@ Doorbell& processDoorbell() {
   return *currentState().doorbell;
 }
 
-const std::uint64_t& processIdentity() {
+const Result<std::uint64_t>& processIdentity() {
   return currentState().identity;
 }
 

@@ -41,7 +41,8 @@ class Doorbell {
 
 /// This process's own doorbell; it lives until the process ends. A forked child has one of its own.
 Doorbell& processDoorbell();
-/// A random number of this process, at an address that stays; another in a forked child.
-const std::uint64_t& processIdentity();
+/// A random number of this process, at an address that stays; another in a forked child. Error (system): the kernel
+/// gives none, so that this process cannot be told from others.
+const Result<std::uint64_t>& processIdentity();
 
 }  // namespace falcon::transport

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/format.h"
+#include "base/log.h"
 #include "base/parameters.h"
 #include "transport/doorbell.h"
 #include "transport/local_ports.h"
@@ -28,10 +29,12 @@ std::string nodeName() {
 }  // namespace
 
 Result<Peer> localPeer(Reactor& reactor) {
+  const auto& identity = processIdentity();
+  if (!identity) return log::decided(identity.error());
   Peer peer;
   peer.address = reactor.address();
   peer.node = nodeName();
-  peer.process = processIdentity();
+  peer.process = *identity;
   if (!parameters::shmDisable.value()) peer.doorbell = processDoorbell().name();
   return peer;
 }

@@ -244,7 +244,7 @@ std::shared_ptr<SharedSegment> LocalPorts::segmentFor(Rank peer, std::size_t chu
 std::shared_ptr<Doorbell> LocalPorts::doorbellOf(Rank peer) {
   auto& doorbell = stateOf(peer).doorbell;
   if (doorbell) return doorbell;
-  if (infoOf(peer).process == processIdentity()) return doorbell = ownDoorbell_;
+  if (infoOf(peer).process == *processIdentity()) return doorbell = ownDoorbell_;
   auto opened = Doorbell::open(infoOf(peer).doorbell);
   if (opened)
     doorbell = std::move(*opened);

@@ -20,7 +20,7 @@ void* pointer(std::uint64_t address) {
 
 MemoryOffer ownMemoryOffer(bool allowed) {
   MemoryOffer offer;
-  const std::uint64_t& nonce = processIdentity();
+  const std::uint64_t& nonce = *processIdentity();  // localPeer() comes first, and fails where there is none
   offer.nonce = nonce;
   if (!allowed) return offer;
   offer.process = getpid();

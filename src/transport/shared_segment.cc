@@ -2,13 +2,13 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
 
+#include "base/random.h"
 #include "base/reserve_file.h"
 #include "base/system_error.h"
 
@@ -16,12 +16,6 @@ namespace falcon::transport {
 namespace {
 
 constexpr const char* namePattern = "%d/%d/%16[0-9a-f]";
-
-std::string nonce() {
-  std::uint64_t bits = 0;
-  [[maybe_unused]] const auto got = getrandom(&bits, sizeof bits, 0);
-  return fmt::format("{:016x}", bits);
-}
 
 std::string fileName(const std::string& nonce) {
   return "nccl-falcon-" + nonce;
@@ -53,7 +47,9 @@ Result<SharedSegment> SharedSegment::create(std::size_t bytes) {
   if (bytes > largestBytes)
     return Error::system("{} bytes of shared memory are too many; at most {}", bytes, largestBytes);
   SharedSegment segment;
-  const std::string secret = nonce();
+  const auto bits = randomValue<std::uint64_t>();
+  if (!bits) return bits.error();
+  const std::string secret = fmt::format("{:016x}", *bits);
   segment.file_ = newDescriptor(memfd_create(fileName(secret).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!segment.file_) return Error::system("shared memory cannot be created: {}", reasonOf(errno));
   if (const int failed = reserveFile(segment.file_.get(), bytes); failed != 0)

@@ -157,7 +157,8 @@ class ControllersProcess {
   const Case how_;
   const SystemClock clock_;
   const std::shared_ptr<transport::Reactor> reactor_ = orThrow(transport::processReactor(), "processReactor");
-  const std::shared_ptr<bootstrap::EmbeddedBus> bus_ = bootstrap::makeEmbeddedBus(reactor_, 0);
+  const std::shared_ptr<bootstrap::EmbeddedBus> bus_ =
+      orThrow(bootstrap::makeEmbeddedBus(reactor_, 0), "makeEmbeddedBus");
   std::unique_ptr<collectives::HostCommunicator> world_;
   LastWords outbox_;
   NoEvents events_;

@@ -14,7 +14,7 @@ using BusPointer = std::shared_ptr<EmbeddedBus>;
 using Kind = BusMessage::Kind;
 
 BusPointer bus(Rank jobRank) {
-  return makeEmbeddedBus(reactor(), jobRank);
+  return *makeEmbeddedBus(reactor(), jobRank);
 }
 
 std::vector<BusPointer> buses(int count) {
@@ -25,7 +25,7 @@ std::vector<BusPointer> buses(int count) {
 
 /// What a communicator of these processes does at init.
 void meet(const std::vector<BusPointer>& members) {
-  const transport::Secret secret = randomSecret();
+  const transport::Secret secret = *randomSecret();
   std::vector<BusContact> contacts;
   for (const BusPointer& member : members) contacts.push_back(*BusContact::decode(member->contact().encode()));
   for (const BusPointer& member : members) member->meet(contacts, secret);

@@ -76,7 +76,7 @@ TEST_P(Networks, SplitByColorAndKey) {
 TEST_P(Networks, ShrinkWithoutTheExcluded) {
   const int size = GetParam();
   if (size == 1) {
-    const auto alone = aloneNetwork(1);
+    const auto alone = *aloneNetwork(1);
     EXPECT_FALSE(alone->shrink({}, 60s, [] { return std::nullopt; }));
     return;
   }
@@ -214,11 +214,11 @@ TEST(Network, RoundsOfJoinSplitAndLeaveLeakNothing) {
 }
 
 TEST(Network, AloneItWorksWithoutANetwork) {
-  const auto one = aloneNetwork(7);
+  const auto one = *aloneNetwork(7);
   EXPECT_EQ(one->id(), 7u);
   EXPECT_EQ(one->size(), 1);
   EXPECT_EQ(one->allGather("x", 1s)->at(0), "x");
-  EXPECT_NE(one->secret(), aloneNetwork(7)->secret());
+  EXPECT_NE(one->secret(), (*aloneNetwork(7))->secret());
 }
 
 }  // namespace

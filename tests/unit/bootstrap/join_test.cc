@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 TEST(UniqueId, SurvivesItsBytes) {
   for (const char* address : {"10.1.2.3:4000", "[fd00::1]:1", "127.0.0.1:65535"}) {
-    const UniqueId id{*SocketAddress::parse(address), randomNumber(), randomSecret()};
+    const UniqueId id{*SocketAddress::parse(address), *randomNumber(), *randomSecret()};
     const auto again = UniqueId::parse(id.bytes());
     ASSERT_TRUE(again);
     EXPECT_EQ(again->address.text(), address);
@@ -28,7 +28,7 @@ TEST(UniqueId, SurvivesItsBytes) {
 }
 
 TEST(UniqueId, RefusesBytesThatAreNotOurs) {
-  const UniqueId id{*SocketAddress::parse("10.1.2.3:4000"), 5, randomSecret()};
+  const UniqueId id{*SocketAddress::parse("10.1.2.3:4000"), 5, *randomSecret()};
   const auto good = id.bytes();
   const std::array<char, 128> zeros{};
   EXPECT_FALSE(UniqueId::parse(zeros));

@@ -38,7 +38,7 @@ inline void endAllRendezvous() {
 
 /// An id whose rendezvous runs on `host`.
 inline UniqueId idOn(const std::shared_ptr<transport::Reactor>& host) {
-  const UniqueId id{host->address(), randomNumber(), randomSecret()};
+  const UniqueId id{host->address(), *randomNumber(), *randomSecret()};
   Rendezvous::open(host, id, 60s);
   openedRendezvous().emplace_back(host, id.key);
   return id;

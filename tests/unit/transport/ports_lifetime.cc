@@ -88,12 +88,12 @@ TEST(Lifetime, DestructionDuringConnectingIsSafe) {
 
 TEST(Fork, AChildHasADoorbellAndAnIdentityOfItsOwn) {
   const std::string doorbell = processDoorbell().name();
-  const auto identity = processIdentity();
+  const auto identity = *processIdentity();
   EXPECT_EQ(processDoorbell().name(), doorbell);
-  EXPECT_EQ(processIdentity(), identity);
+  EXPECT_EQ(*processIdentity(), identity);
   const pid_t child = fork();
   if (child == 0) {
-    const bool fresh = processDoorbell().name() != doorbell && processIdentity() != identity;
+    const bool fresh = processDoorbell().name() != doorbell && *processIdentity() != identity;
     _exit(fresh ? 0 : 1);
   }
   int status = -1;
