@@ -84,7 +84,8 @@ void Lane::finish(QueuedWork& work) {
     lane->works_.pop();
     ++lane->finishedSoFar_;
     lane->unfinished_.fetch_sub(1, std::memory_order_release);
-    if (!work.outcome && !lane->error_) lane->error_ = work.outcome.error();
+    if (!work.outcome && !lane->error_)
+      keepError(work.outcome.error(), [&](Error error) { lane->error_ = std::move(error); });
     lane->changed_.notify_all();
   }
   // After all have left: who may run now has been behind this one in one of its lanes.

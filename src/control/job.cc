@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/contained.h"
 #include "base/job_rank.h"
 #include "base/library_thread.h"
 #include "base/log.h"
@@ -139,7 +140,8 @@ class LiveJob final : public Job, private CallRecorder {
     files_->log().remove(engine.id(), engine.rank());
     const bool first = engine.rank() == 0;
     const auto id = communicators_.remove(engine);
-    if (id && first) post([this, id = *id] { member_->gone(id); });
+    // Communicators end here, in destructors: without memory for it nobody is told, and nothing else happens.
+    if (id && first) contained([&] { post([this, id = *id] { member_->gone(id); }); }, [](const char*) {});
   }
 
   Status registerLayout(Engine& engine, const Layout& layout) override {
@@ -178,7 +180,7 @@ class LiveJob final : public Job, private CallRecorder {
   }
 
   void send(std::uint64_t number) {
-    if (member_->isOff()) return requests_.failAll(Error::invalidUsage("Falcon was switched off in this job"));
+    if (member_->isOff()) return failRequests();
     if (const auto message = requests_.message(number)) bus_->toController(encode(*message));
   }
 
@@ -209,13 +211,48 @@ class LiveJob final : public Job, private CallRecorder {
       const std::lock_guard lock(postedMutex_);
       work.swap(posted_);
     }
-    for (const auto& each : work) each();
+    for (const auto& each : work) attempt(each);
+  }
+
+  void failRequests() { requests_.failAll(Error::invalidUsage("Falcon was switched off in this job")); }
+
+  /// What the monitor does step by step. A step that throws (no memory, mostly) ends neither the thread nor the job.
+  template <class Step>
+  bool attempt(const Step& step) noexcept {
+    return contained(step, [this](const char* problem) {
+      failed_ = true;
+      if (failureSaid_) return;
+      log::notice("Falcon's monitor failed: {}; Falcon switches itself off in this job, which goes on", problem);
+      failureSaid_ = true;
+    });
+  }
+
+  // By way of the controller, as `falcon off` does: first it decides what it has proposed, so that nobody waits for it.
+  // The member goes on until then.
+  void goOff() {
+    member_->giveUp();
+    if (member_->isOff()) failRequests();
+    failed_ = false;
   }
 
   // The monitor: a member always, the controller too on the lowest rank.
   void monitor() {
     // Until then nobody is known whose controller this process could be. What comes by the bus meanwhile stays there.
     if (!first_.await(tickInterval, [this] { showHeartbeat(); })) return;
+    bool takesPart = false;
+    while (!stop_.load() && !(takesPart = attempt([this] { takePart(); }))) {
+      attempt([this] { failRequests(); });
+      std::this_thread::sleep_for(tickInterval);
+    }
+    if (!takesPart) return;
+    while (!stop_.load()) work();
+    attempt([this] {
+      if (controller_) controller_->end(files_->log().header().iterations.load());
+    });
+    attempt([this] { member_->end(); });
+  }
+
+  void takePart() {
     Introduce identity;
     identity.jobRank = jobRankFromEnvironment();
     identity.host = hostName();
@@ -227,17 +264,21 @@ class LiveJob final : public Job, private CallRecorder {
                                        identity);
     outbox_ = std::make_unique<BusOutbox>(*bus_);
     takeOffice();
-    while (!stop_.load()) {
-      for (const bootstrap::BusMessage& message : bus_->take(member_->isClosing() ? closingInterval : tickInterval))
-        dispatch(message);
-      runPosted();
-      member_->tick();
-      obeyCommands();
+  }
+
+  void work() {
+    std::vector<bootstrap::BusMessage> messages;
+    attempt([&] { messages = bus_->take(member_->isClosing() ? closingInterval : tickInterval); });
+    if (officeDue_) attempt([this] { changeOffice(); });
+    for (const bootstrap::BusMessage& message : messages) attempt([&] { dispatch(message); });
+    attempt([this] { runPosted(); });
+    attempt([this] { member_->tick(); });
+    attempt([this] { obeyCommands(); });
+    attempt([this] {
       if (controller_) controller_->tick();
-      showState();
-    }
-    if (controller_) controller_->end(files_->log().header().iterations.load());
-    member_->end();
+    });
+    attempt([this] { showState(); });
+    if (failed_) attempt([this] { goOff(); });
   }
 
   // Becomes the controller, or stops being it, as the bus says.
@@ -268,17 +309,20 @@ class LiveJob final : public Job, private CallRecorder {
     }
   }
 
+  void changeOffice() {
+    officeDue_ = true;  // until all of it is done
+    takeOffice();
+    if (const auto letGo = std::exchange(letGo_, std::nullopt); letGo && controller_)
+      controller_->inherit(letGo->asked, letGo->held);
+    member_->newController();
+    // The old one's word may never come.
+    for (const std::uint64_t number : requests_.again()) send(number);
+    officeDue_ = false;
+  }
+
   void dispatch(const bootstrap::BusMessage& bus) {
     using Kind = bootstrap::BusMessage::Kind;
-    if (bus.kind == Kind::controllerChanged) {
-      takeOffice();
-      if (const auto letGo = std::exchange(letGo_, std::nullopt); letGo && controller_)
-        controller_->inherit(letGo->asked, letGo->held);
-      member_->newController();
-      // The old one's word may never come.
-      for (const std::uint64_t number : requests_.again()) send(number);
-      return;
-    }
+    if (bus.kind == Kind::controllerChanged) return changeOffice();
     if (bus.kind == Kind::left) {
       if (const auto letGo = member_->left(bus.from)) letGo_ = letGo;
       if (controller_) controller_->left(bus.from);
@@ -303,7 +347,7 @@ class LiveJob final : public Job, private CallRecorder {
 
   void obey(const Message& order) {
     member_->handle(order);
-    if (member_->isOff()) requests_.failAll(Error::invalidUsage("Falcon was switched off in this job"));
+    if (member_->isOff()) failRequests();
   }
 
   void obeyCommands() {
@@ -367,6 +411,9 @@ class LiveJob final : public Job, private CallRecorder {
   instrument::JobState shownState_ = instrument::JobState::starting;
   Nanoseconds inOfficeSince_{0};
   bool asked_ = false;
+  bool officeDue_ = false;  ///< the bus has another controller, which is not heeded in full yet
+  bool failed_ = false;     ///< a step has thrown since Falcon was last asked to go off
+  bool failureSaid_ = false;
   std::optional<Member::LetGo> letGo_;  ///< since the controller died, and its successor is not known yet
   bool served_ = false;                 ///< this process has been the controller before
 

@@ -66,6 +66,8 @@ class Member {
   };
   /// News of the bus: that process is no longer there.
   std::optional<LetGo> left(ProcessId process);
+  /// This process cannot do its part any more: it holds nobody, and asks the job to go on without Falcon.
+  void giveUp();
   /// This process's part in the job ends in order.
   void end();
   /// It has been told to close the trap, and not said yet that everybody is held.

@@ -10,10 +10,17 @@
 #include "transport/local_ports.h"
 
 namespace falcon::control {
+
 void Member::letGo() {
   parts_.trap.open();
   if (std::exchange(trapId_, 0) != 0) disturbed();
   if (std::exchange(heldSaid_, false)) TrapCallbacks::ofProcess().call(TrapCallbacks::Held::no, 0ns);
+}
+
+void Member::giveUp() {
+  heldBy_ = 0;
+  letGo();
+  if (!off_) say(RequestOff{});
 }
 
 // The controller tells of others; of its own death only the bus does. One that goes in order opens the trap first.

@@ -59,7 +59,8 @@ class Trap final : public HoldPoint {
 
   /// Nobody is inside of a call and not held, and all threads that called within the last `recent` are held. Where none
   /// is held at all, since nobody calls (a rank that waits for something else, or computes for long): only when the
-  /// trap has been closed for `recent`, which gives them the time to come. Whoever calls from then on is held.
+  /// trap has been closed for `recent`, which gives them the time to come. Whoever calls from then on is held. Never
+  /// again, once there was no memory to keep account of a thread.
   bool holdsAll(Nanoseconds recent) const;
   /// How long the trap has held, all times together, threads counted once.
   Nanoseconds totalClosed() const;
@@ -92,7 +93,8 @@ class Trap final : public HoldPoint {
   void raise(Nanoseconds limit);
   void lower();
   bool holdsAllNow(Nanoseconds recent) const;
-  ThreadSlot& mySlot();
+  ThreadSlot& mySlot() noexcept;
+  ThreadSlot& ownSlot();
 
   const Clock& clock_;
   mutable std::mutex mutex_;
@@ -106,6 +108,9 @@ class Trap final : public HoldPoint {
   bool saidHeld_ = false;
   bool saidWorking_ = false;
   std::vector<std::shared_ptr<ThreadSlot>> slots_;
+  ThreadSlot nobodys_;                      ///< of the threads for whose own there was no memory
+  std::atomic<bool> missesThreads_{false};  ///< there are such: it is not known any more whether all are held
+  bool missesSaid_ = false;                 ///< of who closes the trap
 };
 
 }  // namespace falcon::control

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <exception>
 
+#include "base/contained.h"
 #include "base/log.h"
 #include "base/system_error.h"
 
@@ -18,11 +18,7 @@ constexpr EventLoop::Token wakeToken = 0;
 // A handler must not throw; if one does (no memory), the job should not end for it.
 template <class Function>
 void guarded(const Function& function) {
-  try {
-    function();
-  } catch (const std::exception& problem) {
-    log::notice("a network handler failed: {}", problem.what());
-  }
+  contained(function, [](const char* problem) { log::notice("a network handler failed: {}", problem); });
 }
 
 }  // namespace
@@ -74,7 +70,8 @@ void EventLoop::dispatch(std::unique_lock<std::mutex>& lock, Token token, short 
   const auto found = watches_.find(token);
   if (found == watches_.end()) return;  // unwatched since epoll_wait returned
   auto handler = found->second.handler;
-  running_.push_back(token);
+  // Without memory for it nothing is lost: epoll tells of what was not handled again.
+  if (!contained([&] { running_.push_back(token); }, [](const char*) {})) return;
   lock.unlock();
   guarded([&] { (*handler)(events); });
   handler.reset();  // what it owns may end here, outside the lock

@@ -6,6 +6,8 @@
 #include <functional>
 #include <thread>
 
+#include "harness/no_memory.h"
+
 namespace falcon::control {
 namespace {
 
@@ -51,6 +53,32 @@ TEST(Trap, HoldsEveryThreadAndLetsThemGo) {
   trap.open();
   waitUntil([&] { return one.calls() + two.calls() > before + 10; });
   EXPECT_GT(trap.totalClosed(), 20ms);
+}
+
+// The calls of the job go on; what is not known is not said.
+TEST(Trap, WithoutMemoryForAThreadHoldsItAndNeverSaysThatAllAreHeld) {
+  SystemClock clock;
+  Trap trap(clock);
+  std::atomic<bool> noted{false}, closed{false}, passed{false};
+  std::thread poor([&] {
+    const test::NoMemory none;
+    trap.noteEntry();
+    trap.noteCall(clock.now());
+    noted = true;
+    closed.wait(false);
+    trap.pass();
+    passed = true;
+  });
+  waitUntil([&] { return noted.load(); });
+  trap.close(60s);
+  closed = true;
+  closed.notify_all();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(passed);
+  EXPECT_FALSE(trap.holdsAll(0s));
+  trap.open();
+  poor.join();
+  EXPECT_TRUE(passed);
 }
 
 TEST(Trap, IsNotClosedWhileAnActiveThreadIsOutside) {

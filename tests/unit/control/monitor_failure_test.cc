@@ -1,0 +1,92 @@
+// The monitor's thread throws, as it does where there is no memory: Falcon goes off, and the job goes on.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <new>
+#include <thread>
+
+#include "control/job.h"
+#include "control/trap_callbacks.h"
+#include "instrument/call_log.h"
+#include "unit/base/environment.h"
+
+namespace falcon::control {
+namespace {
+
+/// A communicator of one rank that moves nothing.
+class IdleEngine final : public Engine {
+  EngineKind kind() const override { return EngineKind::host; }
+  CommunicatorId id() const override { return 7; }
+  Rank rank() const override { return 0; }
+  int size() const override { return 1; }
+  int device() const override { return 0; }
+  Result<std::unique_ptr<Engine>> split(int, int) override { return Error::invalidUsage("idle"); }
+  Result<std::unique_ptr<Engine>> shrink(std::span<const Rank>, bool) override { return Error::invalidUsage("idle"); }
+  Status revoke() override { return {}; }
+  Status finalize() override { return {}; }
+  void abort() override {}
+  Status asyncError() const override { return {}; }
+  std::uint64_t nextCollective() const override { return 0; }
+};
+
+/// A watchdog of the application's that finds no memory, the first `failures` times that it is told of a held job.
+struct PoorWatchdog {
+  std::atomic<int> failures;
+  std::atomic<int> told{0};
+
+  explicit PoorWatchdog(int times) : failures(times) { TrapCallbacks::ofProcess().add(&hear, this); }
+  ~PoorWatchdog() { TrapCallbacks::ofProcess().remove(&hear, this); }
+  static void hear(int, unsigned, void* context) {
+    auto& self = *static_cast<PoorWatchdog*>(context);
+    ++self.told;
+    if (self.failures > 0 && self.failures-- > 0) throw std::bad_alloc();
+  }
+};
+
+class MonitorFailure : public testing::TestWithParam<int> {
+ protected:
+  ~MonitorFailure() override { std::filesystem::remove_all(instrument::jobFolder(name_)); }
+
+  const std::string name_ = "test-monitor-" + std::to_string(getpid());
+  const Variable falcon_{"NCCL_FALCON", "1"};
+  const Variable job_{"NCCL_FALCON_JOB", name_.c_str()};
+};
+
+// Once where the trap is closed; also where it is to be let go; and again and again.
+TEST_P(MonitorFailure, SwitchesFalconOffAndHoldsNobody) {
+  PoorWatchdog watchdog(GetParam());
+  auto reactor = transport::makeReactor(*SocketAddress::parse("127.0.0.1:0"));
+  ASSERT_TRUE(reactor);
+  const auto job = Job::acquire(*reactor, "unused");
+  ASSERT_TRUE(job);
+  IdleEngine engine;
+  KnownCommunicator known;
+  known.engine = &engine;
+  known.members.resize(1);
+  known.members[0].extra = job->contact();
+  job->add(std::move(known));
+
+  testing::internal::CaptureStderr();
+  const Status suspended = job->suspend(60s);
+  EXPECT_FALSE(suspended);
+  // A call as the training makes them; it would wait for a minute.
+  const auto begun = std::chrono::steady_clock::now();
+  job->hooks().hold->pass();
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 30s);
+  EXPECT_GT(watchdog.told, 0);
+  // The monitor lives: it answers, and says that it is off.
+  const Status again = job->suspend(60s);
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().message(), "Falcon was switched off in this job");
+  job->remove(engine);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, testing::HasSubstr("Falcon's monitor failed: std::bad_alloc"));
+  EXPECT_EQ(said.find("monitor failed"), said.rfind("monitor failed")) << said;
+}
+INSTANTIATE_TEST_SUITE_P(Times, MonitorFailure, testing::Values(1, 2, 5));
+
+}  // namespace
+}  // namespace falcon::control
