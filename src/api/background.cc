@@ -25,7 +25,10 @@ Status runInBackground(std::vector<CommunicatorUse> communicators, std::function
   const auto run = [users, work = std::move(work)] {
     const Status done = withoutExceptions("a nonblocking call", work);
     for (CommunicatorUse& use : *users) {
-      use->background.set(done);
+      if (done)
+        use->background.set(done);
+      else
+        keepError(done.error(), [&](Error error) { use->background.set(std::move(error)); });
       use.endSoon();
     }
     setState(*users, ncclComm::State::ready);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/exports.h"
+#include "base/contained.h"
 #include "base/log.h"
 #include "base/result.h"
 
@@ -37,7 +38,13 @@ Status withoutExceptions(const char* what, Body&& body) {
   }
 }
 
-/// The same around a function of the C ABI.
+/// Gives `keep` a copy of `error`; where there is no memory for its words, one of the same code.
+template <class Keep>
+void keepError(const Error& error, Keep&& keep) noexcept {
+  if (!contained([&] { keep(Error(error)); }, [](const char*) {})) keep(Error(error.code(), outOfMemory));
+}
+
+/// As withoutExceptions(), around a function of the C ABI.
 template <class Body>
 ncclResult_t guarded(const char* function, Body&& body) {
   return finish(withoutExceptions(function, std::forward<Body>(body)));

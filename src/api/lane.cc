@@ -5,7 +5,6 @@
 
 #include "api/guard.h"
 #include "base/clock.h"
-#include "base/contained.h"
 #include "base/per_process.h"
 
 namespace falcon::api {
@@ -85,8 +84,8 @@ void Lane::finish(QueuedWork& work) {
     lane->works_.pop();
     ++lane->finishedSoFar_;
     lane->unfinished_.fetch_sub(1, std::memory_order_release);
-    if (!work.outcome && !lane->error_ && !contained([&] { lane->error_ = work.outcome.error(); }, [](const char*) {}))
-      lane->error_ = Error(work.outcome.error().code(), outOfMemory);
+    if (!work.outcome && !lane->error_)
+      keepError(work.outcome.error(), [&](Error error) { lane->error_ = std::move(error); });
     lane->changed_.notify_all();
   }
   // After all have left: who may run now has been behind this one in one of its lanes.

@@ -27,7 +27,8 @@ void runInBackground(SetupJob job) {
     CommunicatorUse::release(communicator);
   try {
     libraryThread(threadName, [job = std::move(job), use = CommunicatorUse(communicator)] {
-      if (const Status made = runGuarded(job); !made) use->fail(made.error());
+      if (const Status made = runGuarded(job); !made)
+        keepError(made.error(), [&](Error error) { use->fail(std::move(error)); });
       if (job.parent) job.parent->done();
     }).detach();
   } catch (const std::exception& error) {

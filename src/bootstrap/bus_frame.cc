@@ -17,6 +17,19 @@ std::uint64_t busKey(const transport::Secret& secret, ProcessId target) {
   return hashOf({hashOf(std::string_view(reinterpret_cast<const char*>(secret.data()), secret.size())), target});
 }
 
+std::string packIds(const std::set<ProcessId>& ids) {
+  WireWriter writer;
+  for (const ProcessId id : ids) writer.put(id);
+  return writer.take();
+}
+
+std::set<ProcessId> unpackIds(std::string_view bytes) {
+  std::set<ProcessId> ids;
+  WireReader reader(bytes);
+  for (std::size_t left = bytes.size() / sizeof(ProcessId); left > 0; --left) ids.insert(reader.get<ProcessId>());
+  return ids;
+}
+
 std::string BusFrame::encode() const {
   WireWriter writer;
   writer.put(kind).put(from).put(to).put(std::string_view(bytes)).put(static_cast<std::uint32_t>(peers.size()));

@@ -1,6 +1,7 @@
 // What the nodes of the embedded bus send each other.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,10 +24,15 @@ std::uint64_t busKey(const transport::Secret& secret, ProcessId target);
 constexpr ProcessId theController = 0;
 constexpr ProcessId everyone = ~ProcessId{0};
 
+/// Process ids as a frame's bytes.
+std::string packIds(const std::set<ProcessId>& ids);
+std::set<ProcessId> unpackIds(std::string_view bytes);
+
 struct BusFrame {
   enum class Kind : std::uint8_t {
     // Asking to become a member, and the answers.
-    request,   ///< peers = {asker}; from = the controller that it lost, or 0
+    request,   ///< peers = {asker}; from = the controller that it lost, or 0; to = the one it leaves in order, or 0;
+               ///< bytes = packIds() of those whose messages it may still pass on
     welcome,   ///< peers = all members, the controller first
     redirect,  ///< peers = {my controller}: ask there
     later,     ///< ask again soon

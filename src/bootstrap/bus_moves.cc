@@ -22,10 +22,16 @@ std::chrono::steady_clock::time_point now() {
 
 void BusNode::onRequest(const Channel& channel, const BusFrame& frame) {
   const BusPeer asker = frame.peers[0];
+  if (asker.id == self_.id || asker.id == theController || asker.id == everyone) {
+    newcomers_.erase(channel);
+    return sayForged(fmt::format("a newcomer claims to be process {:x}", asker.id));
+  }
+  // It has a connection: either that has ended, and we shall hear of it, or this is somebody else.
+  if (isController() && links_.contains(asker.id)) return send(channel, {.kind = Kind::later});
   const bool orphan = !isController() && !up_;
   if (orphan || (!isController() && frame.from == controller_.id))  // my controller is gone too, or will turn out to be
     return send(channel, {.kind = Kind::later});
-  if (isController() && self_.id < asker.id) return admitMember(channel, asker);
+  if (isController() && self_.id < asker.id) return admitMember(channel, frame);
   if (controller_.id < asker.id) return send(channel, {.kind = Kind::redirect, .peers = {controller_}});
   send(channel, {.kind = Kind::declined});
   route({.kind = Kind::handOver, .from = self_.id, .peers = {asker}, .secret = asker.secret});
@@ -79,7 +85,10 @@ void BusNode::connected() {
 
 void BusNode::ask() {
   attempt_->again.reset();
-  send(attempt_->channel, {.kind = Kind::request, .from = attempt_->lost, .peers = {self_}});
+  BusFrame request{.kind = Kind::request, .from = attempt_->lost, .peers = {self_}};
+  if (attempt_->why == Why::moveTo) request.to = controller_.id;
+  request.bytes = packIds(speakers_.all());
+  send(attempt_->channel, request);
 }
 
 void BusNode::onAnswer(const BusFrame& frame) {
@@ -109,6 +118,10 @@ void BusNode::onAnswer(const BusFrame& frame) {
 }
 
 void BusNode::onWelcome(const BusFrame& frame) {
+  if (frame.peers[0].id != attempt_->target.id) {
+    sayForged(fmt::format("process {:x} answered as {:x}", attempt_->target.id, frame.peers[0].id));
+    return attemptFailed();
+  }
   const Why why = attempt_->why;
   const Channel before = std::exchange(up_, attempt_->channel);
   attempt_.reset();
@@ -186,7 +199,7 @@ void BusNode::releaseHeld() {
   heldBytes_ = 0;
   for (BusFrame& frame : std::exchange(held_, {})) {
     if (frame.kind == Kind::mark)
-      fromMember(std::move(frame));
+      onMark(std::move(frame));
     else
       route(std::move(frame));
   }

@@ -98,15 +98,39 @@ void BusNode::receive(const Channel& channel, std::string_view bytes) {
     return;
   }
   if (attempt_ && channel == attempt_->channel) return onAnswer(frame);
-  if (channel == up_ || channel == oldUp_) return fromController(channel, std::move(frame));
-  fromMember(std::move(frame));
+  if (channel == up_) return fromController(std::move(frame));
+  // From the controller before nothing comes any more, and of a connection that another has replaced nothing counts.
+  if (const auto member = memberAt(channel)) fromMember(*member, std::move(frame));
+}
+
+std::optional<ProcessId> BusNode::memberAt(const Channel& channel) const {
+  for (const auto* links : {&links_, &oldLinks_})
+    for (const auto& [id, link] : *links)
+      if (link == channel) return id;
+  return std::nullopt;
+}
+
+bool BusNode::mayCome(ProcessId sender, ProcessId over) const {
+  return sender != self_.id && sender != controller_.id && speakers_.mayCome(sender, over);
+}
+
+void BusNode::sayForged(std::string_view what) {
+  if (!std::exchange(warnedForged_, true))
+    log::warn("on the bus of this job {}; it was dropped, as others like it are", what);
 }
 
 void BusNode::closed(const Channel& channel) {
   reactorThread_.store(std::this_thread::get_id());
   if (leaving_) return;
   newcomers_.erase(channel);
-  std::erase_if(oldLinks_, [&](const auto& entry) { return entry.second == channel; });
+  for (auto old = oldLinks_.begin(); old != oldLinks_.end();) {
+    if (old->second != channel) {
+      ++old;
+      continue;
+    }
+    if (!links_.contains(old->first)) speakers_.forget(old->first);
+    old = oldLinks_.erase(old);
+  }
   if (attempt_ && channel == attempt_->channel) return attemptFailed();
   if (channel == oldUp_) return releaseHeld();
   if (channel == up_) return controllerLost();
@@ -114,7 +138,7 @@ void BusNode::closed(const Channel& channel) {
     if (link == channel) return memberGone(id);
 }
 
-void BusNode::fromController(const Channel& channel, BusFrame frame) {
+void BusNode::fromController(BusFrame frame) {
   switch (frame.kind) {
     case Kind::joined:
       peers_[frame.peers[0].id] = frame.peers[0];
@@ -126,37 +150,43 @@ void BusNode::fromController(const Channel& channel, BusFrame frame) {
       publish();
       return announceLeft(frame.from);
     case Kind::moveTo:
-      if (channel != up_) return;
       return begin({.why = Why::moveTo, .target = frame.peers[0], .secret = frame.peers[0].secret});
     case Kind::markDone:
       return releaseHeld();
     case Kind::bye:
-      if (channel == up_) controllerLost();
-      return;
+      return controllerLost();
     default:
       return arrived(std::move(frame));
   }
 }
 
-void BusNode::fromMember(BusFrame frame) {
+void BusNode::fromMember(ProcessId member, BusFrame frame) {
+  if (!mayCome(frame.from, member))
+    return sayForged(fmt::format("process {:x} sent a message that claims to be from {:x}", member, frame.from));
   switch (frame.kind) {
     case Kind::bye:
-      if (links_.contains(frame.from)) memberGone(frame.from);
+      if (frame.from == member && links_.contains(member)) memberGone(member);
       return;
     case Kind::mark:
-      if (!isController()) return sendUp(std::move(frame));
-      if (const auto link = links_.find(frame.from); link != links_.end()) {
-        frame.kind = Kind::markDone;
-        send(link->second, frame);
-      }
-      return;
+      return onMark(std::move(frame));
     case Kind::text:
     case Kind::admit:
     case Kind::handOver:
+      // To all speaks the controller alone; one that has just ceased to be may not know it yet.
+      if (frame.to == everyone && isController()) return;
       return route(std::move(frame));
     default:
       return;
   }
+}
+
+void BusNode::onMark(BusFrame frame) {
+  if (!isController()) return sendUp(std::move(frame));
+  speakers_.settle(frame.from);
+  const auto link = links_.find(frame.from);
+  if (link == links_.end()) return;
+  frame.kind = Kind::markDone;
+  send(link->second, frame);
 }
 
 void BusNode::route(BusFrame frame) {
@@ -210,8 +240,10 @@ void BusNode::meet(const std::vector<BusContact>& contacts, const transport::Sec
   route(std::move(frame));
 }
 
-void BusNode::admitMember(const Channel& channel, const BusPeer& peer) {
+void BusNode::admitMember(const Channel& channel, const BusFrame& request) {
+  const BusPeer peer = request.peers[0];
   newcomers_.erase(channel);
+  speakers_.admit(peer.id, request.to != theController, unpackIds(request.bytes));
   oldLinks_.erase(peer.id);
   expectedBack_.erase(peer.id);
   BusFrame welcome{.kind = Kind::welcome, .peers = {self_}};
@@ -227,6 +259,7 @@ void BusNode::admitMember(const Channel& channel, const BusPeer& peer) {
 
 void BusNode::memberGone(ProcessId id) {
   links_.erase(id);
+  speakers_.forget(id);
   peers_.erase(id);
   toMembers({.kind = Kind::left, .from = id});
   publish();

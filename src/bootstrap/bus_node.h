@@ -5,6 +5,9 @@
 // to be admitted, and then sends its members after (moveTo). A member that moves sends a mark behind its last message
 // over the old way and holds back what follows until the mark has come around to it over the new: so messages stay in
 // order.
+//
+// The controller vouches for the senders of what it passes on, since it knows whose each connection is: a frame that
+// claims to be from somebody else is dropped.
 #pragma once
 
 #include <atomic>
@@ -20,6 +23,7 @@
 #include "bootstrap/alarm.h"
 #include "bootstrap/bus_frame.h"
 #include "bootstrap/bus_inbox.h"
+#include "bootstrap/bus_speakers.h"
 #include "bootstrap/message_channel.h"
 
 namespace falcon::bootstrap {
@@ -66,10 +70,14 @@ class BusNode : public std::enable_shared_from_this<BusNode> {
   Channel openChannel(FileDescriptor socket);
   void receive(const Channel& channel, std::string_view bytes);
   void closed(const Channel& channel);
-  void fromController(const Channel& channel, BusFrame frame);
-  void fromMember(BusFrame frame);
+  void fromController(BusFrame frame);
+  void fromMember(ProcessId member, BusFrame frame);
+  std::optional<ProcessId> memberAt(const Channel& channel) const;
+  bool mayCome(ProcessId sender, ProcessId over) const;
+  void sayForged(std::string_view what);
+  void onMark(BusFrame frame);
   void arrived(BusFrame frame);
-  void admitMember(const Channel& channel, const BusPeer& peer);
+  void admitMember(const Channel& channel, const BusFrame& request);
   void memberGone(ProcessId id);
   void announceJoined(ProcessId id);
   void announceLeft(ProcessId id);
@@ -108,12 +116,14 @@ class BusNode : public std::enable_shared_from_this<BusNode> {
   std::unique_ptr<Alarm> alarm_;
   bool leaving_ = false;
   bool warnedFull_ = false;
+  bool warnedForged_ = false;
   BusPeer controller_;
   std::map<ProcessId, BusPeer> peers_;     // of this part, self included
   std::set<ProcessId> announced_;          // as joined and not as left
   std::set<Channel> newcomers_;            // connected, not yet admitted
   std::map<ProcessId, Channel> links_;     // to my members
   std::map<ProcessId, Channel> oldLinks_;  // to those whom I sent elsewhere
+  BusSpeakers speakers_;                   // over links_ and oldLinks_
   Channel up_;                             // to my controller
   Channel oldUp_;                          // to the one before, until the mark has come around
   bool holding_ = false;                   // between two controllers

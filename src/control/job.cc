@@ -21,6 +21,7 @@
 #include "base/per_process.h"
 #include "bootstrap/bus.h"
 #include "collectives/member_info.h"
+#include "control/authority.h"
 #include "control/communicator_facts.h"
 #include "control/communicator_table.h"
 #include "control/controller.h"
@@ -140,7 +141,8 @@ class LiveJob final : public Job, private CallRecorder {
     files_->log().remove(engine.id(), engine.rank());
     const bool first = engine.rank() == 0;
     const auto id = communicators_.remove(engine);
-    if (id && first) post([this, id = *id] { member_->gone(id); });
+    // Communicators end here, in destructors: without memory for it nobody is told, and nothing else happens.
+    if (id && first) contained([&] { post([this, id = *id] { member_->gone(id); }); }, [](const char*) {});
   }
 
   Status registerLayout(Engine& engine, const Layout& layout) override {
@@ -239,7 +241,10 @@ class LiveJob final : public Job, private CallRecorder {
     // Until then nobody is known whose controller this process could be. What comes by the bus meanwhile stays there.
     if (!first_.await(tickInterval, [this] { showHeartbeat(); })) return;
     bool takesPart = false;
-    while (!stop_.load() && !(takesPart = attempt([this] { takePart(); }))) std::this_thread::sleep_for(tickInterval);
+    while (!stop_.load() && !(takesPart = attempt([this] { takePart(); }))) {
+      attempt([this] { failRequests(); });
+      std::this_thread::sleep_for(tickInterval);
+    }
     if (!takesPart) return;
     while (!stop_.load()) work();
     attempt([this] {
@@ -259,6 +264,7 @@ class LiveJob final : public Job, private CallRecorder {
                                                    plans_, *benchmark_, files_->ranges(), gpu_.get(), &launched_},
                                        identity);
     outbox_ = std::make_unique<BusOutbox>(*bus_);
+    authority_.emplace(bus_->self());
     takeOffice();
   }
 
@@ -318,7 +324,10 @@ class LiveJob final : public Job, private CallRecorder {
 
   void dispatch(const bootstrap::BusMessage& bus) {
     using Kind = bootstrap::BusMessage::Kind;
-    if (bus.kind == Kind::controllerChanged) return changeOffice();
+    if (bus.kind == Kind::controllerChanged) {
+      authority_->changed(bus.from);
+      return changeOffice();
+    }
     if (bus.kind == Kind::left) {
       if (const auto letGo = member_->left(bus.from)) letGo_ = letGo;
       if (controller_) controller_->left(bus.from);
@@ -331,18 +340,23 @@ class LiveJob final : public Job, private CallRecorder {
       return;
     }
     // Orders come from the controller, everything else goes to it; the controller's own process gets both.
-    if (const auto* answer = std::get_if<SuspendAnswer>(&*message))
-      requests_.answer(*answer);
-    else if (const auto* examined = std::get_if<Examined>(&*message))
-      files_->keepExamination(examined->problem, examined->content);
-    else if (isOrder(*message))
-      obey(*message);
+    if (isOrder(*message))
+      obey(bus.from, *message);
     else if (controller_)
       controller_->handle(bus.from, *message);
   }
 
-  void obey(const Message& order) {
-    member_->handle(order);
+  void obey(ProcessId from, const Message& order) {
+    const Authority::Word word = authority_->wordOf(from, order);
+    if (word == Authority::Word::forged && !std::exchange(forgedSaid_, true))
+      log::warn(
+          "process {:x}, which is not the controller of this job, gave an order; it was dropped, as others like it are",
+          from);
+    if (word != Authority::Word::obeyed) return;
+    if (const auto* answer = std::get_if<SuspendAnswer>(&order)) return requests_.answer(*answer);
+    if (const auto* examined = std::get_if<Examined>(&order))
+      return files_->keepExamination(examined->problem, examined->content);
+    member_->handle(from, order);
     if (member_->isOff()) failRequests();
   }
 
@@ -399,6 +413,7 @@ class LiveJob final : public Job, private CallRecorder {
 
   // Of the monitor's thread alone.
   std::unique_ptr<Member> member_;
+  std::optional<Authority> authority_;
   std::unique_ptr<BusOutbox> outbox_;
   std::unique_ptr<EventFile> events_;
   std::unique_ptr<Controller> controller_;
@@ -410,6 +425,7 @@ class LiveJob final : public Job, private CallRecorder {
   bool officeDue_ = false;  ///< the bus has another controller, which is not heeded in full yet
   bool failed_ = false;     ///< a step has thrown since Falcon was last asked to go off
   bool failureSaid_ = false;
+  bool forgedSaid_ = false;
   std::optional<Member::LetGo> letGo_;  ///< since the controller died, and its successor is not known yet
   bool served_ = false;                 ///< this process has been the controller before
 

@@ -56,7 +56,7 @@ void Member::giveUpUndecided() {
   if (orphans_.empty() || parts_.clock.now() < undecidedUntil_) return;
   const Error error = Error::remote("the controller of this job is gone while a plan was being agreed");
   for (const std::uint64_t agreement : std::exchange(orphans_, {})) {
-    const Propose proposal = std::move(proposals_.extract(agreement).mapped());
+    const Propose proposal = std::move(proposals_.extract(agreement).mapped().proposal);
     log::warn("{}: who waits for it fails", error.message());
     if (proposal.kind == AgreementKind::microBatches)
       parts_.plans.fail(error);
@@ -181,8 +181,9 @@ void Member::report(const instrument::IterationSample& iteration) {
   if (auto bundled = bundle_.add(sample)) pending_.samples.push_back(std::move(*bundled));
 }
 
-void Member::handle(const Message& message) {
+void Member::handle(ProcessId from, const Message& message) {
   if (off_) return;
+  orderFrom_ = from;
   std::visit(
       [this](const auto& each) {
         if constexpr (requires { this->order(each); }) this->order(each);
@@ -297,7 +298,7 @@ void Member::order(const Propose& order) {
     yes = yes && any;
     if (!yes) withdraw(order);
   }
-  if (yes) proposals_[order.agreement] = order;
+  if (yes) proposals_[order.agreement] = {order, orderFrom_};
   say(Vote{order.agreement, yes});
 }
 
@@ -311,7 +312,8 @@ void Member::withdraw(const Propose& proposal) {
 void Member::order(const Decide& order) {
   const auto proposal = proposals_.find(order.agreement);
   if (proposal == proposals_.end()) return;
-  const Propose& decided = proposal->second;
+  const auto& [decided, by] = proposal->second;
+  if (orderFrom_ != by && orderFrom_ != parts_.bus.controller()) return;
   if (decided.kind == AgreementKind::microBatches) {
     parts_.plans.decide(order.agreement, order.commit);
   } else {

@@ -52,7 +52,8 @@ class Member {
   /// Reads the call log, reports finished iterations, tells when the trap holds everyone. Bounded work a second,
   /// whatever the rate of calls.
   void tick();
-  void handle(const Message& order);
+  /// `from`: who is the controller now, or was when it began what the order ends (see Authority).
+  void handle(ProcessId from, const Message& order);
   /// There is a new controller: everything it must know is said again, nothing stays held for the old one.
   void newController();
   /// Reported to the controller as soon as there is one.
@@ -131,12 +132,17 @@ class Member {
   std::optional<Nanoseconds> quotaRead_;
   double quotaCores_ = 0;
   double iterationSeconds_ = 1;
-  std::uint64_t pattern_ = 0, unsure_ = 0;      ///< the newest iteration's, and how many of it are provisional so far
-  std::uint64_t noIterations_ = 0;              ///< of those that were counted
-  std::map<std::uint64_t, Propose> proposals_;  ///< accepted here and not decided yet, by agreement
-  std::set<std::uint64_t> orphans_;             ///< of them, those whose controller is gone
-  Nanoseconds undecidedUntil_{0};               ///< when these are given up
+  std::uint64_t pattern_ = 0, unsure_ = 0;  ///< the newest iteration's, and how many of it are provisional so far
+  std::uint64_t noIterations_ = 0;          ///< of those that were counted
+  struct Accepted {
+    Propose proposal;
+    ProcessId by = 0;
+  };
+  std::map<std::uint64_t, Accepted> proposals_;  ///< accepted here and not decided yet, by agreement
+  std::set<std::uint64_t> orphans_;              ///< of them, those whose controller is gone
+  Nanoseconds undecidedUntil_{0};                ///< when these are given up
   int lastMicroBatches_ = 0;
+  ProcessId orderFrom_ = 0;  ///< while it is obeyed
   bool off_ = false;
 };
 

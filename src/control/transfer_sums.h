@@ -6,6 +6,7 @@
 #include <mutex>
 #include <tuple>
 
+#include "base/contained.h"
 #include "base/recorders.h"
 #include "control/messages.h"
 #include "instrument/call_log.h"
@@ -21,15 +22,8 @@ class TransferSums final : public TransferRecorder {
 
   void record(const TransferTiming& timing) noexcept override {
     if (log_) log_->write(timing);
-    const std::lock_guard lock(mutex_);
-    TransferSum& sum = sums_[{timing.communicator, timing.peer, timing.sending, timing.channel}];
-    sum.id = timing.communicator;
-    sum.peer = timing.peer;
-    sum.sending = timing.sending;
-    sum.channel = timing.channel;
-    sum.bytes += timing.bytes;
-    sum.moving += seconds(timing.moving);
-    sum.waiting += seconds(timing.waiting);
+    // Of a connection for whose sum there is no memory nothing is told.
+    contained([&] { add(timing); }, [](const char*) {});
   }
 
   /// What came together since the last take.
@@ -42,6 +36,18 @@ class TransferSums final : public TransferRecorder {
   }
 
  private:
+  void add(const TransferTiming& timing) {
+    const std::lock_guard lock(mutex_);
+    TransferSum& sum = sums_[{timing.communicator, timing.peer, timing.sending, timing.channel}];
+    sum.id = timing.communicator;
+    sum.peer = timing.peer;
+    sum.sending = timing.sending;
+    sum.channel = timing.channel;
+    sum.bytes += timing.bytes;
+    sum.moving += seconds(timing.moving);
+    sum.waiting += seconds(timing.waiting);
+  }
+
   instrument::CallLog* log_ = nullptr;
   std::mutex mutex_;
   std::map<std::tuple<CommunicatorId, Rank, bool, std::int32_t>, TransferSum> sums_;

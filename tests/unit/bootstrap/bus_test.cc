@@ -5,7 +5,11 @@
 #include <algorithm>
 #include <map>
 
+#include "base/log.h"
+#include "bootstrap/bus_frame.h"
+#include "bootstrap/message_channel.h"
 #include "ranks.h"
+#include "unit/base/environment.h"
 
 namespace falcon::bootstrap {
 namespace {
@@ -205,6 +209,94 @@ TEST_P(Buses, FindAnotherControllerWhenTheirsLeaves) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Buses, testing::Values(2, 3, 4, 8));
+
+/// A member that says whatever it likes.
+class Liar {
+ public:
+  /// Asks `target`, which expects who knows `secret`, to be admitted as `claimed`.
+  Liar(const BusPointer& target, const transport::Secret& secret, ProcessId claimed) : claimed_(claimed) {
+    const BusContact there = *BusContact::decode(target->contact().encode());
+    auto socket = transport::connectWithHello(
+        {}, there.processAddress, {transport::Purpose::bus, busKey(secret, there.process), secret, -1, {}}, 5s);
+    if (!socket) return;
+    channel_ = std::make_shared<MessageChannel>(reactor_, std::move(*socket));
+    channel_->start(
+        [this](std::string_view bytes) {
+          BusFrame frame;
+          if (BusFrame::decode(bytes, frame) && frame.kind == BusFrame::Kind::welcome) admitted_ = true;
+        },
+        [](const std::string&) {});
+    say({.kind = BusFrame::Kind::request, .peers = {{claimed, reactor_->address(), secret}}});
+  }
+  ~Liar() { channel_->close(); }
+  void say(const BusFrame& frame) { ASSERT_TRUE(channel_->send(frame.encode())); }
+  bool isAdmitted() const { return admitted_; }
+  ProcessId claimed() const { return claimed_; }
+
+ private:
+  const ProcessId claimed_;
+  const std::shared_ptr<transport::Reactor> reactor_ = reactor();
+  std::shared_ptr<MessageChannel> channel_;
+  std::atomic<bool> admitted_{false};
+};
+
+/// A part of two, and a secret that its controller expects.
+struct PartWithALiar : testing::Test {
+  PartWithALiar() {
+    meet(all);
+    EXPECT_TRUE(eventually([&] { return onePart(all, all[0]); }));
+    const std::vector<BusContact> contacts{*BusContact::decode(all[0]->contact().encode()),
+                                           {outside, outside, loopback, loopback}};
+    all[0]->meet(contacts, secret);
+    log::reset();
+  }
+  ~PartWithALiar() override { log::reset(); }
+  /// What the members get up to a text that says so.
+  std::vector<std::string> textsOf(const BusPointer& from, const std::string& last) {
+    std::vector<std::string> texts;
+    while (const auto message = next(from, Kind::text)) {
+      texts.push_back(message->bytes);
+      if (message->bytes == last) break;
+    }
+    return texts;
+  }
+
+  static constexpr ProcessId outside = ProcessId{1} << 62;  // higher than those of ranks
+  const SocketAddress loopback = *SocketAddress::parse("127.0.0.1:1");
+  const Variable debug{"NCCL_DEBUG", "WARN"};
+  const transport::Secret secret = *randomSecret();
+  const std::vector<BusPointer> all = buses(2);
+};
+
+TEST_F(PartWithALiar, WhoClaimsToBeAnotherIsNotHeard) {
+  testing::internal::CaptureStderr();
+  {
+    Liar liar(all[0], secret, outside);
+    ASSERT_TRUE(eventually([&] { return liar.isAdmitted(); }));
+    // In the controller's name to a member, in a member's to the controller, and that a member is gone.
+    for (int i = 0; i < 3; ++i)
+      liar.say({.kind = BusFrame::Kind::text, .from = all[0]->self(), .to = all[1]->self(), .bytes = "forged"});
+    liar.say({.kind = BusFrame::Kind::text, .from = all[1]->self(), .bytes = "forged"});
+    liar.say({.kind = BusFrame::Kind::bye, .from = all[1]->self()});
+    liar.say({.kind = BusFrame::Kind::text, .from = outside, .to = everyone, .bytes = "to all"});
+    for (const auto& one : all)
+      liar.say({.kind = BusFrame::Kind::text, .from = outside, .to = one->self(), .bytes = "own"});
+    for (const auto& one : all) EXPECT_EQ(textsOf(one, "own"), std::vector<std::string>{"own"});
+    EXPECT_EQ(all[0]->members().size(), 3u);
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("claims to be from"), std::string::npos) << said;
+  EXPECT_EQ(said.find("claims to be from"), said.rfind("claims to be from")) << said;
+}
+
+TEST_F(PartWithALiar, NobodyTakesAMembersPlace) {
+  Liar second(all[0], secret, all[1]->self()), first(all[0], secret, all[0]->self());
+  std::this_thread::sleep_for(200ms);
+  EXPECT_FALSE(first.isAdmitted());
+  EXPECT_FALSE(second.isAdmitted());
+  all[0]->to(all[1]->self(), "still here");
+  EXPECT_EQ(textsOf(all[1], "still here"), std::vector<std::string>{"still here"});
+}
 
 TEST(Bus, ManyPartsThatMeetAtOnceInAnyOrderBecomeOne) {
   for (int round = 0; round < 10; ++round) {

@@ -12,25 +12,10 @@
 #include "control/trap_callbacks.h"
 #include "instrument/call_log.h"
 #include "unit/base/environment.h"
+#include "unit/control/idle_engine.h"
 
 namespace falcon::control {
 namespace {
-
-/// A communicator of one rank that moves nothing.
-class IdleEngine final : public Engine {
-  EngineKind kind() const override { return EngineKind::host; }
-  CommunicatorId id() const override { return 7; }
-  Rank rank() const override { return 0; }
-  int size() const override { return 1; }
-  int device() const override { return 0; }
-  Result<std::unique_ptr<Engine>> split(int, int) override { return Error::invalidUsage("idle"); }
-  Result<std::unique_ptr<Engine>> shrink(std::span<const Rank>, bool) override { return Error::invalidUsage("idle"); }
-  Status revoke() override { return {}; }
-  Status finalize() override { return {}; }
-  void abort() override {}
-  Status asyncError() const override { return {}; }
-  std::uint64_t nextCollective() const override { return 0; }
-};
 
 /// A watchdog of the application's that finds no memory, the first `failures` times that it is told of a held job.
 struct PoorWatchdog {
@@ -62,7 +47,7 @@ TEST_P(MonitorFailure, SwitchesFalconOffAndHoldsNobody) {
   ASSERT_TRUE(reactor);
   const auto job = Job::acquire(*reactor, "unused");
   ASSERT_TRUE(job);
-  IdleEngine engine;
+  test::IdleEngine engine;
   KnownCommunicator known;
   known.engine = &engine;
   known.members.resize(1);
