@@ -32,10 +32,10 @@ class WatchedCalls {
   struct Open {
     Directory::Use use;
     Call call;
-    void* stream;
-    const Watch* watch;  ///< null: it is only counted
+    void* stream = nullptr;
+    const Watch* watch = nullptr;  ///< null: it is only counted
     CallRecord record;
-    Flight flight;
+    Flight flight = noFlight;
   };
   class Entering;
 

@@ -15,12 +15,13 @@ constexpr std::size_t manyStreams = 64;
 MarkedWork::~MarkedWork() = default;
 
 void MarkedWork::note(void* stream) noexcept try {
+  if (nothingToMark_.load(std::memory_order_relaxed)) return;
   const std::lock_guard lock(mutex_);
   if (!std::exchange(looked_, true)) {
     driver_ = findDriver_();
     events_ = driver_ ? driver_->streamEvents() : nullptr;
   }
-  if (!events_) return;
+  if (!events_) return nothingToMark_.store(true, std::memory_order_relaxed);
   if (marks_.size() >= manyStreams && !marks_.contains(stream)) dropWhatIsDone();
   void*& mark = marks_[stream];
   mark = events_->record(stream, mark);

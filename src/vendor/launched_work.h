@@ -1,6 +1,7 @@
 // What the vendor's engine has launched on streams, and whether the device is done with it: calls return long before.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -36,6 +37,7 @@ class MarkedWork final : public LaunchedWork {
   const std::function<std::shared_ptr<const CudaDriver>()> findDriver_;
   std::mutex mutex_;
   bool looked_ = false;
+  std::atomic<bool> nothingToMark_{false};  ///< there is no driver: nobody has to be asked again
   std::shared_ptr<const CudaDriver> driver_;
   const StreamEvents* events_ = nullptr;  ///< of the driver
   std::map<void*, void*> marks_;          ///< by stream: the event behind its last work
