@@ -290,7 +290,7 @@ Result<float> estimateCalls(std::span<const PendingCall> calls) {
     auto& communicator = static_cast<collectives::HostCommunicator&>(*submission.engine);
     bool throughMemory = true;
     for (Rank other = 0; other < communicator.size(); ++other)
-      throughMemory = throughMemory && communicator.ports().mediumTo(other) != transport::Medium::socket;
+      throughMemory = throughMemory && communicator.ports()->mediumTo(other) != transport::Medium::socket;
     sum->second += collectives::estimatedMicroseconds({communicator.size(), throughMemory}, submission.call);
     longest = std::max(longest, sum->second);
   }

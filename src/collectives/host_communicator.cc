@@ -49,7 +49,7 @@ class LocalCommunicator final : public HostCommunicator {
 
   const std::vector<MemberInfo>& members() const override { return members_; }
   bootstrap::CommunicatorNetwork& network() override { return *network_; }
-  transport::Ports& ports() override { return *ports_; }
+  const std::shared_ptr<transport::Ports>& ports() override { return ports_; }
 
   std::vector<Rank> ringOrder() const override { return member_.rings.current(); }
   Status proposeRing(std::uint64_t fromCollective, std::vector<Rank> order) override {
@@ -76,7 +76,7 @@ class LocalCommunicator final : public HostCommunicator {
   const std::shared_ptr<transport::Reactor> reactor_;
   const std::shared_ptr<bootstrap::CommunicatorNetwork> network_;
   const std::vector<MemberInfo> members_;
-  const std::unique_ptr<transport::Ports> ports_;
+  const std::shared_ptr<transport::Ports> ports_;
   const ChannelWish channels_;
   const std::unique_ptr<transport::Waiter> waiter_;
   mutable LocalMember member_;

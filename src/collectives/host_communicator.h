@@ -37,8 +37,9 @@ class HostCommunicator : public Engine {
 
   virtual const std::vector<MemberInfo>& members() const = 0;
   virtual bootstrap::CommunicatorNetwork& network() = 0;
-  /// For validation's own connections (Lane::test, Lane::probe). Thread-safe.
-  virtual transport::Ports& ports() = 0;
+  /// For validation's own connections (Lane::test, Lane::probe). Thread-safe. Who holds them may use them when the
+  /// communicator is gone.
+  virtual const std::shared_ptr<transport::Ports>& ports() = 0;
 
   /// The ring in force for the next collective: ranks of the communicator.
   virtual std::vector<Rank> ringOrder() const = 0;

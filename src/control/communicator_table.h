@@ -10,7 +10,8 @@
 
 namespace falcon::control {
 
-/// Thread-safe. While the monitor is inside with(), remove() waits: an engine is never used after it is gone.
+/// Thread-safe. While the monitor is inside with(), remove() waits: an engine is never used after it is gone. So what
+/// takes long is not done there: CommInit and CommDestroy would wait for it.
 class CommunicatorTable {
  public:
   void add(KnownCommunicator communicator) {

@@ -260,9 +260,10 @@ class LiveJob final : public Job, private CallRecorder {
     identity.pid = getpid();
     identity.address = reactor_->address().host();
     identity.clockDomain = clockDomain();
-    member_ = std::make_unique<Member>(MemberParts{*bus_, clock_, files_->log(), trap_, transfers_, communicators_,
-                                                   plans_, *benchmark_, files_->ranges(), gpu_.get(), &launched_},
-                                       identity);
+    member_ =
+        std::make_unique<Member>(MemberParts{*bus_, clock_, files_->log(), trap_, transfers_, communicators_, plans_,
+                                             *benchmark_, files_->ranges(), gpu_.get(), &launched_, &stop_},
+                                 identity);
     outbox_ = std::make_unique<BusOutbox>(*bus_);
     authority_.emplace(bus_->self());
     takeOffice();

@@ -257,16 +257,21 @@ void Member::order(const RunWave& order) {
     say(results);
     return;
   }
-  // Under the table's lock: no communicator goes away while its ports are in use.
+  // The ports are held, and the table is not: a communicator comes or goes at once, however long the wave takes.
+  std::vector<std::shared_ptr<transport::Ports>> held;
+  std::vector<validate::LocalCommunicator> local;
   parts_.communicators.withAll([&](std::vector<KnownCommunicator>& known) {
-    std::vector<validate::LocalCommunicator> local;
-    for (KnownCommunicator& each : known)
-      if (each.host) local.push_back({each.engine->id(), each.engine->rank(), &each.host->ports()});
-    const auto waiter = transport::makeWaiter();
-    const Nanoseconds limit = order.probe ? probeLimit : waveLimit;
-    results.measurements =
-        validate::encode(validate::runWave(*wave, local, validate::settingsOf(*wave), *waiter, parts_.clock, limit));
+    for (KnownCommunicator& each : known) {
+      if (!each.host) continue;
+      held.push_back(each.host->ports());
+      local.push_back({each.engine->id(), each.engine->rank(), held.back().get()});
+    }
   });
+  const auto waiter = transport::makeWaiter();
+  const Nanoseconds limit = order.probe ? probeLimit : waveLimit;
+  const auto stop = [this] { return parts_.stopping && parts_.stopping->load(std::memory_order_relaxed); };
+  results.measurements = validate::encode(
+      validate::runWave(*wave, local, validate::settingsOf(*wave), *waiter, parts_.clock, limit, stop));
   say(results);
 }
 

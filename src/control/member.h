@@ -1,6 +1,7 @@
 // What every process of the job does for the controller: reports its iterations, obeys its orders.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -42,6 +43,7 @@ struct MemberParts {
   instrument::RangeLog* ranges = nullptr;
   validate::GpuTester* gpu = nullptr;
   vendor::LaunchedWork* launched = nullptr;
+  const std::atomic<bool>* stopping = nullptr;  ///< true: somebody waits for the monitor's end
 };
 
 /// Used by the monitor thread alone. member_trap.cc: its part in holding the job.

@@ -157,14 +157,14 @@ TEST(Life, ARingIsReplacedAtTheAgreedCollective) {
       board.reach(rank, 1);
       communicator->decideRing(from, true);
     });
-    const auto before = communicator->ports().bytesSentTo(2);
+    const auto before = communicator->ports()->bytesSentTo(2);
     const std::string wrong = check(*communicator, broadcast);
     const bool waited = board->steps[rank].load() == 1;
     decider.join();
     if (!wrong.empty()) return wrong;
     if (!waited) return "did not wait for the decision";
     if (communicator->ringOrder() != order) return "the new ring is not in force";
-    if (rank == 0 && communicator->ports().bytesSentTo(2) != before + bytes) return "the bytes took another way";
+    if (rank == 0 && communicator->ports()->bytesSentTo(2) != before + bytes) return "the bytes took another way";
     return "";
   });
   EXPECT_TRUE(forked.allRight());

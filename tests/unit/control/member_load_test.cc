@@ -1,38 +1,12 @@
 // What the monitor does and says when the application calls far too often.
 #include <gtest/gtest.h>
 
-#include "control/member.h"
+#include "unit/control/a_member.h"
 
 namespace falcon::control {
 namespace {
 
-constexpr std::uint32_t capacity = 1 << 15;
-
-/// Keeps what the member says.
-class RecordingBus final : public bootstrap::Bus {
- public:
-  bootstrap::ProcessId self() const override { return 1; }
-  bootstrap::ProcessId controller() const override { return 1; }
-  std::vector<bootstrap::ProcessId> members() const override { return {1}; }
-  void toController(std::string bytes) override {
-    const auto message = decode(bytes);
-    ASSERT_TRUE(message);
-    if (const auto* said = std::get_if<Samples>(&*message))
-      samples.insert(samples.end(), said->samples.begin(), said->samples.end());
-  }
-  void to(bootstrap::ProcessId, std::string) override {}
-  void toAll(std::string) override {}
-  std::vector<bootstrap::BusMessage> take(Nanoseconds) override { return {}; }
-  void wake() override {}
-
-  std::vector<Sample> samples;
-};
-
-class NoBenchmark final : public validate::ComputeBenchmark {
-  Result<validate::ComputeScore> run(Nanoseconds) override { return Error::internal("not in this test"); }
-};
-
-struct MemberLoad : testing::Test {
+struct MemberLoad : test::AMember {
   void call(std::uint64_t count, Nanoseconds interval) {
     CallRecord record;
     record.communicator = 5;
@@ -49,44 +23,40 @@ struct MemberLoad : testing::Test {
     while (clock.now() < end) {
       const Nanoseconds wake = clock.now() + 100ms;
       while (clock.now() < wake) call(2, interval);
-      member.tick();
+      tick();
     }
+  }
+  void tick() {
+    member.tick();
+    for (const Samples& said : bus.take<Samples>())
+      samples.insert(samples.end(), said.samples.begin(), said.samples.end());
   }
   double shownMilliseconds() const { return static_cast<double>(log->header().iterationNanoseconds.load()) * 1e-6; }
   int judged() const {
     int count = 0;
-    for (const Sample& sample : bus.samples) count += !sample.disturbed && !sample.provisional;
+    for (const Sample& sample : samples) count += !sample.disturbed && !sample.provisional;
     return count;
   }
 
-  RecordingBus bus;
-  ManualClock clock;
-  std::unique_ptr<instrument::CallLog> log =
-      std::move(*instrument::CallLog::create("", {"job", "host", 0, 1}, capacity));
-  Trap trap{clock};
-  TransferSums transfers;
-  CommunicatorTable communicators;
-  PlanBook plans;
-  NoBenchmark benchmark;
-  Member member{{bus, clock, *log, trap, transfers, communicators, plans, benchmark}, {}};
+  std::vector<Sample> samples;
   std::uint64_t calls = 0;
 };
 
 TEST_F(MemberLoad, AFastLoopIsReportedInBundles) {
   callEvery(100us, 10s);  // 10 000 calls a second, each an iteration
   EXPECT_GT(judged(), 200) << "it is followed";
-  EXPECT_LE(bus.samples.size(), 10s / IterationBundle::shortest);
-  for (const Sample& sample : bus.samples) EXPECT_NEAR(sample.seconds, 100e-6, 1e-9);
-  EXPECT_GT(bus.samples.back().index, 95'000);
+  EXPECT_LE(samples.size(), 10s / IterationBundle::shortest);
+  for (const Sample& sample : samples) EXPECT_NEAR(sample.seconds, 100e-6, 1e-9);
+  EXPECT_GT(samples.back().index, 95'000);
 }
 
 TEST_F(MemberLoad, CallsBeyondTheBudgetAreMissedAndNothingIsJudged) {
   callEvery(2us, 10s);  // 500 000 calls a second
   EXPECT_EQ(judged(), 0);
   const auto most = static_cast<std::size_t>(10 * ReadBudget::callsPerSecond * 2e-6 / 20e-3 + 100);
-  EXPECT_LE(bus.samples.size(), most);
+  EXPECT_LE(samples.size(), most);
 
-  bus.samples.clear();
+  samples.clear();
   callEvery(1ms, 10s);  // the same calls at a bearable rate
   EXPECT_GT(judged(), 200) << "it is followed again";
 }
@@ -98,8 +68,8 @@ TEST_F(MemberLoad, ABurstThatFitsTheLogIsReadInFull) {
     callEvery(1ms, 1s);
   }
   // Some 11 000 calls in every 1.1 s: below the budget on average, so none was missed.
-  EXPECT_FALSE(bus.samples.empty());
-  for (const Sample& sample : bus.samples) EXPECT_FALSE(sample.disturbed);
+  EXPECT_FALSE(samples.empty());
+  for (const Sample& sample : samples) EXPECT_FALSE(sample.disturbed);
 }
 
 // Calls whose size differs every time have no period; among them some that are equal are no iterations.
@@ -107,7 +77,7 @@ TEST_F(MemberLoad, ShowsNoIterationTimeWhereNoPeriodIsKnown) {
   for (int iteration = 0; iteration < 1000; ++iteration) {
     for (int i = 0; i < 20; ++i) call(2, 1us);
     call(100 + calls, 100ms);
-    member.tick();
+    tick();
     ASSERT_EQ(shownMilliseconds(), 0) << iteration;
   }
   EXPECT_EQ(log->header().iterations.load(), 0);
@@ -119,11 +89,11 @@ TEST_F(MemberLoad, DoesNotCountTheTurnsOfAnInnerLoop) {
   for (int iteration = 0; iteration < iterations; ++iteration) {
     for (int i = 0; i < 300; ++i) call(2, 1ms);
     call(100, 10ms);
-    member.tick();
+    tick();
   }
   EXPECT_GT(log->header().iterations.load(), iterations / 2);
   EXPECT_LE(log->header().iterations.load(), iterations);
-  EXPECT_EQ(bus.samples.back().index + 1, log->header().iterations.load());
+  EXPECT_EQ(samples.back().index + 1, log->header().iterations.load());
 }
 
 TEST_F(MemberLoad, ShowsNoIterationTimeAnyMoreWhereThePeriodIsLost) {
@@ -132,7 +102,7 @@ TEST_F(MemberLoad, ShowsNoIterationTimeAnyMoreWhereThePeriodIsLost) {
   EXPECT_GT(log->header().iterations.load(), 300);
   for (int i = 0; i < 500; ++i) {
     call(100 + calls, 10ms);
-    member.tick();
+    tick();
   }
   EXPECT_EQ(shownMilliseconds(), 0);
 }

@@ -26,7 +26,7 @@ Result<validate::WaveQueue> wavesOf(RankWorld& world) {
 
 Status runWaves(RankWorld& world, validate::WaveQueue& queue, std::vector<validate::LinkMeasurement>& measured) {
   const auto waiter = transport::makeWaiter();
-  const validate::LocalCommunicator local{world.communicator->id(), world.rank(), &world.communicator->ports()};
+  const validate::LocalCommunicator local{world.communicator->id(), world.rank(), world.communicator->ports().get()};
   if (auto done = world.network().barrier(stepLimit); !done) return done;
   while (const auto wave = queue.next()) {
     const auto mine =

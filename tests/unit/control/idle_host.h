@@ -1,0 +1,74 @@
+// A communicator of the host engine that moves nothing: its ring can be changed, and its ports never connect.
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <optional>
+#include <stdexcept>
+
+#include "collectives/host_communicator.h"
+#include "collectives/ring_schedule.h"
+#include "transport/connecting_port.h"
+
+namespace falcon::test {
+
+/// Counts how often somebody looked whether there is something to do.
+class UnconnectedPorts final : public transport::Ports {
+ public:
+  Result<transport::SendPort*> openSend(const transport::PortKey&) override {
+    ++opened_;
+    return &sends_.emplace_back(chunkBytes);
+  }
+  Result<transport::ReceivePort*> openReceive(const transport::PortKey&) override {
+    ++opened_;
+    return &receives_.emplace_back(chunkBytes);
+  }
+  transport::Medium mediumTo(Rank) const override { return transport::Medium::socket; }
+  int opened() const { return opened_; }
+
+ private:
+  static constexpr std::size_t chunkBytes = 4096;
+  std::atomic<int> opened_{0};
+  std::list<transport::ConnectingSendPort> sends_;
+  std::list<transport::ConnectingReceivePort> receives_;
+};
+
+class IdleHost final : public collectives::HostCommunicator {
+ public:
+  explicit IdleHost(CommunicatorId id) : id_(id) {}
+
+  EngineKind kind() const override { return EngineKind::host; }
+  CommunicatorId id() const override { return id_; }
+  Rank rank() const override { return 0; }
+  int size() const override { return 3; }
+  int device() const override { return 0; }
+  Result<std::unique_ptr<Engine>> split(int, int) override { return Error::invalidUsage("idle"); }
+  Result<std::unique_ptr<Engine>> shrink(std::span<const Rank>, bool) override { return Error::invalidUsage("idle"); }
+  Status revoke() override { return {}; }
+  Status finalize() override { return {}; }
+  void abort() override {}
+  Status asyncError() const override { return failure ? Status(*failure) : Status(); }
+  std::uint64_t nextCollective() const override { return 0; }
+
+  const std::vector<collectives::MemberInfo>& members() const override { return members_; }
+  bootstrap::CommunicatorNetwork& network() override { throw std::logic_error("it has no network"); }
+  const std::shared_ptr<transport::Ports>& ports() override { return ports_; }
+  std::vector<Rank> ringOrder() const override { return rings.current(); }
+  Status proposeRing(std::uint64_t from, std::vector<Rank> order) override {
+    return rings.propose(from, std::move(order));
+  }
+  void decideRing(std::uint64_t from, bool commit) override { rings.decide(from, commit); }
+  void failUndecidedRing(std::uint64_t from, const Error& error) override {
+    if (rings.isUndecided(from)) failure = error;
+  }
+
+  collectives::RingSchedule rings{{0, 1, 2}};
+  std::optional<Error> failure;
+
+ private:
+  const CommunicatorId id_;
+  const std::vector<collectives::MemberInfo> members_;
+  const std::shared_ptr<transport::Ports> ports_ = std::make_shared<UnconnectedPorts>();
+};
+
+}  // namespace falcon::test
