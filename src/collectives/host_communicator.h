@@ -7,6 +7,7 @@
 
 #include "base/engine.h"
 #include "bootstrap/communicator_network.h"
+#include "collectives/one_sided.h"
 #include "transport/local_ports.h"
 
 namespace falcon::collectives {
@@ -39,6 +40,9 @@ class HostCommunicator : public Engine {
   virtual bootstrap::CommunicatorNetwork& network() = 0;
   /// For validation's own connections (Lane::test, Lane::probe). Thread-safe.
   virtual transport::Ports& ports() = 0;
+
+  /// Messages into windows that other ranks have registered.
+  virtual OneSided& oneSided() = 0;
 
   /// The ring in force for the next collective: ranks of the communicator.
   virtual std::vector<Rank> ringOrder() const = 0;
