@@ -42,12 +42,17 @@ const char* nameOf(ncclComm::Closed closed) {
 
 }  // namespace
 
+Status checkOpen(const char* function, const ncclComm& communicator) {
+  const auto closed = communicator.closed.load(std::memory_order_relaxed);
+  if (closed == ncclComm::Closed::no) [[likely]]
+    return {};
+  return log::decided(Error::invalidUsage("{}: comm {}", function, nameOf(closed)));
+}
+
 Status checkCall(const char* function, const ncclComm& communicator, const Arguments& arguments, Call& call) {
   const auto& a = arguments;
   const Engine& engine = *communicator.engine;
-  if (const auto closed = communicator.closed.load(std::memory_order_relaxed); closed != ncclComm::Closed::no)
-      [[unlikely]]
-    return log::decided(Error::invalidUsage("{}: comm {}", function, nameOf(closed)));
+  if (const Status open = checkOpen(function, communicator); !open) return open;
   // As unsigned, so that one comparison covers both ends.
   if (static_cast<unsigned>(a.type) >= dataTypeCount) [[unlikely]]
     return log::decided(Error::invalidArgument("{}: {} is no data type", function, static_cast<int>(a.type)));

@@ -39,6 +39,9 @@ inline bool isSoundAtAGlance(const ncclComm& communicator, const Arguments& a, C
   return true;
 }
 
+/// Error (invalidUsage): the communicator was finalized or revoked, or is suspended.
+Status checkOpen(const char* function, const ncclComm& communicator);
+
 /// Fills in `call`, which is fresh: a copy of what was just written in small pieces would take a tenth of the shortest
 /// calls. Errors: invalidArgument (type, op, root, peer or a buffer), invalidUsage (the communicator was finalized).
 Status checkCall(const char* function, const ncclComm& communicator, const Arguments& arguments, Call& call);

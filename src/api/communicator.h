@@ -179,10 +179,14 @@ class PlainUse {
 
 /// Errors (invalidArgument): null, or not a communicator of this library. invalidUsage: inherited across fork().
 Status requireOurs(const char* function, const ncclComm* communicator);
-/// Whether requireReady() would succeed, and the communicator is plain.
-inline bool isReadyAndPlain(const ncclComm* communicator) {
+/// Whether requireReady() would succeed.
+inline bool isReady(const ncclComm* communicator) {
   return communicator && ncclComm::isAt(communicator) && communicator->generation == Process::generation() &&
-         communicator->state.load(std::memory_order_acquire) == ncclComm::State::ready && communicator->plain;
+         communicator->state.load(std::memory_order_acquire) == ncclComm::State::ready;
+}
+/// The same, and the communicator is plain.
+inline bool isReadyAndPlain(const ncclComm* communicator) {
+  return isReady(communicator) && communicator->plain;
 }
 /// The same, its set-up is complete, and no call of it is under way in the background.
 Result<CommunicatorUse> requireReady(const char* function, ncclComm* communicator);

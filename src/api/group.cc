@@ -60,6 +60,21 @@ Status Group::submit(const char* function, CommunicatorUse communicator, const C
   return {};
 }
 
+Status Group::submit(OneSidedWork work) {
+  const bool blocking = (*work.use)->settings.blocking;
+  if (!open()) {
+    if (blocking) return runOneSided({&work, 1});
+    start();
+    (void)noted(submit(std::move(work)));
+    return end();
+  }
+  if (const Status agreed = agreeOnBlocking(work.function, blocking); !agreed) return agreed;
+  const auto firstWait =
+      std::find_if(oneSided_.begin(), oneSided_.end(), [](const auto& other) { return other.waits; });
+  oneSided_.insert(work.waits ? oneSided_.end() : firstWait, std::move(work));
+  return {};
+}
+
 Status Group::setUp(const char* function, SetupJob job) {
   const bool blocking = job.communicator->settings.blocking;
   const Status agreed = open() ? agreeOnBlocking(function, blocking) : Status();
@@ -109,7 +124,7 @@ void Group::makeOrdinary() {
 }
 
 bool Group::isPlain() const {
-  return !plain_.empty() && !firstError_ && jobs_.empty() && afterwards_.empty();
+  return !plain_.empty() && !firstError_ && jobs_.empty() && afterwards_.empty() && oneSided_.empty();
 }
 
 /// The same as run() where there is nothing else to do: to move everything out and in again takes as long as a short
@@ -169,6 +184,32 @@ Status Group::runCollected() {
   return runInBackground(std::move(inUse_), [calls] { return runCalls(*calls); });
 }
 
+Status Group::runWithOneSided() {
+  const auto firstWait = std::find_if(oneSided_.begin(), oneSided_.end(), [](const auto& work) { return work.waits; });
+  const auto before = static_cast<std::size_t>(firstWait - oneSided_.begin());
+  const auto isQueued = [](const auto& work) { return work.hostStream != nullptr; };
+  const bool onStreams =
+      std::all_of(oneSided_.begin(), oneSided_.end(), isQueued) && std::all_of(calls_.begin(), calls_.end(), isQueued);
+  if (blocking_.value_or(true) || onStreams) {
+    const std::span<const OneSidedWork> all(oneSided_);
+    if (const Status sent = runOneSided(all.first(before)); !sent) return sent;
+    if (const Status done = runCollected(); !done) return done;
+    return runOneSided(all.subspan(before));
+  }
+  if (std::any_of(oneSided_.begin(), oneSided_.end(), isQueued) || std::any_of(calls_.begin(), calls_.end(), isQueued))
+    return log::decided(Error::invalidUsage(
+        "a group of nonblocking communicators with one-sided messages uses host streams for all its calls, or none"));
+  const auto calls = std::make_shared<const std::vector<PendingCall>>(std::move(calls_));
+  const auto works = std::make_shared<const std::vector<OneSidedWork>>(std::move(oneSided_));
+  for (const OneSidedWork& work : *works) inUse_.emplace_back(**work.use);
+  return runInBackground(std::move(inUse_), [calls, works, before]() -> Status {
+    const std::span<const OneSidedWork> all(*works);
+    if (const Status sent = runOneSided(all.first(before)); !sent) return sent;
+    if (const Status done = runCalls(*calls); !done) return done;
+    return runOneSided(all.subspan(before));
+  });
+}
+
 Status Group::run() {
   if (firstError_) {
     for (const SetupJob& job : jobs_) CommunicatorUse::release(*job.communicator);
@@ -176,7 +217,7 @@ Status Group::run() {
   }
   const Status made = jobs_.empty() ? Status() : runSetupJobs(std::move(jobs_), blocking_.value_or(true));
   if (!made && made.error().code() != ErrorCode::inProgress) return made;
-  if (const Status done = runCollected(); !done) return done;
+  if (const Status done = oneSided_.empty() ? runCollected() : runWithOneSided(); !done) return done;
   return made;
 }
 

@@ -8,6 +8,7 @@
 
 #include "api/communicator.h"
 #include "api/dispatch.h"
+#include "api/one_sided.h"
 
 namespace falcon::api {
 
@@ -46,6 +47,8 @@ class Group {
   /// The same in an open group for a call on no stream of a plain communicator: it is kept as its engine takes it.
   /// False: the group is no plain one, nothing has happened.
   bool collectPlain(ncclComm& communicator, const Call& call);
+  /// The same for a one-sided message. Those of a group go before its calls, and what waits for some comes last.
+  Status submit(OneSidedWork work);
   Status setUp(const char* function, SetupJob job);
   /// Runs `work` once the calls collected so far have been handed to their engines: now, where no group is open.
   Status afterwards(std::function<Status()> work);
@@ -63,6 +66,7 @@ class Group {
   void makeOrdinary();
   void takeMemoryOf(Group& ended);
   Status runCollected();
+  Status runWithOneSided();
 
   static constinit thread_local Group* mine;
 
@@ -76,6 +80,7 @@ class Group {
   std::vector<Submission> plain_;
   std::vector<ncclComm*> owners_;
   std::vector<std::function<Status()>> afterwards_;
+  std::vector<OneSidedWork> oneSided_;
 };
 
 }  // namespace falcon::api

@@ -5,6 +5,7 @@
 #include "api/group.h"
 #include "api/guard.h"
 #include "api/host_memory.h"
+#include "api/one_sided.h"
 #include "api/process.h"
 #include "base/log.h"
 #include "vendor/vendor_communicator.h"
@@ -92,6 +93,15 @@ Status deregisterBuffer(ncclComm_t comm, void* handle) {
   return static_cast<vendor::VendorCommunicator&>(*(*use)->engine).deregisterBuffer(handle);
 }
 
+Status checkHostWindow(const char* function, const void* buffer, int flags) {
+  if (flags != NCCL_WIN_DEFAULT && flags != NCCL_WIN_COLL_SYMMETRIC)
+    return log::decided(Error::invalidArgument("{}: winFlags is {:#x}, which means nothing", function, flags));
+  if (reinterpret_cast<std::uintptr_t>(buffer) % NCCL_WIN_REQUIRED_ALIGNMENT != 0)
+    return log::decided(Error::invalidArgument("{}: buff is {}; a window begins at a multiple of {} bytes", function,
+                                               buffer, NCCL_WIN_REQUIRED_ALIGNMENT));
+  return {};
+}
+
 Status registerWindow(ncclComm_t comm, void* buffer, size_t size, ncclWindow_t* window, int flags) {
   constexpr const char* function = "ncclCommWindowRegister";
   auto use = requireReady(function, comm);
@@ -109,12 +119,11 @@ Status registerWindow(ncclComm_t comm, void* buffer, size_t size, ncclWindow_t* 
     if (*made) (*use)->windows.add({buffer, size, true}, *made);
     return {};
   }
-  if (flags != NCCL_WIN_DEFAULT && flags != NCCL_WIN_COLL_SYMMETRIC)
-    return log::decided(Error::invalidArgument("{}: winFlags is {:#x}, which means nothing", function, flags));
-  if (reinterpret_cast<std::uintptr_t>(buffer) % NCCL_WIN_REQUIRED_ALIGNMENT != 0)
-    return log::decided(Error::invalidArgument("{}: buff is {}; a window begins at a multiple of {} bytes", function,
-                                               buffer, NCCL_WIN_REQUIRED_ALIGNMENT));
-  *window = static_cast<ncclWindow_t>((*use)->windows.add({buffer, size, false}));
+  const Status sound = checkHostWindow(function, buffer, flags);
+  // Where it fails here the others count one more all the same.
+  const std::uint64_t number = openWindow(**use, buffer, sound ? size : 0);
+  if (!sound) return sound;
+  *window = static_cast<ncclWindow_t>((*use)->windows.add({buffer, size, false, number}));
   return {};
 }
 
@@ -125,8 +134,9 @@ Status deregisterWindow(ncclComm_t comm, ncclWindow_t window) {
   if (!window) return {};
   const auto known = (*use)->windows.remove(function, "window", window);
   if (!known) return known.error();
-  if (!known->atVendor) return {};
-  return static_cast<vendor::VendorCommunicator&>(*(*use)->engine).deregisterWindow(window);
+  if (known->atVendor) return static_cast<vendor::VendorCommunicator&>(*(*use)->engine).deregisterWindow(window);
+  closeWindow(**use, known->number);
+  return {};
 }
 
 }  // namespace

@@ -17,10 +17,15 @@ void* Registrations::add(const Registration& registration, void* vendorHandle) {
   return handle;
 }
 
-Result<Registration> Registrations::find(const char* function, const char* what, const void* handle) const {
+std::optional<Registration> Registrations::look(const void* handle) const {
   const std::lock_guard lock(mutex_);
   const auto found = known_.find(handle);
-  if (found != known_.end()) return found->second;
+  if (found == known_.end()) return {};
+  return found->second;
+}
+
+Result<Registration> Registrations::find(const char* function, const char* what, const void* handle) const {
+  if (const auto found = look(handle)) return *found;
   return log::decided(Error::invalidUsage("{}: {} is no {} of this communicator (given back before, or another one's?)",
                                           function, handle, what));
 }

@@ -56,6 +56,14 @@ Status DirectMember::read(Rank peer, std::byte* to, std::uint64_t address, std::
                                     got.error().message()));
 }
 
+Status DirectMember::write(Rank peer, std::uint64_t address, const std::byte* from, std::size_t bytes) const {
+  const Status put = memories_[peer].write(from, address, bytes);
+  if (put) return {};
+  if (put.error().code() == ErrorCode::remote)
+    return log::decided(Error::remote("rank {} died: {}", peer, put.error().message()));
+  return log::decided(Error::remote("the memory of rank {} {}", peer, put.error().message()));
+}
+
 std::byte* DirectMember::scratch(int piece) {
   if (!scratch_) scratch_ = std::make_unique<std::byte[]>(2 * pieceBytes);
   return scratch_.get() + piece * pieceBytes;

@@ -32,6 +32,11 @@ class DirectMember {
   /// more is read for it. Errors: remote.
   Status read(Rank peer, std::byte* to, std::uint64_t address, std::size_t bytes, bool last) const;
 
+  /// Writes into the memory of another rank, or of this one. Errors: remote.
+  Status write(Rank peer, std::uint64_t address, const std::byte* from, std::size_t bytes) const;
+  /// For one-sided messages; null: there are none. The same on all ranks.
+  transport::SignalBoard* signals() { return readsMemory() ? board_->signals() : nullptr; }
+
   /// Where messages between two ranks go; null: through connections. The same on all ranks.
   transport::Mailboxes* mail() { return mail_; }
   /// Messages up to this size are copied, if there is room, so that the sender need not wait.

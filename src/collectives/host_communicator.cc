@@ -50,6 +50,7 @@ class LocalCommunicator final : public HostCommunicator {
   const std::vector<MemberInfo>& members() const override { return members_; }
   bootstrap::CommunicatorNetwork& network() override { return *network_; }
   const std::shared_ptr<transport::Ports>& ports() override { return ports_; }
+  OneSided& oneSided() override { return oneSided_; }
 
   std::vector<Rank> ringOrder() const override { return member_.rings.current(); }
   Status proposeRing(std::uint64_t fromCollective, std::vector<Rank> order) override {
@@ -80,6 +81,7 @@ class LocalCommunicator final : public HostCommunicator {
   const ChannelWish channels_;
   const std::unique_ptr<transport::Waiter> waiter_;
   mutable LocalMember member_;
+  OneSided oneSided_{member_, *waiter_};
 };
 
 Result<std::unique_ptr<Engine>> LocalCommunicator::split(int color, int key) {

@@ -7,6 +7,7 @@
 
 #include "base/engine.h"
 #include "bootstrap/communicator_network.h"
+#include "collectives/one_sided.h"
 #include "transport/local_ports.h"
 
 namespace falcon::collectives {
@@ -40,6 +41,9 @@ class HostCommunicator : public Engine {
   /// For validation's own connections (Lane::test, Lane::probe). Thread-safe. Who holds them may use them when the
   /// communicator is gone.
   virtual const std::shared_ptr<transport::Ports>& ports() = 0;
+
+  /// Messages into windows that other ranks have registered.
+  virtual OneSided& oneSided() = 0;
 
   /// The ring in force for the next collective: ranks of the communicator.
   virtual std::vector<Rank> ringOrder() const = 0;

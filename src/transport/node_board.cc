@@ -71,7 +71,9 @@ void NodeBoard::enter(Rank self, std::vector<std::shared_ptr<Doorbell>> doorbell
   if (!mayRelyOnHeavyFences || !takePartInHeavyFences()) memory_->needsFences.store(true, std::memory_order_relaxed);
   self_ = self;
   doorbells_ = std::move(doorbells);
-  if (Mailboxes::existFor(ranks_)) mail_.emplace(*this, segment_->memory().data() + boxesAt(ranks_), ranks_, self_);
+  std::byte* const memory = segment_->memory().data();
+  if (Mailboxes::existFor(ranks_)) mail_.emplace(*this, memory + boxesAt(ranks_), ranks_, self_);
+  if (SignalBoard::existsFor(ranks_)) signals_.emplace(*this, memory + signalsAt(ranks_), ranks_, self_);
 }
 
 bool NodeBoard::mayPostAfterAll(std::uint64_t operation, std::uint64_t ahead) {

@@ -16,6 +16,7 @@
 #include "transport/doorbell.h"
 #include "transport/mailboxes.h"
 #include "transport/shared_segment.h"
+#include "transport/signal_board.h"
 
 namespace falcon::transport {
 
@@ -170,6 +171,8 @@ class NodeBoard {
 
   /// For messages between two ranks; null where there are too many ranks. After enter().
   Mailboxes* mail() { return mail_ ? &*mail_ : nullptr; }
+  /// The same for one-sided messages.
+  SignalBoard* signals() { return signals_ ? &*signals_ : nullptr; }
   /// Stores a word that only `reader` looks at, and wakes it where it sleeps for that.
   void publishTo(Rank reader, std::atomic<std::uint64_t>& where, std::uint64_t value) {
     if (storeAndLook(where, value)) [[unlikely]]
@@ -208,7 +211,8 @@ class NodeBoard {
   static constexpr std::size_t boxesAt(int ranks) {
     return (sizeof(Memory) + ranks * cellStride(ranks) + cacheLine - 1) / cacheLine * cacheLine;
   }
-  static constexpr std::size_t bytesFor(int ranks) { return boxesAt(ranks) + Mailboxes::bytesFor(ranks); }
+  static constexpr std::size_t signalsAt(int ranks) { return boxesAt(ranks) + Mailboxes::bytesFor(ranks); }
+  static constexpr std::size_t bytesFor(int ranks) { return signalsAt(ranks) + SignalBoard::bytesFor(ranks); }
   static constexpr std::uint64_t word(std::uint64_t operation, Stage stage) {
     return operation << 2 | static_cast<std::uint64_t>(stage);
   }
@@ -258,6 +262,7 @@ class NodeBoard {
   std::vector<std::shared_ptr<Doorbell>> doorbells_;
   std::uint64_t completedByAll_ = 0;  // as far as this rank knows
   std::optional<Mailboxes> mail_;
+  std::optional<SignalBoard> signals_;
 };
 
 }  // namespace falcon::transport

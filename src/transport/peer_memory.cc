@@ -32,14 +32,35 @@ Result<PeerMemory> PeerMemory::attach(const MemoryOffer& offer) {
   PeerMemory memory;
   memory.peer_ = offer;
   if (offer.process == 0) return Error::system("NCCL_P2P_DISABLE forbids to read its memory");
+  if (const Status right = memory.checkNonce(); !right) return right.error();
+  return memory;
+}
+
+Status PeerMemory::checkNonce() const {
   std::uint64_t found = 0;
   iovec here{&found, sizeof found};
-  iovec there{pointer(offer.nonceAt), sizeof found};
-  const auto got = process_vm_readv(offer.process, &here, 1, &there, 1, 0);
-  if (got < 0) return Error::system("process {} cannot be read: {}", offer.process, strerror(errno));
-  if (got != sizeof found || found != offer.nonce)
-    return Error::system("process {} is not the peer; is it in another pid namespace?", offer.process);
-  return memory;
+  iovec there{pointer(peer_.nonceAt), sizeof found};
+  const auto got = process_vm_readv(peer_.process, &here, 1, &there, 1, 0);
+  if (got < 0) return Error::system("process {} cannot be read: {}", peer_.process, strerror(errno));
+  if (got != sizeof found || found != peer_.nonce)
+    return Error::system("process {} is not the peer; is it in another pid namespace?", peer_.process);
+  return {};
+}
+
+Status PeerMemory::write(const std::byte* from, std::uint64_t address, std::size_t bytes) const {
+  for (std::size_t done = 0; done < bytes;) {
+    if (!checkNonce()) return Error::remote("its process has ended");
+    iovec here{const_cast<std::byte*>(from) + done, bytes - done};
+    iovec there{pointer(address + done), bytes - done};
+    const auto put = process_vm_writev(peer_.process, &here, 1, &there, 1, 0);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0 && errno == ESRCH) return Error::remote("its process has ended");
+    if (put <= 0)
+      return Error::system("cannot be written at {:#x}: {}", address + done,
+                           put < 0 ? std::strerror(errno) : "nothing went");
+    done += static_cast<std::size_t>(put);
+  }
+  return {};
 }
 
 Status PeerMemory::read(std::byte* to, std::uint64_t address, std::size_t bytes, bool last) const {

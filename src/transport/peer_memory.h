@@ -1,4 +1,4 @@
-// Reads the memory of another rank on the same node without its help (cross-memory attach).
+// Reads and writes the memory of another rank on the same node without its help (cross-memory attach).
 #pragma once
 
 #include <cstddef>
@@ -31,8 +31,13 @@ class PeerMemory {
   /// `last`: nothing more is read for this operation; the nonce is read once more, after the data, so that the memory
   /// of a process that took a dead peer's id never passes for the peer's.
   Status read(std::byte* to, std::uint64_t address, std::size_t bytes, bool last) const;
+  /// The other way round. The nonce is read before each part: a process that took a dead peer's id is not written to.
+  Status write(const std::byte* from, std::uint64_t address, std::size_t bytes) const;
 
  private:
+  /// Error: it cannot be read, or is not the peer.
+  Status checkNonce() const;
+
   MemoryOffer peer_;
 };
 

@@ -261,13 +261,7 @@ TEST(Parameters, AreReadByTheirNames) {
   });
 }
 
-TEST(OneSided, IsRefusedOnHostMemoryAndSaysWhy) {
-  const Communicator comm{alone()};
-  ncclWaitSignalDesc_t signal{1, 0, 0, 0};
-  EXPECT_EQ(ncclPutSignal(nullptr, 0, ncclInt, 0, nullptr, 0, 0, 0, 0, comm.handle, noStream), ncclInvalidUsage);
-  EXPECT_EQ(ncclSignal(0, 0, 0, 0, comm.handle, noStream), ncclInvalidUsage);
-  EXPECT_EQ(ncclWaitSignal(1, &signal, comm.handle, noStream), ncclInvalidUsage);
-  EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("ncclWaitSignal: this communicator moves host memory"));
+TEST(Encryption, IsRefusedOnHostMemory) {
   const ncclEncryptionConfig_t encryption = NCCL_ENCRYPTION_CONFIG_INITIALIZER;
   EXPECT_EQ(ncclSetEncryption(&encryption), ncclInvalidUsage);
 }

@@ -70,6 +70,7 @@ class IdleHost final : public collectives::HostCommunicator {
   const std::vector<collectives::MemberInfo>& members() const override { return members_; }
   bootstrap::CommunicatorNetwork& network() override { return network_; }
   const std::shared_ptr<transport::Ports>& ports() override { throw std::logic_error("no ports"); }
+  collectives::OneSided& oneSided() override { throw std::logic_error("no one-sided messages"); }
   std::vector<Rank> ringOrder() const override { return {0, 1}; }
   void failUndecidedRing(std::uint64_t, const Error&) override {}
   Status proposeRing(std::uint64_t, std::vector<Rank>) override { return {}; }

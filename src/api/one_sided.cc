@@ -1,0 +1,85 @@
+#include "api/one_sided.h"
+
+#include <mutex>
+
+#include "api/queued_calls.h"
+#include "base/log.h"
+#include "base/per_process.h"
+#include "collectives/host_communicator.h"
+#include "vendor/vendor_communicator.h"
+
+namespace falcon::api {
+namespace {
+
+// Registering is rare: one lock for all communicators.
+constinit PerProcess<std::mutex> windowsMutex;
+
+collectives::OneSided& oneSidedOf(ncclComm& communicator) {
+  Engine& engine = *communicator.engine;
+  auto& host = engine.kind() == EngineKind::vendor ? static_cast<vendor::VendorCommunicator&>(engine).host() : engine;
+  return static_cast<collectives::HostCommunicator&>(host).oneSided();
+}
+
+Status runNow(const OneSidedWork& work) {
+  ncclComm& communicator = **work.use;
+  HoldPoint* const hold = communicator.hooks.hold;
+  if (hold) hold->pass();
+  auto& oneSided = oneSidedOf(communicator);
+  const Status done =
+      work.waits ? oneSided.await(work.function, work.signals) : oneSided.send(work.function, work.message);
+  if (hold) hold->leaveCall();
+  return done;
+}
+
+/// One of them on a stream.
+class QueuedOneSided final : public QueuedWork {
+ public:
+  explicit QueuedOneSided(OneSidedWork work) : work_(std::move(work)) {
+    lanes = {&work_.hostStream->lane, &(*work_.use)->lane};
+  }
+  Status run() override {
+    HoldPoint* const hold = (*work_.use)->hooks.hold;
+    if (hold) hold->noteCall(SystemClock::instance().now());
+    const Status done = runNow(work_);
+    if (hold) hold->noteCall(HoldPoint::resting);
+    return done;
+  }
+
+ private:
+  void release() override { delete this; }
+
+  OneSidedWork work_;
+};
+
+Status queue(const OneSidedWork& work) {
+  ncclComm& communicator = **work.use;
+  if (HoldPoint* hold = communicator.hooks.hold) {
+    hold->noteCall(SystemClock::instance().now());
+    hold->pass();
+  }
+  if (communicator.job) work.hostStream->joinJob(communicator.job);
+  if (Lane::queue(QueuedWorkRef(new QueuedOneSided(work)))) return {};
+  return log::decided(Error::invalidArgument("{}: the host stream was destroyed", work.function));
+}
+
+}  // namespace
+
+Status runOneSided(std::span<const OneSidedWork> works) {
+  for (const OneSidedWork& work : works) {
+    if (!work.hostStream) awaitQueued(**work.use);
+    if (const Status done = work.hostStream ? queue(work) : runNow(work); !done) return done;
+  }
+  return {};
+}
+
+std::uint64_t openWindow(ncclComm& communicator, const void* address, std::size_t bytes) {
+  const std::lock_guard lock(windowsMutex.get());
+  return oneSidedOf(communicator).openWindow(address, bytes);
+}
+
+void closeWindow(ncclComm& communicator, std::uint64_t number) {
+  const std::lock_guard lock(windowsMutex.get());
+  oneSidedOf(communicator).closeWindow(number);
+}
+
+}  // namespace falcon::api
