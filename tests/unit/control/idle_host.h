@@ -53,6 +53,7 @@ class IdleHost final : public collectives::HostCommunicator {
   const std::vector<collectives::MemberInfo>& members() const override { return members_; }
   bootstrap::CommunicatorNetwork& network() override { throw std::logic_error("it has no network"); }
   const std::shared_ptr<transport::Ports>& ports() override { return ports_; }
+  collectives::OneSided& oneSided() override { throw std::logic_error("no one-sided messages"); }
   std::vector<Rank> ringOrder() const override { return rings.current(); }
   Status proposeRing(std::uint64_t from, std::vector<Rank> order) override {
     return rings.propose(from, std::move(order));
