@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-#define NCCL_FALCON_API_VERSION 4
+#define NCCL_FALCON_API_VERSION 5
 
 /* The version of the running library's extension API, NCCL_FALCON_API_VERSION. Never fails with a valid pointer. */
 ncclResult_t ncclFalconGetVersion(int* version);
@@ -134,6 +134,18 @@ typedef void (*ncclFalconTrapCallback_t)(int held, unsigned int limitMillisecond
  * callback with that context is not there. When Remove returns the callback will not run any more. */
 ncclResult_t ncclFalconTrapCallbackAdd(ncclFalconTrapCallback_t callback, void* context);
 ncclResult_t ncclFalconTrapCallbackRemove(ncclFalconTrapCallback_t callback, void* context);
+
+/* What a program may say about one collective (since version 5): an entry of the list `ext` of the ncclCollConfig_t
+ * that it passes to ncclAllReduceConfig and its like. Another libnccl.so.2 ignores it.
+ *
+ *   ncclConfigExt_t iteration = {NULL, {NCCL_FALCON_VENDOR_ID, NCCL_FALCON_OPTION_ITERATION}, {.i = 17}};
+ *   config.ext = &iteration;
+ *
+ * ITERATION: val.i, 0 or more, is the iteration that the call belongs to. It stands beside the call in the call log, as
+ * userProfilerTag does, and in what `falcon trace` shows; nothing is decided by it, and no plan is fetched: that is
+ * what ncclFalconIterationBegin is for. Errors: ncclInvalidArgument (below 0, a key twice, a list without an end). */
+#define NCCL_FALCON_VENDOR_ID 0x46414c
+#define NCCL_FALCON_OPTION_ITERATION 1
 
 #ifdef __cplusplus
 }

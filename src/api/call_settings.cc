@@ -1,10 +1,12 @@
 #include "api/call_settings.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <new>
+#include <utility>
 
 #include "base/log.h"
+#include "nccl_falcon.h"
 
 namespace falcon::api {
 namespace {
@@ -31,7 +33,50 @@ const char* badField(const ncclCollConfig_t& config) {
   return nullptr;
 }
 
+/// The list, unlinked. Errors (invalidArgument): it has a key twice, or no end.
+Result<std::vector<ncclConfigExt_t>> extensionsOf(const char* function, const ncclConfigExt_t* first) {
+  constexpr std::size_t most = 64;
+  std::vector<ncclConfigExt_t> all;
+  for (const ncclConfigExt_t* each = first; each; each = each->next) {
+    if (all.size() == most)
+      return log::decided(Error::invalidArgument(
+          "{}: config->ext has more than {} entries; does its last one have next = NULL?", function, most));
+    for (const ncclConfigExt_t& before : all)
+      if (before.key.vendorId == each->key.vendorId && before.key.optionId == each->key.optionId)
+        return log::decided(Error::invalidArgument("{}: config->ext has option {} of vendor {:#x} twice", function,
+                                                   each->key.optionId, each->key.vendorId));
+    all.push_back(*each);
+  }
+  return all;
+}
+
+/// Options that we do not know are a later release's, and mean nothing.
+Result<CallLabels> labelsOf(const char* function, const ncclCollConfig_t& config,
+                            const std::vector<ncclConfigExt_t>& extensions) {
+  CallLabels labels;
+  labels.tag = config.userProfilerTag;
+  for (const ncclConfigExt_t& each : extensions) {
+    if (each.key.vendorId != NCCL_FALCON_VENDOR_ID || each.key.optionId != NCCL_FALCON_OPTION_ITERATION) continue;
+    if (each.val.i < 0)
+      return log::decided(
+          Error::invalidArgument("{}: NCCL_FALCON_OPTION_ITERATION is {}, below 0", function, each.val.i));
+    labels.iteration = each.val.i;
+  }
+  return labels;
+}
+
 }  // namespace
+
+CallConfig::CallConfig(const ncclCollConfig_t& given, std::vector<ncclConfigExt_t> extensions, const CallLabels& labels)
+    // Whole, also where a later release has more: the vendor's library may know that.
+    : words_((std::max(given.size, sizeof(ncclCollConfig_t)) + 7) / 8),
+      extensions_(std::move(extensions)),
+      labels_(labels) {
+  std::memcpy(words_.data(), &given, given.size);
+  for (std::size_t i = 0; i < extensions_.size(); ++i)
+    extensions_[i].next = i + 1 < extensions_.size() ? &extensions_[i + 1] : nullptr;
+  reinterpret_cast<ncclCollConfig_t*>(words_.data())->ext = extensions_.empty() ? nullptr : extensions_.data();
+}
 
 Result<CallSettings> readCallSettings(const char* function, const ncclCollConfig_t* config) {
   if (!config) return CallSettings();
@@ -41,13 +86,11 @@ Result<CallSettings> readCallSettings(const char* function, const ncclCollConfig
         Error::invalidArgument("{}: config was not initialized: start from NCCL_COLLCONFIG_INITIALIZER", function));
   if (const char* field = badField(*config))
     return log::decided(Error::invalidArgument("{}: config->{} has a value that cannot be", function, field));
-  // Whole, also where a later release has more: the vendor's library may know that.
-  const std::size_t bytes = std::max(config->size, sizeof(ncclCollConfig_t));
-  auto* const memory = static_cast<char*>(::operator new(bytes));
-  std::memset(memory, 0, bytes);
-  std::memcpy(memory, config, config->size);
-  return CallSettings(reinterpret_cast<const ncclCollConfig_t*>(memory),
-                      [](const ncclCollConfig_t* copy) { ::operator delete(const_cast<ncclCollConfig_t*>(copy)); });
+  auto extensions = extensionsOf(function, config->ext);
+  if (!extensions) return extensions.error();
+  const auto labels = labelsOf(function, *config, *extensions);
+  if (!labels) return labels.error();
+  return std::make_shared<const CallConfig>(*config, std::move(*extensions), *labels);
 }
 
 Status checkForHost(const char* function, const ncclCollConfig_t& config) {

@@ -26,7 +26,7 @@ Status refuseDevicePointers(const PendingCall& pending) {
 
 Submission toSubmission(const PendingCall& pending) {
   return {pending.communicator->engine.get(), pending.call, pending.stream, pending.hostStream != nullptr,
-          pending.settings.get()};
+          pending.settings ? &pending.settings->get() : nullptr};
 }
 
 struct Shares {
@@ -43,7 +43,8 @@ Result<Shares> divide(std::span<const PendingCall> calls) {
     }
     if (pending.settings) {
       const auto function = fmt::format("nccl{}Config", nameOf(pending.call.operation));
-      if (const Status possible = checkForHost(function.c_str(), *pending.settings); !possible) return possible.error();
+      if (const Status possible = checkForHost(function.c_str(), pending.settings->get()); !possible)
+        return possible.error();
     }
     if (submission.engine->kind() == EngineKind::vendor)
       submission.engine = &static_cast<vendor::VendorCommunicator&>(*submission.engine).host();
@@ -156,6 +157,8 @@ class LoggedCall {
     record_ = {engine.id(), call.operation, call.type, call.reduction, grouped, call.peer, call.count,
                number,      enter,          0ns,       engine.rank()};
     flight_ = recorder_->enter(record_, place_);
+    if (pending.settings && !pending.settings->labels().empty()) [[unlikely]]
+      recorder_->label(LabelledCall::of(record_, pending.settings->labels()));
   }
   LoggedCall(LoggedCall&& other) noexcept
       : recorder_(std::exchange(other.recorder_, nullptr)),

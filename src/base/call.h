@@ -80,4 +80,29 @@ struct CallRecord {
   std::uint32_t thread = 0;  ///< the kernel's number of the calling thread
 };
 
+/// What the application says about a call, for people and tools to find it by.
+struct CallLabels {
+  static constexpr std::int64_t noIteration = -1;
+  std::uint64_t tag = 0;  ///< ncclCollConfig_t.userProfilerTag; 0: none
+  std::int64_t iteration = noIteration;
+
+  bool empty() const { return tag == 0 && iteration == noIteration; }
+  bool operator==(const CallLabels&) const = default;
+};
+
+/// A call as others refer to it, and its labels.
+struct LabelledCall {
+  CommunicatorId communicator = 0;
+  std::uint64_t sequence = 0;
+  Operation operation = Operation::allReduce;
+  std::int32_t peer = -1;
+  Rank rank = -1;
+  CallLabels labels;
+
+  static LabelledCall of(const CallRecord& call, const CallLabels& labels) {
+    return {call.communicator, call.sequence, call.operation, call.peer, call.rank, labels};
+  }
+  bool operator==(const LabelledCall&) const = default;
+};
+
 }  // namespace falcon

@@ -22,6 +22,8 @@ class CallRecorder {
   virtual ~CallRecorder() = default;
   /// Before the call begins; `leave` is not known yet, `thread` is filled in. So an observer sees who waits in what.
   virtual Flight enter(CallRecord& call, int place) noexcept = 0;
+  /// After enter(), of a call that has labels; most have none.
+  virtual void label(const LabelledCall&) noexcept {}
   /// After it is complete.
   virtual void leave(Flight flight, const CallRecord& call) noexcept = 0;
   /// Instead of leave(): it has failed.

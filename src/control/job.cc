@@ -189,6 +189,7 @@ class LiveJob final : public Job, private CallRecorder {
     trap_.noteEntry();
     return files_->log().enter(call, place);
   }
+  void label(const LabelledCall& call) noexcept override { files_->log().label(call); }
   void leave(Flight flight, const CallRecord& call) noexcept override {
     files_->log().leave(flight, call);
     trap_.noteCall(call.leave);

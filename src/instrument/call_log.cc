@@ -26,6 +26,8 @@ constexpr std::uint32_t communicatorRoom = 256;
 constexpr std::uint32_t memberRoom = 8192;
 constexpr std::uint32_t makingRoom = 64;
 constexpr std::uint32_t transferRoom = 2048;  // some iterations of a job with many channels
+constexpr std::uint32_t labelRoom = 1024;
+static_assert(labelRoom * sizeof(LabelSlot) % callLogHeaderBytes == 0, "the other rings follow");
 static_assert(transferRoom * sizeof(TransferSlot) % callLogHeaderBytes == 0, "the ring of calls follows");
 // In a table that is nearly full a search goes no further.
 constexpr std::uint32_t longestSearch = 64;
@@ -53,6 +55,7 @@ struct Layout {
     place(SectionKind::makings, sizeof(MakingSlot), makingRoom);
     // The rings are the last and begin a page: their memory is given back at the end.
     bytes = (bytes + callLogHeaderBytes - 1) / callLogHeaderBytes * callLogHeaderBytes;
+    place(SectionKind::labels, sizeof(LabelSlot), labelRoom);
     place(SectionKind::transfers, sizeof(TransferSlot), transferRoom);
     place(SectionKind::calls, sizeof(CallLogSlot), capacity);
   }
@@ -144,6 +147,7 @@ void CallLog::layOut(std::uint32_t capacity) {
   flights_ = reinterpret_cast<CallLogSlot*>(at(SectionKind::inFlight));
   communicators_ = reinterpret_cast<CommunicatorSlot*>(at(SectionKind::communicators));
   members_ = reinterpret_cast<MemberSlot*>(at(SectionKind::members));
+  labels_ = reinterpret_cast<LabelSlot*>(at(SectionKind::labels));
   transfers_ = reinterpret_cast<TransferSlot*>(at(SectionKind::transfers));
   makings_ = {reinterpret_cast<MakingSlot*>(at(SectionKind::makings)), makingRoom};
   slots_ = reinterpret_cast<CallLogSlot*>(at(SectionKind::calls));
@@ -162,8 +166,9 @@ void CallLog::dropRecords() {
   for (std::uint32_t i = 0; i < communicatorRoom; ++i)
     if (communicators_[i].failure.ticket.load(std::memory_order_relaxed) != 0) return;
   // Shared memory that is removed from the mapping is removed from the file too.
-  const std::size_t bytes = transferRoom * sizeof(TransferSlot) + std::size_t{header_->capacity} * sizeof(CallLogSlot);
-  static_cast<void>(madvise(transfers_, bytes, MADV_REMOVE));
+  const std::size_t bytes = labelRoom * sizeof(LabelSlot) + transferRoom * sizeof(TransferSlot) +
+                            std::size_t{header_->capacity} * sizeof(CallLogSlot);
+  static_cast<void>(madvise(labels_, bytes, MADV_REMOVE));
 }
 
 // The first gap between the live communicators' members; memberRoom where there is none.
@@ -298,14 +303,26 @@ void CallLog::write(const CallRecord& record) noexcept {
   slot.ticket.store(index + 1, std::memory_order_release);
 }
 
-void CallLog::write(const TransferTiming& transfer) noexcept {
-  const std::uint64_t index = transfersWritten_.fetch_add(1, std::memory_order_relaxed);
-  TransferSlot& slot = transfers_[index % transferRoom];
+namespace {
+
+template <class Slot, class Words>
+void writeNext(Slot* ring, std::uint32_t room, std::atomic<std::uint64_t>& written, const Words& words) noexcept {
+  const std::uint64_t index = written.fetch_add(1, std::memory_order_relaxed);
+  Slot& slot = ring[index % room];
   slot.ticket.store(0, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
-  const TransferWords words = wordsOf(transfer);
   for (std::size_t i = 0; i < words.size(); ++i) slot.words[i].store(words[i], std::memory_order_relaxed);
   slot.ticket.store(index + 1, std::memory_order_release);
+}
+
+}  // namespace
+
+void CallLog::write(const TransferTiming& transfer) noexcept {
+  writeNext(transfers_, transferRoom, transfersWritten_, wordsOf(transfer));
+}
+
+void CallLog::label(const LabelledCall& call) noexcept {
+  writeNext(labels_, labelRoom, labelsWritten_, wordsOf(call));
 }
 
 std::uint64_t CallLog::readFrom(std::uint64_t& next, std::vector<CallRecord>& out, std::size_t most) const {

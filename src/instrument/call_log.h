@@ -57,6 +57,7 @@ class CallLog final : public CallRecorder {
   Flight enter(CallRecord& call, int place) noexcept override;
   void leave(Flight flight, const CallRecord& call) noexcept override;
   void fail(Flight flight, const CallRecord& call, int place) noexcept override;
+  void label(const LabelledCall& call) noexcept override;
 
   /// Appends a finished call to the ring.
   void write(const CallRecord& record) noexcept;
@@ -88,8 +89,9 @@ class CallLog final : public CallRecorder {
   CommunicatorSlot* communicators_ = nullptr;
   MemberSlot* members_ = nullptr;
   TransferSlot* transfers_ = nullptr;
+  LabelSlot* labels_ = nullptr;
   std::span<MakingSlot> makings_;
-  std::atomic<std::uint64_t> transfersWritten_{0};
+  std::atomic<std::uint64_t> transfersWritten_{0}, labelsWritten_{0};
   std::uint64_t stamp_ = 0;  ///< tells logs apart, also those of a forked child
   std::mutex communicatorsMutex_;
 };

@@ -29,7 +29,7 @@ struct CallLogSection {
   std::uint32_t stride;
   std::uint32_t count;
 };
-enum class SectionKind : std::uint32_t { calls, inFlight, communicators, members, transfers, makings };
+enum class SectionKind : std::uint32_t { calls, inFlight, communicators, members, transfers, makings, labels };
 inline constexpr std::size_t sectionCount = 16;
 
 /// At the start of the file, padded to callLogHeaderBytes. Plain fields are written once, atomics live.
@@ -77,6 +77,33 @@ struct TransferSlot {
 };
 static_assert(sizeof(TransferSlot) == 80);
 using TransferWords = std::array<std::uint64_t, 9>;
+
+/// The labels of a call that has some, in a ring: `ticket` as in the ring of calls. Which call they are of, the words
+/// say.
+struct LabelSlot {
+  std::atomic<std::uint64_t> ticket;
+  std::atomic<std::uint64_t> words[7];
+};
+static_assert(sizeof(LabelSlot) == 64);
+using LabelWords = std::array<std::uint64_t, 7>;
+
+inline LabelWords wordsOf(const LabelledCall& call) {
+  return {call.communicator,
+          call.sequence,
+          static_cast<std::uint64_t>(call.operation) | std::uint64_t{static_cast<std::uint32_t>(call.peer)} << 32,
+          static_cast<std::uint32_t>(call.rank),
+          call.labels.tag,
+          static_cast<std::uint64_t>(call.labels.iteration),
+          0};
+}
+inline LabelledCall labelledCallOf(const LabelWords& words) {
+  return {words[0],
+          words[1],
+          static_cast<Operation>(words[2] & 0xff),
+          static_cast<std::int32_t>(words[2] >> 32),
+          static_cast<Rank>(words[3]),
+          {words[4], static_cast<std::int64_t>(words[5])}};
+}
 
 /// How a communicator is made.
 enum class MakingKind : std::uint32_t { init, split, shrink };

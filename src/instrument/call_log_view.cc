@@ -132,19 +132,21 @@ std::optional<CommunicatorView> communicatorAt(const Tables& tables, std::uint32
   return view;
 }
 
-std::vector<TransferTiming> transfersOf(const Tables& tables) {
-  std::map<std::uint64_t, TransferTiming> byTicket;
-  for (std::uint32_t i = 0; i < tables.count<TransferSlot>(SectionKind::transfers); ++i) {
-    const auto& slot = tables.at<TransferSlot>(SectionKind::transfers, i);
+/// What `read` makes of the words in a ring, oldest first.
+template <class Slot, class Words, class Read>
+auto inOrder(const Tables& tables, SectionKind kind, Read read) {
+  std::map<std::uint64_t, Words> byTicket;
+  for (std::uint32_t i = 0; i < tables.count<Slot>(kind); ++i) {
+    const auto& slot = tables.at<Slot>(kind, i);
     const std::uint64_t ticket = slot.ticket.load(std::memory_order_acquire);
-    TransferWords words;
+    Words words;
     for (std::size_t at = 0; at < words.size(); ++at) words[at] = slot.words[at].load(std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_acquire);
-    if (ticket != 0 && slot.ticket.load(std::memory_order_relaxed) == ticket) byTicket[ticket] = transferOf(words);
+    if (ticket != 0 && slot.ticket.load(std::memory_order_relaxed) == ticket) byTicket[ticket] = words;
   }
-  std::vector<TransferTiming> transfers;
-  for (const auto& [ticket, transfer] : byTicket) transfers.push_back(transfer);
-  return transfers;
+  std::vector<decltype(read(Words()))> all;
+  for (const auto& [ticket, words] : byTicket) all.push_back(read(words));
+  return all;
 }
 
 /// Nothing where the slot is free, is being written, or makes no sense.
@@ -172,7 +174,11 @@ std::optional<MakingView> makingAt(const Tables& tables, std::uint32_t index) {
 void readTables(const Tables& tables, CallLogView& view) {
   for (std::uint32_t i = 0; i < tables.count<MakingSlot>(SectionKind::makings); ++i)
     if (auto making = makingAt(tables, i)) view.makings.push_back(std::move(*making));
-  view.transfers = transfersOf(tables);
+  view.transfers = inOrder<TransferSlot, TransferWords>(tables, SectionKind::transfers, transferOf);
+  view.labelled = inOrder<LabelSlot, LabelWords>(tables, SectionKind::labels, labelledCallOf);
+  std::erase_if(view.labelled, [](const LabelledCall& call) {
+    return static_cast<int>(call.operation) >= operationCount || call.labels.iteration < CallLabels::noIteration;
+  });
   for (std::uint32_t i = 0; i < tables.count<CommunicatorSlot>(SectionKind::communicators); ++i)
     if (auto communicator = communicatorAt(tables, i)) view.communicators.push_back(std::move(*communicator));
   for (std::uint32_t i = 0; i < tables.count<CallLogSlot>(SectionKind::inFlight); ++i) {

@@ -63,6 +63,7 @@ struct CallLogView {
   std::vector<MakingView> makings;              ///< communicators that are being made
   std::vector<CallRecord> inFlight;             ///< entered and not left; `leave` means nothing
   std::vector<CallRecord> latest;               ///< at most `wanted`, oldest first
+  std::vector<LabelledCall> labelled;           ///< the newest that have labels, oldest first
   std::vector<TransferTiming> transfers;        ///< the newest while per-channel timing was on, oldest first
 };
 

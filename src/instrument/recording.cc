@@ -42,17 +42,16 @@ void copyText(char (&to)[size], const std::string& from) {
   std::memcpy(to, from.data(), std::min(from.size(), size - 1));
 }
 
-void store(CallLogSlot& slot, std::uint64_t ticket, const CallRecord& record) {
-  CallWords words;
-  std::memcpy(words.data(), static_cast<const void*>(&record), sizeof words);
+template <class Slot, class Words>
+void store(Slot& slot, std::uint64_t ticket, const Words& words) {
   slot.ticket.store(ticket, std::memory_order_relaxed);
   for (std::size_t i = 0; i < words.size(); ++i) slot.words[i].store(words[i], std::memory_order_relaxed);
 }
 
-void store(TransferSlot& slot, std::uint64_t ticket, const TransferTiming& transfer) {
-  const TransferWords words = wordsOf(transfer);
-  slot.ticket.store(ticket, std::memory_order_relaxed);
-  for (std::size_t i = 0; i < words.size(); ++i) slot.words[i].store(words[i], std::memory_order_relaxed);
+void store(CallLogSlot& slot, std::uint64_t ticket, const CallRecord& record) {
+  CallWords words;
+  std::memcpy(words.data(), static_cast<const void*>(&record), sizeof words);
+  store(slot, ticket, words);
 }
 
 std::uint64_t sinceOf(const CallRecord& call) {
@@ -121,6 +120,7 @@ std::string imageOf(const CallLogView& view) {
   image.place<CommunicatorSlot>(shape, SectionKind::communicators, view.communicators.size());
   image.place<MemberSlot>(shape, SectionKind::members, members);
   image.place<MakingSlot>(shape, SectionKind::makings, view.makings.size());
+  image.place<LabelSlot>(shape, SectionKind::labels, view.labelled.size());
   image.place<TransferSlot>(shape, SectionKind::transfers, view.transfers.size());
   image.place<CallLogSlot>(shape, SectionKind::calls, slots);
   // Of words, so that all is aligned; zero is what every field begins with.
@@ -150,7 +150,10 @@ std::string imageOf(const CallLogView& view) {
   for (const MakingView& each : view.makings) describe(*making++, each);
   auto* transfer = reinterpret_cast<TransferSlot*>(at(SectionKind::transfers));
   std::uint64_t ticket = 0;
-  for (const TransferTiming& each : view.transfers) store(*transfer++, ++ticket, each);
+  for (const TransferTiming& each : view.transfers) store(*transfer++, ++ticket, wordsOf(each));
+  auto* label = reinterpret_cast<LabelSlot*>(at(SectionKind::labels));
+  ticket = 0;
+  for (const LabelledCall& each : view.labelled) store(*label++, ++ticket, wordsOf(each));
   auto* ring = reinterpret_cast<CallLogSlot*>(at(SectionKind::calls));
   // A hostile log may claim fewer calls than it holds.
   header.head = std::max<std::uint64_t>(view.calls, view.latest.size());

@@ -100,6 +100,33 @@ TEST(Configured, SettingsThatCannotBeAreRefused) {
   EXPECT_EQ(outcome(later.known), ncclSuccess);
 }
 
+TEST(Configured, ExtensionsAreReadToTheirEnd) {
+  const Communicator comm{alone()};
+  int value = 1;
+  ncclCollConfig_t config = settings();
+  const auto outcome = [&](ncclConfigExt_t& first) {
+    config.ext = &first;
+    return ncclAllReduceConfig(&value, &value, 1, ncclInt, ncclSum, comm.handle, noStream, &config);
+  };
+  ncclConfigExt_t iteration{nullptr, {NCCL_FALCON_VENDOR_ID, NCCL_FALCON_OPTION_ITERATION}, {.i = 3}};
+  // Another vendor's, and one that we may have later.
+  ncclConfigExt_t other{&iteration, {7, NCCL_FALCON_OPTION_ITERATION}, {.s = "any"}};
+  ncclConfigExt_t later{&other, {NCCL_FALCON_VENDOR_ID, 1000}, {.i = -1}};
+  EXPECT_EQ(outcome(later), ncclSuccess);
+  iteration.val.i = -1;
+  EXPECT_EQ(outcome(later), ncclInvalidArgument);
+  EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("NCCL_FALCON_OPTION_ITERATION is -1, below 0"));
+  iteration.val.i = 3;
+  later.key.optionId = NCCL_FALCON_OPTION_ITERATION;
+  EXPECT_EQ(outcome(later), ncclInvalidArgument);
+  EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("option 1 of vendor 0x46414c twice"));
+  std::vector<ncclConfigExt_t> many(65);
+  for (int i = 0; i < 65; ++i) many[i] = {i < 64 ? &many[i + 1] : nullptr, {7, i}, {.i = 0}};
+  EXPECT_EQ(outcome(many[0]), ncclInvalidArgument);
+  EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("more than 64 entries"));
+  EXPECT_EQ(outcome(many[1]), ncclSuccess);
+}
+
 // Every release's structure, as long as it is there, with what lies behind it spoiled: only what the release had
 // counts.
 TEST(Config, OfEveryReleaseIsReadAsFarAsItGoes) {

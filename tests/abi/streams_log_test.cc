@@ -57,5 +57,42 @@ TEST(StreamLog, HasOperationsAsTheyRan) {
   });
 }
 
+TEST(LabelLog, HasWhatTheApplicationSaysAboutItsCalls) {
+  const NamedJob job;
+  inFreshChild({{"NCCL_FALCON", "1"}, {"NCCL_FALCON_JOB", job.name}}, [&] {
+    const Duo duo;
+    const Stream stream;
+    std::array<int, 2> values = {1, 2};
+    for (const int round : {0, 1, 2}) {
+      const auto call = [&](int rank, cudaStream_t on) {
+        // Gone before the call on the stream runs.
+        ncclConfigExt_t iteration{nullptr, {NCCL_FALCON_VENDOR_ID, NCCL_FALCON_OPTION_ITERATION}, {.i = round}};
+        ncclCollConfig_t config = NCCL_COLLCONFIG_INITIALIZER;
+        if (round < 2) config.userProfilerTag = 100 + round;
+        if (round > 0) config.ext = &iteration;
+        NCCL_OK(ncclAllReduceConfig(&values[rank], &values[rank], 1, ncclInt, ncclSum, duo[rank], on, &config));
+      };
+      call(0, stream);
+      call(1, nullptr);
+      // One without anything to say.
+      NCCL_OK(ncclAllReduce(&values[0], &values[0], 1, ncclInt, ncclSum, duo[0], stream));
+      NCCL_OK(ncclAllReduce(&values[1], &values[1], 1, ncclInt, ncclSum, duo[1], nullptr));
+    }
+    NCCL_OK(synchronized(stream));
+    const auto log = logIn(job.folder());
+    ASSERT_TRUE(log);
+    std::array<std::vector<LabelledCall>, 2> labelled;
+    for (const LabelledCall& call : log->labelled) labelled.at(call.rank).push_back(call);
+    for (const int rank : {0, 1}) {
+      ASSERT_EQ(labelled[rank].size(), 3u);
+      const CommunicatorId id = log->latest.at(0).communicator;
+      const CallLabels expected[] = {{100, CallLabels::noIteration}, {101, 1}, {0, 2}};
+      for (const size_t round : {0, 1, 2})
+        EXPECT_EQ(labelled[rank][round],
+                  (LabelledCall{id, 2 * round, Operation::allReduce, -1, rank, expected[round]}));
+    }
+  });
+}
+
 }  // namespace
 }  // namespace falcon::abi

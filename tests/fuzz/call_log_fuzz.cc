@@ -34,6 +34,10 @@ void requireSound(const CallLogView& view) {
     require(communicator.members.empty() || std::ssize(communicator.members) == communicator.size,
             "all members are known, or none");
   }
+  for (const LabelledCall& call : view.labelled) {
+    require(std::strlen(nameOf(call.operation)) > 0, "an operation has a name");
+    require(call.labels.iteration >= CallLabels::noIteration, "an iteration is a number, or none");
+  }
   for (const MakingView& making : view.makings) {
     require(making.rank >= 0 && making.rank < making.size, "a rank is one of what it makes");
     require(static_cast<std::uint32_t>(making.kind) < makingKindCount, "it is made in a way that there is");
@@ -54,6 +58,7 @@ std::vector<std::string> seeds() {
   view.calls = 3;
   view.communicators[0].failure = call;
   view.makings = {{MakingKind::split, 7, 1, 4, Nanoseconds(9), true, "tp", {0, 1}}};
+  view.labelled = {LabelledCall::of(call, {9, 17})};
   view.transfers = {{.communicator = 7, .peer = 1, .start = Nanoseconds(11), .stop = Nanoseconds(12)}};
   return {imageOf(view), encodeRecording({}),
           encodeRecording(std::vector<RankSnapshot>{{view, ProcessState::dead, Nanoseconds(20)}})};
@@ -69,7 +74,8 @@ void run(std::string_view input) {
     require(static_cast<bool>(again), "what was read can be recorded");
     require(again->latest.size() == view->latest.size() && again->inFlight.size() == view->inFlight.size() &&
                 again->communicators.size() == view->communicators.size() &&
-                again->transfers.size() == view->transfers.size() && again->makings.size() == view->makings.size(),
+                again->transfers.size() == view->transfers.size() && again->makings.size() == view->makings.size() &&
+                again->labelled == view->labelled,
             "a recording has all that was read");
   }
   if (const auto recording = decodeRecording(aligned.bytes(), "recording"))

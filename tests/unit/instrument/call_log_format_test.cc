@@ -63,5 +63,15 @@ TEST(CallLogFormat, ATransferIsWhereTheDocumentSays) {
   EXPECT_EQ(static_cast<std::size_t>(SectionKind::transfers), 4u);
 }
 
+TEST(CallLogFormat, LabelsAreWhereTheDocumentSays) {
+  const LabelledCall call{1, 2, Operation::reduce, 3, 4, {5, 6}};
+  const LabelWords words = wordsOf(call);
+  EXPECT_EQ(words, (LabelWords{1, 2, 1 | 3ull << 32, 4, 5, 6, 0}));
+  EXPECT_EQ(labelledCallOf(words), call);
+  const LabelledCall without{1, 2, Operation::allReduce, -1, 0, {5, CallLabels::noIteration}};
+  EXPECT_EQ(labelledCallOf(wordsOf(without)), without);
+  EXPECT_EQ(static_cast<std::size_t>(SectionKind::labels), 6u);
+}
+
 }  // namespace
 }  // namespace falcon::instrument

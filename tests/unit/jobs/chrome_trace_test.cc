@@ -50,6 +50,21 @@ TEST(ChromeTrace, HasEveryCallOnItsRankInMicroseconds) {
   EXPECT_DOUBLE_EQ(waiting[0].at("dur"), 1000);
 }
 
+TEST(ChromeTrace, CallsHaveTheirLabels) {
+  MadeUpJob job(2);
+  job.finished(Operation::allReduce, 0, -1, 5, 100s, 100s + 1ms);
+  job.finished(Operation::allReduce, 0, -1, 6, 101s, 101s + 1ms);
+  auto& log = job.ranks[0].log;
+  ASSERT_EQ(log.latest.size(), 2u);
+  log.labelled = {LabelledCall::of(log.latest[1], {9, 17})};
+  const auto calls = eventsOf(chromeTrace(job.ranks), "cat", "collective");
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_FALSE(calls[0].at("args").contains("tag"));
+  EXPECT_FALSE(calls[0].at("args").contains("iteration"));
+  EXPECT_EQ(calls[1].at("args").at("tag"), 9);
+  EXPECT_EQ(calls[1].at("args").at("iteration"), 17);
+}
+
 TEST(ChromeTrace, ChannelsHaveThreadsOfTheirOwnWithTheirTransfers) {
   MadeUpJob job(2);
   job.finished(Operation::allReduce, 0, -1, 5, 100s, 100s + 10ms);

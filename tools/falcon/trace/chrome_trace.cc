@@ -25,6 +25,7 @@ struct Slice {
   std::string host;
   std::int64_t start, stop;  ///< nanoseconds since 1970
   bool inFlight;
+  CallLabels labels;
 };
 
 /// One transfer of one channel on the common timeline.
@@ -97,10 +98,18 @@ class Writer {
       }
       return known->second;
     };
+    using Key = std::tuple<CommunicatorId, Rank, std::uint64_t, Operation, std::int32_t>;
+    std::map<Key, CallLabels> labels;
+    for (const LabelledCall& call : log.labelled)
+      labels[{call.communicator, call.rank, call.sequence, call.operation, call.peer}] = call.labels;
+    const auto labelsOf = [&](const CallRecord& call) {
+      const auto known = labels.find({call.communicator, call.rank, call.sequence, call.operation, call.peer});
+      return known == labels.end() ? CallLabels() : known->second;
+    };
     const auto add = [&](const CallRecord& call, Nanoseconds stop, bool inFlight) {
       if (stop < call.enter) return;  // no times that anybody measured
       slices_.push_back({call, process, threadOf(call), log.identity.host, call.enter.count() + offset,
-                         stop.count() + offset, inFlight});
+                         stop.count() + offset, inFlight, labelsOf(call)});
     };
     for (const CallRecord& call : log.latest) add(call, call.leave, false);
     for (const CallRecord& call : log.inFlight) add(call, rank.now, true);
@@ -217,6 +226,8 @@ class Writer {
                     {"grouped", call.grouped},
                     {"in_flight", slice.inFlight}};
     if (call.peer >= 0) made["args"]["peer"] = call.peer;
+    if (slice.labels.tag != 0) made["args"]["tag"] = slice.labels.tag;
+    if (slice.labels.iteration != CallLabels::noIteration) made["args"]["iteration"] = slice.labels.iteration;
     const auto arrivals = arrivals_.find({call.communicator, call.sequence});
     if (isPointToPoint(call.operation) || slice.inFlight || arrivals == arrivals_.end() || !arrivals->second.oneHost ||
         arrivals->second.members != members_[call.communicator].size() || arrivals->second.members < 2) {
