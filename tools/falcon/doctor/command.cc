@@ -11,6 +11,7 @@
 #include "doctor/rank_part.h"
 #include "doctor/report.h"
 #include "number_rules.h"
+#include "print.h"
 
 namespace falcon::tools {
 namespace {
@@ -25,7 +26,7 @@ struct CommandOptions {
 };
 
 int endedBy(int signal) {
-  fmt::print(stderr, "falcon doctor: ended by signal {}\n", signal);
+  print(stderr, "falcon doctor: ended by signal {}\n", signal);
   return 128 + signal;
 }
 
@@ -35,7 +36,7 @@ int startRanks(const CommandOptions& options) {
   if (!options.doctor.neighbours.empty()) words.insert(words.end(), {"--neighbours", options.doctor.neighbours});
   const auto outcome = doctor::runOwnRanks(options.ranks, options.nodes, words);
   if (outcome.signal != 0) return endedBy(outcome.signal);
-  fmt::print("{}", outcome.text);
+  printLines(stdout, outcome.text);
   return outcome.code;
 }
 
@@ -43,7 +44,7 @@ int beRank(const CommandOptions& options) {
   Rank rank = 0;
   const auto measured = doctor::runDoctor(options.doctor, rank);
   if (!measured) {
-    if (rank == 0) fmt::print(stderr, "falcon doctor: {}\n", measured.error().message());
+    if (rank == 0) print(stderr, "falcon doctor: {}\n", measured.error().message());
     const int code = measured.error().code() == ErrorCode::invalidArgument ? badUsage : toolFailed;
     if (code != badUsage || options.handBack.empty()) return code;
     if (rank == 0) doctor::handBack(options.handBack, code, "");
@@ -55,7 +56,7 @@ int beRank(const CommandOptions& options) {
     return options.json ? doctor::json(*measured, findings) : doctor::table(*measured, findings);
   };
   if (options.handBack.empty()) {
-    if (rank == 0) fmt::print("{}", text());
+    if (rank == 0) printLines(stdout, text());
     return code;
   }
   if (rank == 0) doctor::handBack(options.handBack, code, text());
@@ -71,7 +72,7 @@ int examineRunningJob(const CommandOptions& options) {
   auto findings = doctor::examine(measured);
   findings.notes.push_back(
       fmt::format("job {} was held for {:.2f} s for this", options.attach, examination->heldSeconds));
-  fmt::print("{}", options.json ? doctor::json(measured, findings) : doctor::table(measured, findings));
+  printLines(stdout, options.json ? doctor::json(measured, findings) : doctor::table(measured, findings));
   return findings.healthy() ? healthy : failSlowFound;
 }
 
