@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <cstring>
+#include <string_view>
 
 #include "base/log.h"
+#include "base/parameters.h"
 
 namespace falcon::api {
 namespace {
@@ -64,9 +66,7 @@ const char* badField(const ncclConfig_t& config) {
   return nullptr;
 }
 
-}  // namespace
-
-Result<Settings> readSettings(const char* function, const ncclConfig_t* config) {
+Result<Settings> configuredSettings(const char* function, const ncclConfig_t* config) {
   Settings settings;
   if (!config) return settings;
   constexpr size_t head = offsetof(ncclConfig_t, blocking);
@@ -84,6 +84,15 @@ Result<Settings> readSettings(const char* function, const ncclConfig_t* config) 
   // The texts are the caller's only during the call.
   if (values.netName) settings.vendor.networkName = values.netName;
   if (values.commName) settings.vendor.name = values.commName;
+  return settings;
+}
+
+}  // namespace
+
+Result<Settings> readSettings(const char* function, const ncclConfig_t* config) {
+  auto settings = configuredSettings(function, config);
+  const std::string_view wanted = parameters::blockingWords[parameters::blocking.value()];
+  if (settings && wanted != "configured") settings->blocking = wanted == "1";
   return settings;
 }
 

@@ -13,7 +13,8 @@ struct Settings {
   vendor::VendorConfig vendor;
 };
 
-/// `config` may be null: defaults. Fields newer than the caller's version take defaults. Errors: invalidArgument.
+/// `config` may be null: defaults. Fields newer than the caller's version take defaults.
+/// NCCL_COMM_BLOCKING comes before both. Errors: invalidArgument.
 Result<Settings> readSettings(const char* function, const ncclConfig_t* config);
 
 }  // namespace falcon::api

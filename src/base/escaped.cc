@@ -55,8 +55,8 @@ std::string jsonString(std::string_view text) {
          eachCharacter(text,
                        [](std::string_view character) -> std::string {
                          if (character == "\"" || character == "\\") return '\\' + std::string(character);
-                         if (static_cast<unsigned char>(character[0]) < 0x20)
-                           return fmt::format("\\u{:04x}", static_cast<unsigned>(character[0]));
+                         if (isControl(character))
+                           return fmt::format("\\u{:04x}", static_cast<unsigned char>(character.back()));
                          return character == replacement ? "\\ufffd" : std::string(character);
                        }) +
          '"';

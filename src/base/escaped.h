@@ -10,7 +10,7 @@ namespace falcon {
 /// Valid UTF-8: each byte that is part of no character is U+FFFD, the replacement character.
 std::string validUtf8(std::string_view text);
 
-/// A JSON string, with its quotes.
+/// A JSON string, with its quotes. Control characters are escaped, also those that JSON would allow.
 std::string jsonString(std::string_view text);
 
 /// The value of a Prometheus label, without quotes.

@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "base/config_file.h"
+#include "base/escaped.h"
 #include "base/owned.h"
 
 namespace falcon::log {
@@ -143,7 +144,7 @@ void write(Level lineLevel, std::string_view message) {
   const char* word = lineLevel == Level::warn ? "WARN" : lineLevel == Level::trace ? "TRACE" : "INFO";
   const Sink& out = sink();
   const std::string line =
-      fmt::format("{}:{}:{} [-1] NCCL {} {}\n", out.host, getpid(), syscall(SYS_gettid), word, message);
+      fmt::format("{}:{}:{} [-1] NCCL {} {}\n", out.host, getpid(), syscall(SYS_gettid), word, terminalText(message));
   // One write call a line, so that lines of many threads and ranks do not mix.
   writeQuietly(out.file, line);
 }

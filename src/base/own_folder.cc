@@ -38,9 +38,18 @@ Result<FileDescriptor> openOwnFolder(const std::string& path) {
 }
 
 Result<FileDescriptor> makeOwnFolder(const std::string& path) {
-  if (::mkdir(path.c_str(), forThisUserAlone) != 0 && errno != EEXIST)
+  if (::mkdir(path.c_str(), forThisUserAlone) == 0)
+    (void)::chmod(path.c_str(), forThisUserAlone);
+  else if (errno != EEXIST)
     return Error::system("{} cannot be made: {}", path, reasonOf(errno));
   return openOwnFolder(path);
+}
+
+void keepOwnersRights(int file) {
+  constexpr mode_t owners = 0600;
+  struct stat facts {};
+  if (::fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) && (facts.st_mode & owners) != owners)
+    (void)::fchmod(file, (facts.st_mode & 07777) | owners);
 }
 
 }  // namespace falcon

@@ -12,7 +12,11 @@ namespace falcon {
 /// Errors: it is not there, a link or no folder, or another user's; they name the path, the owner and the remedy.
 Result<FileDescriptor> openOwnFolder(const std::string& path);
 
-/// The same; made where it is not there.
+/// The same; made where it is not there, for its owner to use whatever the umask says.
 Result<FileDescriptor> makeOwnFolder(const std::string& path);
+
+/// Of a file that was just made: its owner may read and write it, whatever the umask says. Without that it would be in
+/// the way of the next job, and unseen by `falcon`.
+void keepOwnersRights(int file);
 
 }  // namespace falcon

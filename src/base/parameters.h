@@ -119,13 +119,22 @@ inline constexpr TextParameter algorithm{
 inline constexpr TextParameter protocol{
     "NCCL_PROTO", "", "Preferred protocols, in the same syntax. The host engine has Simple only (one INFO line)."};
 inline constexpr TextParameter threads{"NCCL_NTHREADS", "", "For GPUs; the host engine ignores it (one INFO line)."};
+inline constexpr TextParameter netPlugin{
+    "NCCL_NET_PLUGIN", "", "For the vendor's library, which loads it; the host engine does not (one INFO line)."};
+inline constexpr TextParameter profilerPlugin{"NCCL_PROFILER_PLUGIN", "", "See NCCL_NET_PLUGIN."};
+inline constexpr TextParameter tunerPlugin{"NCCL_TUNER_PLUGIN", "", "See NCCL_NET_PLUGIN."};
+inline constexpr const char* blockingWords[] = {"configured", "0", "1"};
+inline constexpr ChoiceParameter blocking{
+    "NCCL_COMM_BLOCKING", blockingWords, 0,
+    "0 or 1: all communicators are nonblocking, or blocking, whatever their ncclConfig_t says."};
 inline constexpr IntegerParameter socketThreads{"NCCL_SOCKET_NTHREADS", 1, 1, 16,
                                                 "Times NCCL_NSOCKS_PERTHREAD: sockets of a connection, at most 64, "
                                                 "over which its chunks go in turn. No threads are "
                                                 "started: the caller drives them all."};
 inline constexpr IntegerParameter socketsPerThread{"NCCL_NSOCKS_PERTHREAD", 1, 1, 16, "See NCCL_SOCKET_NTHREADS."};
 inline constexpr TextParameter debug{"NCCL_DEBUG", "", "VERSION, WARN, INFO or TRACE."};
-inline constexpr TextParameter debugFile{"NCCL_DEBUG_FILE", "",
-                                         "Where log lines go instead of stderr; %h is the host, %p the process."};
+inline constexpr TextParameter debugFile{
+    "NCCL_DEBUG_FILE", "",
+    "Where log lines go instead of stderr (NCCL: instead of stdout); %h is the host, %p the process."};
 
 }  // namespace falcon::parameters

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/own_folder.h"
 #include "base/owned.h"
 #include "base/system_error.h"
 
@@ -25,7 +26,10 @@ std::pair<FileDescriptor, std::string> freshBeside(const std::string& path, mode
     if (getrandom(&drawn, sizeof drawn, 0) != sizeof drawn) continue;
     name = fmt::format("{}.{:016x}", path, drawn);
     const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
-    if (FileDescriptor file = newDescriptor(::open(name.c_str(), flags, mode))) return {std::move(file), name};
+    if (FileDescriptor file = newDescriptor(::open(name.c_str(), flags, mode))) {
+      keepOwnersRights(file.get());
+      return {std::move(file), name};
+    }
     if (errno != EEXIST) break;
   }
   return {};

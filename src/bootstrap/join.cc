@@ -145,7 +145,8 @@ Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Rea
   const transport::Hello hello{transport::Purpose::rendezvous, id.key, id.secret, rank,
                                JoinRequest{size, thisMember(here)}.encode()};
   while (true) {
-    auto socket = transport::connectWithHello(here, id.address, hello, left());
+    auto socket =
+        transport::connectWithHello(here, id.address, hello, left(), fixed ? Nanoseconds::max() : transport::goneLimit);
     if (!socket) return Error::remote("rank {} cannot reach the rendezvous: {}", rank, socket.error().message());
     Visit visit(reactor, std::move(*socket));
     const auto answer = visit.answer(deadline, givenUp);
@@ -157,10 +158,16 @@ Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Rea
       std::this_thread::sleep_for(20ms);
       continue;
     }
+    if (!answer && visit.hungUp())
+      return log::decided(
+          Error::remote("rank {} of {} was hung up on by the rendezvous {}: that is over, because its communicator has "
+                        "been made or has failed (every communicator needs a new unique id), or because the process "
+                        "that made the unique id has ended",
+                        rank, size, id.address.text()));
     if (!answer)
-      return log::decided(Error::remote("rank {} waited in vain at the rendezvous {} for the other ranks of {}: {}",
-                                        rank, id.address.text(), size,
-                                        visit.hungUp() ? "it hung up" : "not all came within the limit"));
+      return log::decided(Error::remote(
+          "rank {} waited in vain at the rendezvous {} for the other ranks of {}: not all came within the limit", rank,
+          id.address.text(), size));
     if (answer->kind != JoinAnswer::Kind::table) return log::decided(Error(answer->code, answer->text));
     if (static_cast<int>(answer->members.size()) != size)
       return log::decided(

@@ -147,7 +147,7 @@ void Rendezvous::admit(int number, Rank rank, const JoinRequest& request) {
   mostClaimed_ = std::max(mostClaimed_, request.size);
   MessageChannel& channel = *guests_[number].channel;
   if (phase_ == Phase::failed) {
-    ++answered_;
+    refused_.insert(rank);
     return refuse(channel);
   }
   if (phase_ == Phase::told) {
@@ -202,8 +202,10 @@ void Rendezvous::fail(const Error& error) {
   answer.code = error.code();
   answer.text = error.message();
   failure_ = answer.encode();
-  for (const auto& [number, guest] : guests_) refuse(*guest.channel);
-  answered_ = static_cast<int>(guests_.size());
+  for (const auto& [number, guest] : guests_) {
+    refuse(*guest.channel);
+    refused_.insert(guest.rank);
+  }
   alarm_->set(failureLimit);
 }
 
@@ -232,7 +234,8 @@ void Rendezvous::guestGone(int number) {
 
 void Rendezvous::endIfDone() {
   if (phase_ == Phase::collecting || !guests_.empty()) return;
-  if (phase_ == Phase::failed && answered_ < mostClaimed_) return;  // the others shall hear why
+  // The others shall hear why. Ranks are counted, not visits: one that was claimed twice is no other.
+  if (phase_ == Phase::failed && std::ssize(refused_) < mostClaimed_) return;
   end();
 }
 

@@ -77,7 +77,7 @@ class Rendezvous : public std::enable_shared_from_this<Rendezvous> {
   int size_ = 0;  // as the first one said
   int mostClaimed_ = 0;
   int nextGuest_ = 0;
-  int answered_ = 0;
+  std::set<Rank> refused_;
   std::map<int, Guest> guests_;
   std::map<Rank, Member> known_;
   std::string failure_;  // an encoded JoinAnswer

@@ -24,7 +24,8 @@ StarMember::StarMember(std::shared_ptr<transport::Reactor> reactor, Communicator
 Status StarMember::connect(Nanoseconds limit, const std::function<std::optional<Error>()>& givenUp) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   transport::Hello hello{transport::Purpose::communicator, id_, secret_, rank_, {}};
-  auto socket = transport::connectWithHello(reactor_->address(), members_[0].address, hello, limit);
+  auto socket =
+      transport::connectWithHello(reactor_->address(), members_[0].address, hello, limit, transport::goneLimit);
   if (!socket) return Error::remote("{} cannot reach {}: {}", name(rank_), name(0), socket.error().message());
   auto channel = std::make_shared<MessageChannel>(reactor_, std::move(*socket));
   {
@@ -41,7 +42,7 @@ Status StarMember::connect(Nanoseconds limit, const std::function<std::optional<
   if (rank_ != 0) {
     hello.purpose = transport::Purpose::pulse;
     auto idle = transport::connectWithHello(reactor_->address(), members_[0].address, hello,
-                                            deadline - std::chrono::steady_clock::now());
+                                            deadline - std::chrono::steady_clock::now(), transport::goneLimit);
     if (!idle) return Error::remote("{} cannot reach {}: {}", name(rank_), name(0), idle.error().message());
     auto pulse = std::make_unique<Pulse>(reactor_, std::move(*idle), [weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->closed("its host fell silent");

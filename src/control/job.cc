@@ -301,7 +301,8 @@ class LiveJob final : public Job, private CallRecorder {
       if (!files_->folder().empty()) {
         settings.stored = earlierBaseline(name_, files_->log().header().startWallTime);
         settings.keep = [this](const StoredBaseline& baseline) {
-          if (const auto written = writeBaseline(files_->folder(), baseline); !written)
+          const auto written = writeBaseline(files_->folder(), baseline);
+          if (!written && !std::exchange(baselineLost_, true))
             log::notice("{}; a restart of this job has nothing to be compared with", written.error().message());
         };
       }
@@ -428,6 +429,7 @@ class LiveJob final : public Job, private CallRecorder {
   bool failed_ = false;     ///< a step has thrown since Falcon was last asked to go off
   bool failureSaid_ = false;
   bool forgedSaid_ = false;
+  bool baselineLost_ = false;           ///< it could not be kept, and that was said
   std::optional<Member::LetGo> letGo_;  ///< since the controller died, and its successor is not known yet
   bool served_ = false;                 ///< this process has been the controller before
 

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/own_folder.h"
 #include "base/owned.h"
 #include "base/reserve_file.h"
 #include "base/system_error.h"
@@ -115,6 +116,7 @@ Result<std::unique_ptr<CallLog>> CallLog::create(const std::string& path, const 
     ::unlink(path.c_str());
     const FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!file) return Error::system("call log {} cannot be created: {}", path, reasonOf(errno));
+    keepOwnersRights(file.get());
     // A full /dev/shm is an error here and not a bus error later.
     if (const int failed = reserveFile(file.get(), layout.bytes); failed != 0) {
       ::unlink(path.c_str());

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/format.h"
+#include "base/own_folder.h"
 #include "base/owned.h"
 #include "base/reserve_file.h"
 #include "base/system_error.h"
@@ -54,6 +55,7 @@ Result<std::unique_ptr<RangeLog>> RangeLog::create(const std::string& path, Rank
     ::unlink(path.c_str());
     const FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!file) return Error::system("range log {} cannot be created: {}", path, reasonOf(errno));
+    keepOwnersRights(file.get());
     if (const int failed = reserveFile(file.get(), bytes); failed != 0) {
       ::unlink(path.c_str());
       return Error::system("range log {} needs {} bytes: {}", path, bytes, reasonOf(failed));

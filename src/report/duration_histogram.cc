@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/escaped.h"
 #include "base/format.h"
 
 namespace falcon::report {
@@ -14,7 +15,7 @@ void DurationHistogram::add(double seconds) {
 }
 
 void CollectiveDurations::name(CommunicatorId communicator, const std::string& name) {
-  if (!name.empty() && names_.size() < mostCommunicators) names_.emplace(communicator, name);
+  if (!name.empty() && names_.size() < mostCommunicators) names_.emplace(communicator, validUtf8(name));
 }
 
 void CollectiveDurations::add(const CallRecord& record) {

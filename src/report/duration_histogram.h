@@ -28,7 +28,8 @@ class CollectiveDurations {
   static constexpr std::size_t mostCommunicators = 64;
   using ByName = std::map<std::pair<std::string, std::string>, DurationHistogram>;  ///< communicator, operation
 
-  /// How the communicator is called from now on; "" leaves it its id. Two of one name are counted together.
+  /// How the communicator is called from now on; "" leaves it its id. Two of one name are counted together,
+  /// and so are those whose labels would be one, since bytes that are no UTF-8 look alike there.
   void name(CommunicatorId communicator, const std::string& name);
   void add(const CallRecord& record);
   const ByName& byName() const { return byName_; }

@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
+#include <utility>
 
 #include "base/escaped.h"
 #include "base/log.h"
+#include "base/own_folder.h"
+#include "base/system_error.h"
 
 namespace falcon::report {
 namespace {
@@ -62,8 +64,11 @@ Result<JsonLinesSink> JsonLinesSink::open(const std::string& path, std::int64_t 
 }
 
 Status JsonLinesSink::reopen() {
-  FileDescriptor file = newDescriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  if (!file) return Error::system("events file {} cannot be opened: {}", path_, std::strerror(errno));
+  // A pipe that nobody reads, or not fast enough, may not keep the writer waiting: a job's end waits for it.
+  constexpr int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK;
+  FileDescriptor file = newDescriptor(::open(path_.c_str(), flags, 0600));
+  if (!file) return Error::system("events file {} cannot be opened: {}", path_, reasonOf(errno));
+  keepOwnersRights(file.get());
   file_ = std::move(file);
   return {};
 }
@@ -75,7 +80,8 @@ void JsonLinesSink::makeRoomFor(std::size_t bytes) {
   }, named{};
   if (::fstat(file_.get(), &open) != 0 || !S_ISREG(open.st_mode)) return;
   if (::stat(path_.c_str(), &named) != 0 || named.st_ino != open.st_ino || named.st_dev != open.st_dev) {
-    if (!reopen() || ::fstat(file_.get(), &open) != 0) return;
+    if (const auto opened = reopen(); !opened) return sayMissing(opened.error().message());
+    if (::fstat(file_.get(), &open) != 0) return;
   }
   if (mostBytes_ <= 0 || open.st_size == 0 || open.st_size + static_cast<std::int64_t>(bytes) <= mostBytes_) return;
   for (int age = eventFilesKept - 1; age >= 1; --age)
@@ -84,11 +90,20 @@ void JsonLinesSink::makeRoomFor(std::size_t bytes) {
 }
 
 void JsonLinesSink::add(const Event& event) {
-  const std::string line = toJson(event) + "\n";
+  // Behind a line that found no room for its end, a fresh one: what is no JSON is that one alone.
+  const std::string line = (cutShort_ ? "\n" : "") + toJson(event) + "\n";
   makeRoomFor(line.size());
-  if (::write(file_.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size()) || failed_) return;
-  failed_ = true;
-  log::notice("events file {} cannot be written: {}; later events may be missing there", path_, std::strerror(errno));
+  const ssize_t written = ::write(file_.get(), line.data(), line.size());
+  const int reason = errno;
+  if (written >= 0) cutShort_ = written < static_cast<ssize_t>(line.size());
+  if (written < 0 || cutShort_)
+    sayMissing(fmt::format("events file {} cannot be written: {}", path_,
+                           written < 0 ? reasonOf(reason) : "there was room for a part of a line"));
+}
+
+void JsonLinesSink::sayMissing(const std::string& why) {
+  if (std::exchange(failed_, true)) return;
+  log::notice("{}; events may be missing there", why);
 }
 
 std::string rotatedName(const std::string& path, int age) {

@@ -22,7 +22,8 @@ inline constexpr int eventFilesKept = 3;
 /// Where lines are after `age` rotations, 1 to eventFilesKept: "events.jsonl.1" is the youngest of them.
 std::string rotatedName(const std::string& path, int age);
 
-/// Appends to a file, and begins another when it is full. A write that fails is noticed once; the job goes on.
+/// Appends to a file, and begins another when it is full; to a pipe as long as somebody reads it. Never waits. What
+/// fails (a full disk, a folder that is gone) is noticed once.
 class JsonLinesSink final : public EventSink {
  public:
   /// @param mostBytes  a line that would make the file longer goes into a new one; 0: never
@@ -33,11 +34,13 @@ class JsonLinesSink final : public EventSink {
   JsonLinesSink(std::string path, std::int64_t mostBytes) : path_(std::move(path)), mostBytes_(mostBytes) {}
   Status reopen();
   void makeRoomFor(std::size_t bytes);
+  void sayMissing(const std::string& why);
 
   FileDescriptor file_;
   std::string path_;
   std::int64_t mostBytes_;
-  bool failed_ = false;
+  bool failed_ = false;    ///< and it was said
+  bool cutShort_ = false;  ///< the file ends in the middle of a line
 };
 
 }  // namespace falcon::report

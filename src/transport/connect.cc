@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <thread>
 
 #include "base/log.h"
@@ -37,8 +38,29 @@ bool connectedToItself(int socket) {
          std::memcmp(&here, &there, hereLength) == 0;
 }
 
+/// 0, or why the connection of a socket that is writable has failed.
+int problemOf(int socket) {
+  int problem = 0;
+  socklen_t length = sizeof problem;
+  getsockopt(socket, SOL_SOCKET, SO_ERROR, &problem, &length);
+  return problem == 0 && connectedToItself(socket) ? ECONNREFUSED : problem;
+}
+
+Status greet(int socket, const SocketAddress& to, const Hello& hello) {
+  prepareSocket(socket, hello.purpose);
+  if (hello.payload.size() > maximumHelloPayload)
+    return Error::internal("a greeting of {} bytes is too long", hello.payload.size());
+  // A fresh socket takes so few bytes at once.
+  const std::string bytes = encodeHello(hello);
+  if (send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size()))
+    return connectError(to, errno);
+  return {};
+}
+
+/// @param refused  whether nobody listens there, where it fails
 Result<FileDescriptor> connectOnce(const SocketAddress& from, const SocketAddress& to, const Hello& hello,
-                                   Nanoseconds limit) {
+                                   Nanoseconds limit, bool& refused) {
+  refused = false;
   auto socket = beginConnect(from, to);
   if (!socket) return socket.error();
   pollfd entry{socket->get(), POLLOUT, 0};
@@ -51,8 +73,10 @@ Result<FileDescriptor> connectOnce(const SocketAddress& from, const SocketAddres
   } while (ready < 0 && errno == EINTR);
   if (ready == 0) return connectError(to, ETIMEDOUT);
   if (ready < 0) return connectError(to, errno);
-  const auto done = finishConnect(socket->get(), to, hello);
-  if (!done) return done.error();
+  const int problem = problemOf(socket->get());
+  refused = problem == ECONNREFUSED;
+  if (problem != 0) return connectError(to, problem);
+  if (const auto done = greet(socket->get(), to, hello); !done) return done.error();
   return socket;
 }
 
@@ -78,32 +102,26 @@ Result<FileDescriptor> beginConnect(const SocketAddress& from, const SocketAddre
 }
 
 Status finishConnect(int socket, const SocketAddress& to, const Hello& hello) {
-  int problem = 0;
-  socklen_t length = sizeof problem;
-  getsockopt(socket, SOL_SOCKET, SO_ERROR, &problem, &length);
-  if (problem != 0) return connectError(to, problem);
-  if (connectedToItself(socket)) return connectError(to, ECONNREFUSED);
-  prepareSocket(socket, hello.purpose);
-  if (hello.payload.size() > maximumHelloPayload)
-    return Error::internal("a greeting of {} bytes is too long", hello.payload.size());
-  // A fresh socket takes so few bytes at once.
-  const std::string bytes = encodeHello(hello);
-  if (send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size()))
-    return connectError(to, errno);
-  return {};
+  if (const int problem = problemOf(socket)) return connectError(to, problem);
+  return greet(socket, to, hello);
 }
 
 Result<FileDescriptor> connectWithHello(const SocketAddress& from, const SocketAddress& to, const Hello& hello,
-                                        Nanoseconds limit) {
-  const auto deadline = std::chrono::steady_clock::now() + limit;
+                                        Nanoseconds limit, Nanoseconds refusedLimit) {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + limit;
   auto pause = std::chrono::milliseconds(5);
+  std::optional<Clock::time_point> refusedSince;
   while (true) {
-    const auto left = deadline - std::chrono::steady_clock::now();
-    auto socket = connectOnce(from, to, hello, left);
+    bool refused;
+    auto socket = connectOnce(from, to, hello, deadline - Clock::now(), refused);
     if (socket) return socket;
     // Refused: it may not listen yet. All else that comes from far away may pass too.
     const bool mayPass = socket.error().code() == ErrorCode::remote;
-    if (!mayPass || std::chrono::steady_clock::now() + pause >= deadline) return log::decided(socket.error());
+    if (!refused) refusedSince.reset();
+    if (refused && !refusedSince) refusedSince = Clock::now();
+    const bool nobodyListens = refused && Clock::now() - *refusedSince >= refusedLimit;
+    if (!mayPass || nobodyListens || Clock::now() + pause >= deadline) return log::decided(socket.error());
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, std::chrono::milliseconds(200));
   }

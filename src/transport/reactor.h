@@ -45,7 +45,8 @@ class Reactor {
   virtual SocketAddress address() const = 0;
 
   /// Connections for (purpose, key) with that secret go to `handler`. Those that come before anyone expects them wait
-  /// up to 60 s (a peer may be faster than us). Who comes with another secret is dropped; `refusal` are bytes to be
+  /// up to 60 s (a peer may be faster than us); to a rendezvous nobody comes before it is open, only too late, and they
+  /// are hung up on. Who comes with another secret is dropped; `refusal` are bytes to be
   /// sent to it first.
   virtual void expect(Purpose purpose, std::uint64_t key, const Secret& secret, ConnectionHandler handler,
                       std::string refusal) = 0;
@@ -70,10 +71,14 @@ Result<std::shared_ptr<Reactor>> processReactor();
 Result<std::shared_ptr<Reactor>> makeReactor(const SocketAddress& listenOn);
 
 /// Connects from `from` (its port is ignored; empty: any) to `to`, sets no-delay and, towards another host, keepalive
-/// (NCCL_FALCON_DEATH_TIMEOUT), and sends the hello. Retries refused connections until `limit`. The socket does not
-/// block. No user timeout on data: it would end a connection whose receiver computes for that long without reading.
+/// (NCCL_FALCON_DEATH_TIMEOUT), and sends the hello. Tries again what may pass until `limit`; where nobody has listened
+/// for `refusedLimit`, it gives up before. The socket does not block. No user timeout on data: it would end a
+/// connection whose receiver computes for that long without reading.
 Result<FileDescriptor> connectWithHello(const SocketAddress& from, const SocketAddress& to, const Hello& hello,
-                                        Nanoseconds limit);
+                                        Nanoseconds limit, Nanoseconds refusedLimit = Nanoseconds::max());
+
+/// How long who is refused tries again where somebody has listened already: a port that is closed stays closed.
+inline constexpr Nanoseconds goneLimit = 2s;
 
 /// The address of the interface that NCCL_SOCKET_IFNAME allows; loopback only when there is nothing else. Port 0.
 Result<SocketAddress> chooseInterfaceAddress();

@@ -201,7 +201,7 @@ void Reception::deliver(FileDescriptor socket, std::string address, Hello hello)
     const std::lock_guard lock(mutex_);
     if (closed_) return;
     const auto found = expectations_.find({hello.purpose, hello.key});
-    if (found == expectations_.end() && !hello.admitted) return;
+    if (found == expectations_.end() && (!hello.admitted || hello.purpose == Purpose::rendezvous)) return;
     if (found == expectations_.end()) return keep({std::move(socket), std::move(address), std::move(hello), ticks_});
     if (!equalSecrets(found->second.secret, hello.secret)) {
       sayDropped(address, "it does not know the secret of this job");

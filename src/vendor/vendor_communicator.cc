@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 #include <type_traits>
 
 #include "base/log.h"
+#include "base/parameters.h"
 
 namespace falcon::vendor {
 namespace {
@@ -28,6 +30,13 @@ Result<std::unique_ptr<VendorCommunicator>> VendorCommunicator::create(
     std::shared_ptr<const VendorLibrary> library, std::shared_ptr<const CudaDriver> driver,
     std::unique_ptr<collectives::HostCommunicator> host, const VendorConfig& config, Nanoseconds limit,
     LaunchedWork* work) {
+  // There, too, the variable comes before the configuration, and calls that go on in the background are made blocking
+  // for nobody but us.
+  if (std::string_view(parameters::blockingWords[parameters::blocking.value()]) == "0")
+    return log::decided(
+        Error::invalidUsage("NCCL_COMM_BLOCKING=0 makes the vendor's own communicators nonblocking, which Falcon's "
+                            "engine for GPUs does not "
+                            "follow: unset it, and set blocking = 0 in the program's ncclConfig_t"));
   // The vendor's rendezvous has an id of its own; it travels over ours.
   ncclUniqueId id{};
   std::string mine;

@@ -91,6 +91,9 @@ TEST(Variables, WhatIsNotFollowedIsSaidOnce) {
   inFreshChild({{"NCCL_DEBUG", "INFO"},
                 {"NCCL_DEBUG_FILE", log.path()},
                 {"NCCL_NTHREADS", "256"},
+                {"NCCL_NET_PLUGIN", "no-such"},
+                {"NCCL_PROFILER_PLUGIN", "no-such"},
+                {"NCCL_TUNER_PLUGIN", "no-such"},
                 {"NCCL_PROTO", "^simple"},
                 {"NCCL_ALGO", "tree"}},
                [] {
@@ -98,11 +101,39 @@ TEST(Variables, WhatIsNotFollowedIsSaidOnce) {
                  useEverything();
                });
   if (IsSkipped()) return;  // see inFreshChild()
-  for (const char* said :
-       {"NCCL_NTHREADS=256 has no effect", "NCCL_PROTO=^simple: the host engine has none of these for",
-        "NCCL_ALGO=tree: the host engine has none of these "
-        "for Broadcast, Reduce, AllGather, ReduceScatter; what it has by default is used"})
+  for (const char* said : {"NCCL_NTHREADS=256 has no effect", "NCCL_NET_PLUGIN=no-such has no effect",
+                           "NCCL_PROFILER_PLUGIN=no-such has no effect", "NCCL_TUNER_PLUGIN=no-such has no effect",
+                           "NCCL_PROTO=^simple: the host engine has none of these for",
+                           "NCCL_ALGO=tree: the host engine has none of these "
+                           "for Broadcast, Reduce, AllGather, ReduceScatter; what it has by default is used"})
     EXPECT_EQ(log.linesWith(said), 1) << said << " in\n" << log.text();
+}
+
+/// Whether a communicator alone is made before the call returns; `config` as given to ncclCommInitRankConfig, or null.
+bool isMadeAtOnce(ncclConfig_t* config) {
+  ncclUniqueId id;
+  EXPECT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+  Communicator comm;
+  const ncclResult_t made =
+      config ? ncclCommInitRankConfig(&comm.handle, 1, id, 0, config) : ncclCommInitRank(&comm.handle, 1, id, 0);
+  ncclResult_t state = ncclInProgress;
+  while (state == ncclInProgress) EXPECT_EQ(ncclCommGetAsyncError(comm.handle, &state), ncclSuccess);
+  EXPECT_EQ(state, ncclSuccess);
+  EXPECT_THAT(made, AnyOf(ncclSuccess, ncclInProgress));
+  return made == ncclSuccess;
+}
+
+TEST(Variables, CommBlockingComesBeforeTheConfiguration) {
+  for (const char* value : {"0", "1", "rubbish"})
+    inFreshChild({{"NCCL_COMM_BLOCKING", value}}, [value] {
+      const bool obeyed = *value != 'r', blocking = *value == '1';
+      for (const int configured : {0, 1}) {
+        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+        config.blocking = configured;
+        EXPECT_EQ(isMadeAtOnce(&config), obeyed ? blocking : configured == 1) << value << ' ' << configured;
+      }
+      EXPECT_EQ(isMadeAtOnce(nullptr), !obeyed || blocking) << value;
+    });
 }
 
 TEST(Variables, AnUnreadablePreferenceIsSaidOnce) {

@@ -171,6 +171,21 @@ TEST(VendorEngine, LifeAndErrorsAreTheVendors) {
   });
 }
 
+TEST(VendorEngine, IsNotMadeWhereTheEnvironmentWouldMakeTheVendorsNonblocking) {
+  Environment environment = onVendor;
+  environment.push_back({"NCCL_COMM_BLOCKING", "0"});
+  inFreshChild(environment, [] {
+    ncclUniqueId id;
+    NCCL_OK(ncclGetUniqueId(&id));
+    ncclComm_t comm = nullptr;
+    EXPECT_EQ(ncclCommInitRank(&comm, 1, id, 0), ncclInProgress);
+    ncclResult_t state = ncclInProgress;
+    while (state == ncclInProgress) NCCL_OK(ncclCommGetAsyncError(comm, &state));
+    EXPECT_EQ(state, ncclInvalidUsage);
+    EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
+  });
+}
+
 TEST(VendorEngine, AllRanksOfACommunicatorHaveIt) {
   inFreshChild(onVendor, [] {
     harness::FakeVendor vendor(FALCON_FAKE_VENDOR);

@@ -11,6 +11,7 @@
 #include "jobs/command.h"
 #include "metrics/command.h"
 #include "perf/command.h"
+#include "print.h"
 #include "record/command.h"
 #include "replay/command.h"
 #include "run/command.h"
@@ -68,7 +69,7 @@ int main(int argc, char** argv) {
     app.exit(error);  // prints what was wrong, and the way to the help
     return falcon::tools::badUsage;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "falcon: {}\n", error.what());
+    falcon::tools::print(stderr, "falcon: {}\n", error.what());
     return falcon::tools::toolFailed;
   }
   // A part of what was to be printed must not pass for all of it.

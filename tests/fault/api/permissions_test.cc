@@ -6,6 +6,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <cerrno>
@@ -157,8 +158,23 @@ TEST(Namespaces, OfProcessesWithTheirOwnProcAreNoObstacle) {
   });
 }
 
-/// Each has a /dev/shm of its own, and a full one: Falcon cannot write there, and says so once.
-TEST(Namespaces, WithAFullSharedMemoryOfTheirOwnAreNoObstacle) {
+/// What is wrong with a rank's own /dev/shm, and what Falcon then says of it.
+struct BadSharedMemory {
+  const char* name;
+  const char* mountOptions;
+  unsigned long mountFlags;
+  std::function<bool()> spoil;
+  const char* said;
+};
+
+std::string jobsFolder() {
+  return "/dev/shm/nccl-falcon-" + std::to_string(getuid());
+}
+
+class SharedMemory : public testing::TestWithParam<BadSharedMemory> {};
+
+/// Falcon cannot write there. It says so once, and the job goes on.
+TEST_P(SharedMemory, ThatCannotBeUsedIsNoObstacle) {
   const auto logs = logsOf(ranks);
   expectRightResultsInNamespaces(CLONE_NEWNS | CLONE_NEWIPC, [&](int rank) -> std::string {
     logs[rank]->use("WARN");
@@ -166,11 +182,31 @@ TEST(Namespaces, WithAFullSharedMemoryOfTheirOwnAreNoObstacle) {
     setenv("NCCL_FALCON_JOB", ("falcon-fault-" + std::to_string(getppid())).c_str(), 1);
     if (rank == 0) return setenv("NCCL_FALCON", "0", 1) == 0 ? "" : "setenv";
     mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
-    return mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=8k") == 0 ? "" : "not permitted";
+    const auto& bad = GetParam();
+    if (mount("tmpfs", "/dev/shm", "tmpfs", bad.mountFlags, bad.mountOptions) != 0) return "not permitted";
+    return bad.spoil() ? "" : "the folder could not be spoiled";
   });
   if (IsSkipped()) return;
-  EXPECT_EQ(countOf(logs[1]->text(), "No space left on device"), 1u) << logs[1]->text();
+  for (int rank = 1; rank < ranks; ++rank) {
+    const std::string log = logs[rank]->text();
+    EXPECT_EQ(countOf(log, GetParam().said), 1u) << log;
+    EXPECT_EQ(countOf(log, "kept in private memory"), 1u) << log;
+    EXPECT_EQ(countOf(log, "/dev/shm"), 1u) << log;
+  }
 }
+INSTANTIATE_TEST_SUITE_P(
+    Each, SharedMemory,
+    testing::Values(BadSharedMemory{"Full", "size=8k", 0, [] { return true; }, "No space left on device"},
+                    BadSharedMemory{"ReadOnly", "", MS_RDONLY, [] { return true; }, "Read-only file system"},
+                    BadSharedMemory{"OfAnotherUser", "", 0,
+                                    [] {
+                                      return mkdir(jobsFolder().c_str(), 0700) == 0 &&
+                                             chown(jobsFolder().c_str(), 65001, 65001) == 0;
+                                    },
+                                    "belongs to user 65001"},
+                    BadSharedMemory{"ALink", "", 0, [] { return symlink("/tmp", jobsFolder().c_str()) == 0; },
+                                    "is no folder but a link"}),
+    [](const auto& each) { return each.param.name; });
 
 }  // namespace
 }  // namespace falcon::test

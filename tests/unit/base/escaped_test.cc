@@ -54,6 +54,10 @@ TEST(Escaped, ComesBackFromJson) {
   for (const std::string& text : nastyTexts()) EXPECT_EQ(nlohmann::json::parse(jsonString(text)), validUtf8(text));
 }
 
+TEST(Escaped, CommandsNoTerminalAsJson) {
+  for (const std::string& text : nastyTexts()) EXPECT_EQ(terminalText(jsonString(text)), jsonString(text));
+}
+
 TEST(Escaped, EndsNoLabelNoTagAndNoAttribute) {
   const std::regex label(R"re(([^"\\\n]|\\["\\n])*)re");
   const std::regex html("([^<>\"'&]|&(amp|lt|gt|quot|#39);)*");

@@ -37,6 +37,11 @@ TEST(Log, HasTheLineFormatOfNccl) {
   EXPECT_THAT(logged("WARN", [] { log::warn("careful"); }), MatchesRegex("[^ ]+ \\[-1\\] NCCL WARN careful\n"));
 }
 
+TEST(Log, IsOneLineAndCommandsNoTerminalWhateverIsNamed) {
+  EXPECT_THAT(logged("INFO", [] { log::info("communicator {}", "a\n\x1b[2J\xff"); }),
+              testing::EndsWith("NCCL INFO communicator a\\x0a\\x1b[2J\xef\xbf\xbd\n"));
+}
+
 TEST(Log, ObeysItsLevel) {
   const auto all = [] {
     log::warn("w");

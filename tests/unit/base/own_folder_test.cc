@@ -31,6 +31,14 @@ TEST_F(OwnFolder, IsMadeForThisUserAlone) {
   EXPECT_TRUE(openOwnFolder(path_));
 }
 
+TEST_F(OwnFolder, IsItsOwnersWhateverTheUmask) {
+  const mode_t before = umask(0777);
+  const auto made = makeOwnFolder(path_);
+  umask(before);
+  EXPECT_TRUE(made);
+  EXPECT_EQ(rights(), 0700u);
+}
+
 TEST_F(OwnFolder, IsClosedToOthers) {
   fs::create_directory(path_);
   for (const mode_t wide : {0777, 01777, 0770, 0755}) {

@@ -90,6 +90,62 @@ TEST(Join, TellsAllOfARankThatWasClaimedTwice) {
   }
 }
 
+/// Fails where the error came as late as one that nothing but the limit brought. Those who wait for a minute are all of
+/// 60 s late; a machine of one core is not so slow.
+template <class Attempt>
+Error soonTold(Attempt attempt) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto network = attempt();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);
+  EXPECT_FALSE(network);
+  return network ? Error::internal("none") : network.error();
+}
+
+TEST(Join, TellsWhoComesAfterTheOthersWereRefused) {
+  const auto host = reactor();
+  const UniqueId id = idOn(host);
+  EXPECT_EQ(errorsOf(2, [&](int) { return join(reactor(), id, 0, 2, 60s); }).size(), 2u);
+  const Error late = soonTold([&] { return join(reactor(), id, 1, 2, 60s); });
+  EXPECT_EQ(late.code(), ErrorCode::invalidUsage);
+  EXPECT_THAT(late.message(), HasSubstr("rank 0 was claimed twice"));
+}
+
+TEST(Join, TellsWhoComesWhenTheRendezvousIsOver) {
+  const auto host = reactor();
+  const UniqueId id = idOn(host);
+  std::array<Network, 2> networks;
+  onThreads(2, [&](Rank rank) { networks[static_cast<std::size_t>(rank)] = *join(reactor(), id, rank, 2, 60s); });
+  onThreads(2, [&](Rank rank) {
+    const Error again = soonTold([&] { return join(reactor(), id, rank, 2, 60s); });
+    EXPECT_THAT(again.message(), AllOf(HasSubstr("is over"), HasSubstr("needs a new unique id")));
+  });
+  EXPECT_TRUE(networks[0]->id() == networks[1]->id());
+}
+
+TEST(Join, TellsAllOfTwoCommunicatorsThatAreMadeAtOnceByOneId) {
+  for (int round = 0; round < 10; ++round) {
+    const auto host = reactor();
+    const UniqueId id = idOn(host);
+    // Two may have met before the others came: these have a communicator, and the others are told.
+    const auto start = std::chrono::steady_clock::now();
+    const auto errors = errorsOf(4, [&](int number) { return join(reactor(), id, number % 2, 2, 60s); });
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);
+    EXPECT_GE(errors.size(), 2u);
+    endAllRendezvous();
+  }
+}
+
+TEST(Join, TellsWhoComesWhenTheProcessOfTheRendezvousHasEnded) {
+  UniqueId id;
+  {
+    const auto host = reactor();
+    id = idOn(host);
+    endAllRendezvous();
+  }
+  EXPECT_THAT(soonTold([&] { return join(reactor(), id, 1, 2, 60s); }).message(),
+              AllOf(HasSubstr("cannot reach the rendezvous"), HasSubstr(id.address.text())));
+}
+
 TEST(Join, TellsAllOfAWrongSize) {
   const auto host = reactor();
   const UniqueId id = idOn(host);

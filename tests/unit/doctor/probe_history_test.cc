@@ -46,6 +46,18 @@ TEST(ProbeHistory, OnlyAlikeAndHealthyRunsCount) {
   EXPECT_EQ(compare(record(1), history).ratio, 0.1);
 }
 
+TEST(ProbeHistory, AHostsNameMayBeAnyBytes) {
+  std::vector<ProbeRecord> history;
+  ProbeRecord odd = record(1);
+  odd.host = "a\xff\"\n";
+  for (int i = 0; i < 6; ++i) {
+    const auto read = parseLine(toLine(odd));
+    ASSERT_TRUE(read) << read.error().message();
+    history.push_back(*read);
+  }
+  EXPECT_EQ(compare(odd, history).ratio, 1);
+}
+
 TEST(ProbeHistory, OldRunsAreForgottenAndTheCauseIsTold) {
   std::vector<ProbeRecord> history(500, record(100));
   history.insert(history.end(), mostHistory, record(1));

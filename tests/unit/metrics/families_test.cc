@@ -12,6 +12,7 @@
 #include <regex>
 #include <set>
 
+#include "base/escaped.h"
 #include "report/json_lines.h"
 #include "report/metrics_text.h"
 
@@ -90,6 +91,22 @@ TEST(Families, HaveTheSamplesOfEveryRankAndThoseOfTheJobOnce) {
   EXPECT_EQ(count("le=\"0.003\"} 1\n"), 2);
   EXPECT_EQ(count("le=\"10\"} 1\n"), 2);
   EXPECT_EQ(count("comm_name=\"000000000000001a\""), 2 * (14 + 2));
+}
+
+TEST(Families, HaveNoSampleTwiceWhereNamesDifferInBytesThatAreNoUtf8) {
+  RankMetrics rank;
+  rank.job = rank.node = "\xff";
+  for (CommunicatorId id : {1, 2}) {
+    rank.durations.name(id, id == 1 ? "\xfe" : "\xff");
+    CallRecord call;
+    call.communicator = id;
+    rank.durations.add(call);
+  }
+  const std::string text = prometheus::TextSerializer().Serialize(familiesOf({{"0", rank}}));
+  EXPECT_EQ(validUtf8(text), text);
+  const std::string sum = "nccl_falcon_collective_duration_seconds_sum{";
+  EXPECT_NE(text.find(sum), text.npos) << text;
+  EXPECT_EQ(text.find(sum), text.rfind(sum)) << text;
 }
 
 TEST(Families, OfNobodyAreEmpty) {

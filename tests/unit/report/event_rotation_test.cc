@@ -1,9 +1,15 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
+#include "base/signals_blocked.h"
 #include "report/json_lines.h"
 
 namespace falcon::report {
@@ -48,6 +54,70 @@ TEST_F(EventRotation, KeepsTheNewestEventsInOrderAndNoFileTooLong) {
   for (std::size_t i = 0; i < kept.size(); ++i)
     EXPECT_EQ(kept[i], toJson(numbered(static_cast<int>(98 - (kept.size() - 1 - i)))));
   EXPECT_FALSE(fs::exists(rotatedName(path_, eventFilesKept + 1)));
+}
+
+/// What is logged while `function` runs.
+template <class Function>
+std::string logged(Function function) {
+  testing::internal::CaptureStderr();
+  function();
+  return testing::internal::GetCapturedStderr();
+}
+
+std::size_t linesIn(const std::string& text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+TEST_F(EventRotation, AFolderThatIsGoneIsSaidOnce) {
+  auto sink = JsonLinesSink::open(path_);
+  ASSERT_TRUE(sink);
+  sink->add(numbered(10));
+  fs::remove_all(folder_);
+  const std::string log = logged([&] {
+    for (int i = 11; i < 20; ++i) sink->add(numbered(i));
+  });
+  EXPECT_NE(log.find(path_), std::string::npos) << log;
+  EXPECT_EQ(linesIn(log), 1u) << log;
+}
+
+TEST_F(EventRotation, APipeKeepsNobodyWaiting) {
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_FALSE(JsonLinesSink::open(path_)) << "nobody reads it";
+  const FileDescriptor reader(open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  auto sink = JsonLinesSink::open(path_);
+  ASSERT_TRUE(sink);
+  // Far more than a pipe holds.
+  const std::string log = logged([&] {
+    for (int i = 0; i < 20'000; ++i) sink->add(numbered(i));
+  });
+  EXPECT_EQ(linesIn(log), 1u) << log;
+}
+
+TEST_F(EventRotation, AFullDiskSpoilsOneLineAndIsSaidOnce) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const SignalsBlocked asOnAThreadOfTheLibrary;
+  auto sink = JsonLinesSink::open(path_);
+  ASSERT_TRUE(sink);
+  for (int i = 10; i < 59; ++i) sink->add(numbered(i));
+  const rlimit small{static_cast<rlim_t>(lineBytes_ * 50 - 7), before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::string log = logged([&] {
+    sink->add(numbered(59));
+    sink->add(numbered(60));
+  });
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  sink->add(numbered(61));
+  const timespec now{};
+  sigset_t tooLarge;
+  sigemptyset(&tooLarge);
+  sigaddset(&tooLarge, SIGXFSZ);
+  sigtimedwait(&tooLarge, nullptr, &now);
+  EXPECT_EQ(linesIn(log), 1u) << log;
+  const auto lines = linesOf(path_);
+  ASSERT_EQ(lines.size(), 51u);
+  EXPECT_EQ(lines[48], toJson(numbered(58)));
+  EXPECT_EQ(lines[50], toJson(numbered(61)));
 }
 
 TEST_F(EventRotation, ZeroMeansNever) {

@@ -16,6 +16,7 @@
 #include "demo/schedule.h"
 #include "demo/session.h"
 #include "demo/surroundings.h"
+#include "json_text.h"
 #include "number_rules.h"
 #include "report/html_report.h"
 #include "work_folder.h"
@@ -128,7 +129,7 @@ int runDemo(const DemoOptions& options) {
     nlohmann::json result = toJson(evaluation);
     result["seed"] = options.seed;
     result["healthy"] = options.healthy;
-    fmt::print("{}\n", result.dump(2));
+    fmt::print("{}\n", tools::jsonText(result, 2));
   } else {
     fmt::print("\n{}", toText(evaluation));
   }

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/median.h"
+
 namespace falcon::demo {
 namespace {
 
@@ -20,9 +22,7 @@ std::optional<double> medianBetween(const Run& run, double from, double to) {
   for (const Iteration& iteration : run.iterations)
     if (iteration.start >= from && iteration.end <= to) durations.push_back((iteration.end - iteration.start) * 1e3);
   if (durations.empty()) return std::nullopt;
-  std::nth_element(durations.begin(), durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 2),
-                   durations.end());
-  return durations[durations.size() / 2];
+  return median(std::move(durations));
 }
 
 double throughput(const Run& run) {

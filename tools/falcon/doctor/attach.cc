@@ -13,6 +13,7 @@
 #include "base/parameters.h"
 #include "ending_signals.h"
 #include "jobs/running_job.h"
+#include "print.h"
 
 namespace falcon::doctor {
 namespace {
@@ -71,17 +72,17 @@ std::optional<validate::Examination> examineJob(const std::string& name, int& si
   const std::string answer = answered ? contentOf(path) : "";
   fs::remove(path, ignored);
   if (!answered) {
-    fmt::print(stderr, "falcon doctor: job {} did not answer, or has ended; is Falcon off there?\n", name);
+    tools::print(stderr, "falcon doctor: job {} did not answer, or has ended; is Falcon off there?\n", name);
     return std::nullopt;
   }
   const auto line = answer.find('\n');
   if (line != 0) {
-    fmt::print(stderr, "falcon doctor: job {} was not tested: {}\n", name, answer.substr(0, line));
+    tools::print(stderr, "falcon doctor: job {} was not tested: {}\n", name, answer.substr(0, line));
     return std::nullopt;
   }
   auto examination = validate::decodeExamination(std::string_view(answer).substr(1));
   if (!examination) {
-    fmt::print(stderr, "falcon doctor: {}: {}\n", path.string(), examination.error().message());
+    tools::print(stderr, "falcon doctor: {}: {}\n", path.string(), examination.error().message());
     return std::nullopt;
   }
   return std::move(*examination);

@@ -12,6 +12,7 @@
 #include "doctor/report.h"
 #include "exec/loaded_library.h"
 #include "number_rules.h"
+#include "print.h"
 
 namespace falcon::tools {
 namespace {
@@ -27,7 +28,7 @@ struct CommandOptions {
 };
 
 int endedBy(int signal) {
-  fmt::print(stderr, "falcon doctor: ended by signal {}\n", signal);
+  print(stderr, "falcon doctor: ended by signal {}\n", signal);
   return 128 + signal;
 }
 
@@ -37,7 +38,7 @@ int startRanks(const CommandOptions& options) {
   if (!options.doctor.neighbours.empty()) words.insert(words.end(), {"--neighbours", options.doctor.neighbours});
   const auto outcome = doctor::runOwnRanks(options.ranks, options.nodes, words);
   if (outcome.signal != 0) return endedBy(outcome.signal);
-  fmt::print("{}", outcome.text);
+  printLines(stdout, outcome.text);
   return outcome.code;
 }
 
@@ -45,7 +46,7 @@ int beRank(const CommandOptions& options) {
   Rank rank = 0;
   const auto measured = doctor::runDoctor(options.doctor, rank);
   if (!measured) {
-    if (rank == 0) fmt::print(stderr, "falcon doctor: {}\n", measured.error().message());
+    if (rank == 0) print(stderr, "falcon doctor: {}\n", measured.error().message());
     const int code = measured.error().code() == ErrorCode::invalidArgument ? badUsage : toolFailed;
     if (code != badUsage || options.handBack.empty()) return code;
     if (rank == 0) doctor::handBack(options.handBack, code, "");
@@ -57,7 +58,7 @@ int beRank(const CommandOptions& options) {
     return options.json ? doctor::json(*measured, findings) : doctor::table(*measured, findings);
   };
   if (options.handBack.empty()) {
-    if (rank == 0) fmt::print("{}", text());
+    if (rank == 0) printLines(stdout, text());
     return code;
   }
   if (rank == 0) doctor::handBack(options.handBack, code, text());
@@ -83,7 +84,7 @@ int examineRunningJob(const CommandOptions& options) {
   auto findings = doctor::examine(measured);
   findings.notes.push_back(
       fmt::format("job {} was held for {:.2f} s for this", options.attach, examination->heldSeconds));
-  fmt::print("{}", options.json ? doctor::json(measured, findings) : doctor::table(measured, findings));
+  printLines(stdout, options.json ? doctor::json(measured, findings) : doctor::table(measured, findings));
   return findings.healthy() ? healthy : failSlowFound;
 }
 

@@ -17,6 +17,7 @@
 #include "doctor/probe_history.h"
 #include "doctor/probe_job.h"
 #include "number_rules.h"
+#include "print.h"
 
 namespace falcon::tools {
 namespace {
@@ -44,7 +45,7 @@ std::vector<ProbeRecord> readHistory(const std::string& path) {
     if (record)
       records.push_back(std::move(*record));
     else
-      fmt::print(stderr, "falcon probe: {} line {} is left out: {}\n", path, number, record.error().message());
+      print(stderr, "falcon probe: {} line {} is left out: {}\n", path, number, record.error().message());
   }
   return records;
 }
@@ -104,7 +105,7 @@ int probe(const ProbeOptions& options) try {
   }
   return slow ? failSlowFound : healthy;
 } catch (const Interrupted& interrupted) {
-  fmt::print(stderr, "falcon probe: ended by signal {}\n", interrupted.signal);
+  print(stderr, "falcon probe: ended by signal {}\n", interrupted.signal);
   return 128 + interrupted.signal;
 }
 
@@ -112,7 +113,7 @@ int beRank(const ProbeOptions& options) {
   int rank = 0;
   const auto times = doctor::runProbeJob(options.iterations, rank);
   if (!times) {
-    fmt::print(stderr, "falcon probe: {}\n", times.error().message());
+    print(stderr, "falcon probe: {}\n", times.error().message());
     return toolFailed;
   }
   if (rank == 0)

@@ -3,8 +3,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/escaped.h"
 #include "base/format.h"
 #include "base/median.h"
+#include "json_text.h"
 
 namespace falcon::doctor {
 
@@ -17,7 +19,7 @@ std::string toLine(const ProbeRecord& record) {
                                     {"compute_s", record.compute},
                                     {"all_reduce_s", record.allReduce},
                                     {"slow", record.slow}};
-  return line.dump() + "\n";
+  return tools::jsonText(line) + "\n";
 }
 
 Result<ProbeRecord> parseLine(const std::string& line) try {
@@ -33,8 +35,9 @@ Result<ProbeRecord> parseLine(const std::string& line) try {
 
 ProbeVerdict compare(const ProbeRecord& now, std::span<const ProbeRecord> history) {
   std::vector<double> iterations, computes;
+  const std::string host = validUtf8(now.host);  // as the history has it
   for (auto earlier = history.rbegin(); earlier != history.rend() && iterations.size() < mostHistory; ++earlier) {
-    const bool alike = earlier->host == now.host && earlier->ranks == now.ranks && earlier->nodes == now.nodes;
+    const bool alike = earlier->host == host && earlier->ranks == now.ranks && earlier->nodes == now.nodes;
     if (!alike || earlier->slow) continue;
     iterations.push_back(earlier->iteration);
     computes.push_back(earlier->compute);

@@ -9,6 +9,7 @@
 
 #include "base/median.h"
 #include "doctor/spread.h"
+#include "json_text.h"
 
 namespace falcon::doctor {
 namespace {
@@ -196,8 +197,7 @@ std::string json(const Measurements& measured, const Findings& findings) {
     root["slow"].push_back(std::move(one));
   }
   root["notes"] = findings.notes;
-  // Names come from files that people write: their encoding is theirs.
-  return root.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return tools::jsonText(root, 2) + "\n";
 }
 
 }  // namespace falcon::doctor

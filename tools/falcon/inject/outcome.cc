@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/format.h"
+#include "json_text.h"
 
 namespace falcon::tools {
 namespace {
@@ -136,7 +137,7 @@ std::string toJson(const Outcome& outcome) {
   text["ended"] = {{"monotonic", outcome.ended.monotonic}, {"wall", outcome.ended.wall}};
   text["effective"] = effective(outcome);
   text["explanation"] = explain(outcome);
-  return text.dump();
+  return jsonText(text);
 }
 
 }  // namespace falcon::tools

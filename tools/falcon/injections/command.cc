@@ -15,6 +15,7 @@
 #include "injections/bad_cases.h"
 #include "injections/episode.h"
 #include "injections/results_file.h"
+#include "json_text.h"
 #include "number_rules.h"
 #include "work_folder.h"
 
@@ -100,7 +101,7 @@ int run(const Options& options) {
   if (options.json) {
     nlohmann::ordered_json text{{"injections", nlohmann::ordered_json::array()}, {"summary", toJson(summary)}};
     for (const Row& row : rows) text["injections"].push_back(toJson(row));
-    fmt::print("{}\n", text.dump(2));
+    fmt::print("{}\n", jsonText(text, 2));
   }
   const bool passed = timed ? summary.passed() : summary.right == summary.count;
   return passed ? healthy : toolFailed;

@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "demo/child_process.h"
+#include "json_text.h"
 
 namespace falcon::injections {
 
@@ -38,10 +39,10 @@ ResultsFile::ResultsFile(std::string path, std::uint64_t seed) : path_(std::move
   std::istringstream lines(text.substr(0, whole));
   const json head = {{"injections_of_seed", seed}};
   std::string line;
-  if (head.dump().starts_with(text)) {  // nothing yet, or the first line was cut short
+  if (tools::jsonText(head).starts_with(text)) {  // nothing yet, or the first line was cut short
     std::ofstream emptied(path_, std::ios::trunc);
     emptied.close();
-    append(head.dump());
+    append(tools::jsonText(head));
     return;
   }
   if (!std::getline(lines, line) ||
@@ -62,7 +63,7 @@ ResultsFile::ResultsFile(std::string path, std::uint64_t seed) : path_(std::move
 }
 
 void ResultsFile::add(const Row& row) {
-  append(toJson(row).dump());
+  append(tools::jsonText(toJson(row)));
   rows_.push_back(row);
 }
 

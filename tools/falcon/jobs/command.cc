@@ -10,6 +10,7 @@
 #include "base/parameter.h"
 #include "jobs/hang_command.h"
 #include "jobs/status_command.h"
+#include "json_text.h"
 #include "number_rules.h"
 
 namespace falcon::tools {
@@ -101,7 +102,7 @@ void addParametersCommand(CLI::App& app, int&) {
         fmt::print("{:<34} {:<10} default {:<8} {}\n    {}\n", row->name(), row->typeText(),
                    row->defaultText().empty() ? "(empty)" : row->defaultText(), row->rangeText(), row->description());
     }
-    if (options->json) fmt::print("{}\n", list.dump(2));
+    if (options->json) fmt::print("{}\n", jsonText(list, 2));
   });
 }
 

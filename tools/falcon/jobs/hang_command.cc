@@ -11,6 +11,8 @@
 
 #include "jobs/hang_analysis.h"
 #include "jobs/recording_files.h"
+#include "json_text.h"
+#include "print.h"
 
 namespace falcon::jobs {
 namespace {
@@ -96,13 +98,13 @@ json toJson(const HangReport& report) {
 
 void print(const std::string& job, const HangReport& report) {
   const char* over = !report.hang() ? "ended, no hang" : "ENDED IN A HANG OR A CRASH";
-  fmt::print("job {}: {}\n", job, report.over ? over : report.hang() ? "HANGS" : "no hang");
-  if (report.circle) fmt::print("  ranks wait for each other in a circle:\n");
+  tools::print(stdout, "job {}: {}\n", job, report.over ? over : report.hang() ? "HANGS" : "no hang");
+  if (report.circle) tools::print(stdout, "  ranks wait for each other in a circle:\n");
   for (const Finding& finding : report.findings)
-    fmt::print("  {}{}\n", finding.cause || report.circle ? "" : "(follows) ", finding.text);
-  fmt::print("  {:>4}  {:>8}  {:<8}  {}\n", "rank", "pid", "process", "where");
+    tools::print(stdout, "  {}{}\n", finding.cause || report.circle ? "" : "(follows) ", finding.text);
+  tools::print(stdout, "  {:>4}  {:>8}  {:<8}  {}\n", "rank", "pid", "process", "where");
   for (const RankWhere& rank : report.ranks)
-    fmt::print("  {:>4}  {:>8}  {:<8}  {}\n", rank.jobRank, rank.pid, nameOf(rank.process), rank.text);
+    tools::print(stdout, "  {:>4}  {:>8}  {:<8}  {}\n", rank.jobRank, rank.pid, nameOf(rank.process), rank.text);
   for (const CommunicatorProgress& communicator : report.communicators) {
     std::vector<std::string> parts;
     for (const auto& each : communicator.at)
@@ -111,7 +113,8 @@ void print(const std::string& job, const HangReport& report) {
                           : fmt::format("{} entered by {}", each.collectives, fmt::join(namesOf(each.members), ", ")));
     if (!communicator.unknown.empty())
       parts.push_back(fmt::format("no log here of {}", fmt::join(namesOf(communicator.unknown), ", ")));
-    fmt::print("  communicator {}, {} ranks: {}\n", communicator.name, communicator.size, fmt::join(parts, "; "));
+    tools::print(stdout, "  communicator {}, {} ranks: {}\n", communicator.name, communicator.size,
+                 fmt::to_string(fmt::join(parts, "; ")));
   }
 }
 
@@ -145,7 +148,7 @@ int show(const std::vector<std::pair<std::string, HangReport>>& reports, bool as
       print(job, report);
     }
   }
-  if (asJson) fmt::print("{}\n", list.dump(2));
+  if (asJson) fmt::print("{}\n", tools::jsonText(list, 2));
   return hang ? 3 : 0;
 }
 
@@ -176,7 +179,8 @@ int showHang(const std::string& name, std::optional<double> patience, bool asJso
   if (!jobs) return 1;
   if (name.empty()) {
     std::erase_if(*jobs, [](const JobFiles& job) { return !job.running(); });
-    if (jobs->empty()) fmt::print(stderr, "falcon status: no job of this user runs on this host with NCCL_FALCON=1\n");
+    if (jobs->empty())
+      tools::print(stderr, "falcon status: no job of this user runs on this host with NCCL_FALCON=1\n");
   }
   std::vector<std::pair<std::string, HangReport>> reports;
   for (const JobFiles& job : *jobs) reports.emplace_back(job.name, look(job, patience));
@@ -186,7 +190,7 @@ int showHang(const std::string& name, std::optional<double> patience, bool asJso
 int showRecordedHang(const std::vector<std::string>& files, std::optional<double> patience, bool asJson) {
   const auto ranks = readRecordings(files);
   if (!ranks) {
-    fmt::print(stderr, "falcon status: {}\n", ranks.error().message());
+    tools::print(stderr, "falcon status: {}\n", ranks.error().message());
     return 1;
   }
   std::map<std::string, std::vector<RankSnapshot>> byJob;

@@ -8,6 +8,7 @@
 
 #include "base/first_time.h"
 #include "base/own_folder.h"
+#include "print.h"
 
 namespace falcon::jobs {
 namespace {
@@ -46,7 +47,7 @@ std::optional<std::vector<JobFiles>> findJobs(const std::string& name) {
   if (name.empty()) return jobs;
   keepNamed(jobs, name);
   if (!jobs.empty()) return jobs;
-  fmt::print(stderr, "falcon status: no job named {}; `falcon status` lists those of this user on this host\n", name);
+  tools::print(stderr, "falcon status: no job named {}; `falcon status` lists those of this user on this host\n", name);
   return std::nullopt;
 }
 
@@ -54,8 +55,8 @@ std::optional<JobFiles> chooseJob(const std::string& command, const std::string&
   std::vector<JobFiles> jobs = findJobs();
   if (!name.empty()) keepNamed(jobs, name);
   if (jobs.empty()) {
-    fmt::print(stderr, "falcon {}: {}; `falcon status` lists the jobs of this user on this host\n", command,
-               name.empty() ? "there is no job" : "no job named " + name);
+    tools::print(stderr, "falcon {}: {}; `falcon status` lists the jobs of this user on this host\n", command,
+                 name.empty() ? "there is no job" : "no job named " + name);
     return std::nullopt;
   }
   std::stable_partition(jobs.begin(), jobs.end(), [](const JobFiles& job) { return job.running(); });
@@ -68,7 +69,7 @@ std::vector<JobFiles> findJobs() {
   const std::string all = instrument::jobsFolder();
   if (!fs::exists(fs::symlink_status(all, ignored))) return jobs;
   if (const auto own = openOwnFolder(all); !own) {
-    if (firstTime(all)) fmt::print(stderr, "falcon: {}; the jobs in it are not shown\n", own.error().message());
+    if (firstTime(all)) tools::print(stderr, "falcon: {}; the jobs in it are not shown\n", own.error().message());
     return jobs;
   }
   for (const auto& folder : fs::directory_iterator(all, ignored)) {

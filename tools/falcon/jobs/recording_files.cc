@@ -7,6 +7,7 @@
 
 #include "base/input_file.h"
 #include "instrument/recording.h"
+#include "print.h"
 
 namespace falcon::jobs {
 namespace {
@@ -19,7 +20,7 @@ Result<std::vector<instrument::RankSnapshot>> readRecording(const std::string& p
   auto recording =
       instrument::decodeRecording({reinterpret_cast<const std::byte*>(aligned.data()), bytes->size()}, path);
   if (!recording) return recording.error();
-  if (!recording->lost.empty()) fmt::print(stderr, "falcon: {}\n", recording->lost);
+  if (!recording->lost.empty()) tools::print(stderr, "falcon: {}\n", recording->lost);
   return std::move(recording->ranks);
 }
 

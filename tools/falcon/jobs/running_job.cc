@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "print.h"
+
 namespace falcon::jobs {
 
 std::string noRunningJob(const std::string& name) {
@@ -23,7 +25,7 @@ std::optional<JobFiles> runningJob(const std::string& name) {
 
 std::optional<JobFiles> runningJobOrSay(const char* command, const std::string& name) {
   auto job = runningJob(name);
-  if (!job) fmt::print(stderr, "falcon {}: {}\n", command, noRunningJob(name));
+  if (!job) tools::print(stderr, "falcon {}: {}\n", command, noRunningJob(name));
   return job;
 }
 
@@ -33,7 +35,7 @@ const RankFile& anyOf(const JobFiles& job) {
 
 bool send(const char* command, const RankFile& rank, instrument::JobCommand what, std::uint32_t argument) {
   const auto sent = instrument::sendCommand(rank.path, what, argument);
-  if (!sent) fmt::print(stderr, "falcon {}: {}\n", command, sent.error().message());
+  if (!sent) tools::print(stderr, "falcon {}: {}\n", command, sent.error().message());
   return static_cast<bool>(sent);
 }
 

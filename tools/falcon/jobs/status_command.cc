@@ -16,6 +16,8 @@
 #include "jobs/hang_text.h"
 #include "jobs/job_files.h"
 #include "jobs/running_job.h"
+#include "json_text.h"
+#include "print.h"
 
 namespace falcon::jobs {
 namespace {
@@ -59,23 +61,24 @@ json toJson(const JobFiles& job) {
 void print(const JobFiles& job) {
   const RankFile& shown = job.controller() ? *job.controller() : job.ranks.front();
   // What an ended job last did is no state that it is in.
-  fmt::print("job {}  {}  {} of {} ranks here{}{}\n", job.name, job.running() ? "running" : "ended", job.ranks.size(),
-             shown.view.identity.worldSize > 0 ? std::to_string(shown.view.identity.worldSize) : "?",
-             job.running() ? fmt::format("  {}", nameOf(shown.view.state)) : "", hasFailslow(job) ? "  FAIL-SLOW" : "");
-  fmt::print("  {:>4}  {:>8}  {:<12}  {:>10}  {:>12}  {:>10}  {}\n", "rank", "pid", "state", "iterations", "iteration",
-             "calls", "");
+  tools::print(
+      stdout, "job {}  {}  {} of {} ranks here{}{}\n", job.name, job.running() ? "running" : "ended", job.ranks.size(),
+      shown.view.identity.worldSize > 0 ? std::to_string(shown.view.identity.worldSize) : "?",
+      job.running() ? fmt::format("  {}", nameOf(shown.view.state)) : "", hasFailslow(job) ? "  FAIL-SLOW" : "");
+  tools::print(stdout, "  {:>4}  {:>8}  {:<12}  {:>10}  {:>12}  {:>10}  {}\n", "rank", "pid", "state", "iterations",
+               "iteration", "calls", "");
   for (const RankFile& rank : job.ranks) {
-    fmt::print("  {:>4}  {:>8}  {:<12}  {:>10}  {:>12}  {:>10}  {}\n", rank.view.identity.jobRank, rank.view.pid,
-               rank.alive ? nameOf(rank.view.state) : "gone", rank.view.iterations,
-               rank.view.iterationSeconds > 0 ? fmt::format("{:.1f} ms", rank.view.iterationSeconds * 1e3) : "unknown",
-               rank.view.calls,
-               std::string(&rank == job.controller() ? "controller" : "") + (rank.isHeld() ? " held" : ""));
+    tools::print(
+        stdout, "  {:>4}  {:>8}  {:<12}  {:>10}  {:>12}  {:>10}  {}\n", rank.view.identity.jobRank, rank.view.pid,
+        rank.alive ? nameOf(rank.view.state) : "gone", rank.view.iterations,
+        rank.view.iterationSeconds > 0 ? fmt::format("{:.1f} ms", rank.view.iterationSeconds * 1e3) : "unknown",
+        rank.view.calls, std::string(&rank == job.controller() ? "controller" : "") + (rank.isHeld() ? " held" : ""));
   }
   if (const auto open = openTooLong(job))
-    fmt::print("  calls have been open for {}: `falcon status --hang {}` says who waits for whom\n", textOf(*open),
-               job.name);
+    tools::print(stdout, "  calls have been open for {}: `falcon status --hang {}` says who waits for whom\n",
+                 textOf(*open), job.name);
   const json last = json::parse(job.lastEvent, nullptr, false);
-  if (last.is_object()) fmt::print("  last event: {}: {}\n", last.value("kind", ""), last.value("text", ""));
+  if (last.is_object()) tools::print(stdout, "  last event: {}: {}\n", last.value("kind", ""), last.value("text", ""));
 }
 
 /// Whether all living ranks here are in that state, or none is.
@@ -120,9 +123,9 @@ int showStatus(const std::string& name, bool asJson) {
       print(job);
   }
   if (asJson)
-    fmt::print("{}\n", list.dump(2));
+    fmt::print("{}\n", tools::jsonText(list, 2));
   else if (jobs->empty())
-    fmt::print(stderr, "falcon status: no job of this user ran on this host with NCCL_FALCON=1\n");
+    tools::print(stderr, "falcon status: no job of this user ran on this host with NCCL_FALCON=1\n");
   return code;
 }
 
@@ -132,7 +135,7 @@ int switchOff(const std::string& name) {
   for (const RankFile& rank : job->ranks)
     if (rank.alive && !send("off", rank, instrument::JobCommand::off)) return 1;
   if (waitFor(name, instrument::JobState::off, true, std::chrono::seconds(10))) return 0;
-  fmt::print(stderr, "falcon off: job {} did not answer within 10 s\n", name);
+  tools::print(stderr, "falcon off: job {} did not answer within 10 s\n", name);
   return 1;
 }
 
@@ -143,7 +146,7 @@ int suspend(const std::string& name, int seconds) {
   const auto job = runningJobOrSay("suspend", name);
   if (!job) return 1;
   if (!allAre(*job, instrument::JobState::suspended, false)) {
-    fmt::print(stderr, "falcon suspend: job {} is suspended already\n", name);
+    tools::print(stderr, "falcon suspend: job {} is suspended already\n", name);
     return 1;
   }
   if (!send("suspend", anyOf(*job), instrument::JobCommand::suspend, static_cast<std::uint32_t>(seconds))) return 1;
@@ -152,10 +155,10 @@ int suspend(const std::string& name, int seconds) {
   if (waitFor(name, instrument::JobState::suspended, true,
               std::chrono::duration_cast<std::chrono::milliseconds>(patience))) {
     if (runningJob(name)) return 0;
-    fmt::print(stderr, "falcon suspend: job {} ended meanwhile\n", name);
+    tools::print(stderr, "falcon suspend: job {} ended meanwhile\n", name);
     return 1;
   }
-  fmt::print(
+  tools::print(
       stderr,
       "falcon suspend: job {} is not held, and goes on: not all of its ranks came into the library, or Falcon is "
       "off there; its events say more\n",
@@ -167,12 +170,12 @@ int resume(const std::string& name) {
   const auto job = runningJobOrSay("resume", name);
   if (!job) return 1;
   if (allAre(*job, instrument::JobState::suspended, false)) {
-    fmt::print(stderr, "falcon resume: job {} is not suspended, or no longer\n", name);
+    tools::print(stderr, "falcon resume: job {} is not suspended, or no longer\n", name);
     return 1;
   }
   if (!send("resume", anyOf(*job), instrument::JobCommand::resume)) return 1;
   if (waitFor(name, instrument::JobState::suspended, false, std::chrono::seconds(10))) return 0;
-  fmt::print(stderr, "falcon resume: job {} did not answer within 10 s\n", name);
+  tools::print(stderr, "falcon resume: job {} did not answer within 10 s\n", name);
   return 1;
 }
 

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "base/whole_file.h"
+#include "json_text.h"
 
 namespace falcon::tools {
 namespace {
@@ -31,7 +32,7 @@ std::string toJson(const JobDescription& job) {
                              {"interface", rank.interface},
                              {"address", rank.address},
                              {"cgroup", rank.cgroup}});
-  return text.dump(2) + "\n";
+  return jsonText(text, 2) + "\n";
 }
 
 Result<JobDescription> parseDescription(const std::string& json) try {

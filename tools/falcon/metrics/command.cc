@@ -13,6 +13,7 @@
 #include "ending_signals.h"
 #include "jobs/running_job.h"
 #include "metrics/families.h"
+#include "print.h"
 
 namespace falcon::tools {
 namespace {
@@ -51,14 +52,14 @@ bool isLoopback(const SocketAddress& address) {
 int serve(const MetricsOptions& options) {
   const auto address = SocketAddress::parseNumeric(options.listen);
   if (!address) {
-    fmt::print(stderr, "falcon metrics: {} is not an address and port, such as 127.0.0.1:9464\n", options.listen);
+    print(stderr, "falcon metrics: {} is not an address and port, such as 127.0.0.1:9464\n", options.listen);
     return badUsage;
   }
   if (!isLoopback(*address)) {
-    fmt::print(stderr,
-               "falcon metrics: {} is not a loopback address; there is no password, so other hosts are not answered. "
-               "Put a proxy before it, or let the node exporter read NCCL_FALCON_METRICS\n",
-               options.listen);
+    print(stderr,
+          "falcon metrics: {} is not a loopback address; there is no password, so other hosts are not answered. "
+          "Put a proxy before it, or let the node exporter read NCCL_FALCON_METRICS\n",
+          options.listen);
     return badUsage;
   }
   // Blocked before there are threads, so that it is this one that waits for them.
@@ -68,16 +69,16 @@ int serve(const MetricsOptions& options) {
   ranks->update();
   // It may come later: an exporter is often the first to start.
   if (!options.job.empty() && ranks->empty())
-    fmt::print(stderr, "falcon metrics: {}; it is waited for\n", jobs::noRunningJob(options.job));
+    print(stderr, "falcon metrics: {}; it is waited for\n", jobs::noRunningJob(options.job));
   std::unique_ptr<prometheus::Exposer> exposer;
   try {
     exposer = std::make_unique<prometheus::Exposer>(options.listen, 2);
   } catch (const std::exception&) {
-    fmt::print(stderr, "falcon metrics: cannot listen at {}; is the port taken?\n", options.listen);
+    print(stderr, "falcon metrics: cannot listen at {}; is the port taken?\n", options.listen);
     return toolFailed;
   }
   exposer->RegisterCollectable(ranks);
-  fmt::print(stderr, "falcon metrics: http://{}/metrics\n", options.listen);
+  print(stderr, "falcon metrics: http://{}/metrics\n", options.listen);
   // The logs hold some ten thousand calls, so they are read also when nobody asks.
   const timespec second{1, 0};
   while (sigtimedwait(&ends, nullptr, &second) < 0) ranks->update();
@@ -89,7 +90,7 @@ int showMetrics(const MetricsOptions& options) {
   metrics::MetricsBook book(options.job);
   book.update();
   if (!options.job.empty() && book.ranks().empty()) {
-    fmt::print(stderr, "falcon metrics: {}\n", jobs::noRunningJob(options.job));
+    print(stderr, "falcon metrics: {}\n", jobs::noRunningJob(options.job));
     return toolFailed;
   }
   fmt::print("{}", prometheus::TextSerializer().Serialize(metrics::familiesOf(book.ranks())));

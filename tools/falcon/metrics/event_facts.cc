@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "json_text.h"
+
 namespace falcon::metrics {
 namespace {
 
@@ -21,7 +23,7 @@ void EventFacts::add(const std::string& eventLine) {
   if (kind == "job-started" || kind == "job-ended") active_.clear();
   const auto culprit = event.find("culprit");
   if (culprit != event.end() && culprit->is_object()) {
-    const std::pair<std::string, std::string> who{textAt(*culprit, "kind"), culprit->dump()};
+    const std::pair<std::string, std::string> who{textAt(*culprit, "kind"), tools::jsonText(*culprit)};
     if (kind == "verdict") active_.insert(who);
     if (kind == "relief") active_.erase(who);
   }

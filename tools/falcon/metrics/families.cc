@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/escaped.h"
 #include "report/metrics_text.h"
 
 namespace falcon::metrics {
@@ -16,11 +17,11 @@ using Labels = std::vector<ClientMetric::Label>;
 
 ClientMetric metricOf(const RankMetrics& rank, const std::string& communicator, Labels more = {}) {
   ClientMetric metric;
-  metric.label = {{"node", rank.node},
+  metric.label = {{"node", validUtf8(rank.node)},
                   {"gpu", ""},
                   {"rank", std::to_string(rank.rank)},
-                  {"comm_name", communicator},
-                  {"job", rank.job}};
+                  {"comm_name", validUtf8(communicator)},
+                  {"job", validUtf8(rank.job)}};
   metric.label.insert(metric.label.end(), more.begin(), more.end());
   return metric;
 }

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "json_text.h"
 #include "perf/check.h"
 #include "perf/perf_options.h"
 
@@ -249,11 +250,11 @@ int runPerf(const PerfPlan& plan) {
   for (const std::string& failure : failures)
     if (!failure.empty()) throw std::runtime_error(failure);
   if (file.is_open()) {
-    file << json{{"collective", plan.row.name},
-                 {"ranks", ranks},
-                 {"results", lines},
-                 {"average_bus_bandwidth", {{"bandwidth", averageBus}}}}
-                .dump(2)
+    file << tools::jsonText(json{{"collective", plan.row.name},
+                                 {"ranks", ranks},
+                                 {"results", lines},
+                                 {"average_bus_bandwidth", {{"bandwidth", averageBus}}}},
+                            2)
          << '\n';
     if (!file.flush()) throw std::runtime_error(fmt::format("-J {}: the file cannot be written", plan.json));
   }

@@ -14,7 +14,9 @@
 #include "base/system_error.h"
 #include "instrument/recording.h"
 #include "jobs/job_files.h"
+#include "json_text.h"
 #include "number_rules.h"
+#include "print.h"
 #include "record/recorder.h"
 
 namespace falcon::tools {
@@ -48,22 +50,22 @@ int record(const Options& options) {
   const auto ranks = record::follow(paths, span, SystemClock::instance(), missed);
   const std::string recording = instrument::encodeRecording(ranks);
   if (const Status written = write(options.file, recording); !written) {
-    fmt::print(stderr, "falcon record: {}\n", written.error().message());
+    print(stderr, "falcon record: {}\n", written.error().message());
     return toolFailed;
   }
   std::size_t calls = 0;
   for (const auto& rank : ranks) calls += rank.log.latest.size();
   if (options.json)
-    fmt::print("{}\n", nlohmann::json{{"job", job->name},
-                                      {"file", options.file},
-                                      {"ranks", ranks.size()},
-                                      {"calls", calls},
-                                      {"missed", missed},
-                                      {"bytes", recording.size()}}
-                           .dump(2));
+    fmt::print("{}\n", jsonText(nlohmann::json{{"job", job->name},
+                                               {"file", options.file},
+                                               {"ranks", ranks.size()},
+                                               {"calls", calls},
+                                               {"missed", missed},
+                                               {"bytes", recording.size()}},
+                                2));
   else
-    fmt::print("{}: {} calls of {} ranks of job {}{}\n", options.file, calls, ranks.size(), job->name,
-               missed > 0 ? fmt::format(", {} more came too fast and were missed", missed) : "");
+    print(stdout, "{}: {} calls of {} ranks of job {}{}\n", options.file, calls, ranks.size(), job->name,
+          missed > 0 ? fmt::format(", {} more came too fast and were missed", missed) : "");
   return healthy;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "json_text.h"
 #include "replay/detectors.h"
 #include "replay/score.h"
 #include "replay/table_file.h"
@@ -52,7 +53,7 @@ void printJson(const Outcome& outcome) {
                        {"false_negative", score->falseNegative},
                        {"onset_delay_median", jsonOf(score->onsetDelayMedian)},
                        {"relief_delay_median", jsonOf(score->reliefDelayMedian)}};
-  fmt::print("{}\n", result.dump());
+  fmt::print("{}\n", jsonText(result));
 }
 
 void printTable(const Outcome& outcome) {

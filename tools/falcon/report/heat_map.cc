@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "report/escaped.h"
+#include "base/escaped.h"
 
 namespace falcon::report_page {
 namespace {
@@ -32,11 +32,11 @@ std::string heatMapSvg(const HeatMap& map) {
       width, height);
   for (std::size_t c = 0; c < map.columns.size(); ++c)
     svg += fmt::format(R"svg(<text class="tick" transform="translate({:.0f},{}) rotate(-30)">{}</text>)svg",
-                       left + cellWidth * (static_cast<double>(c) + 0.3), top - 8, escaped(map.columns[c]));
+                       left + cellWidth * (static_cast<double>(c) + 0.3), top - 8, htmlText(map.columns[c]));
   for (std::size_t r = 0; r < map.rows.size(); ++r) {
     const double y = top + cellHeight * static_cast<double>(r);
     svg += fmt::format(R"(<text class="tick" x="{}" y="{:.0f}" text-anchor="end">{}</text>)", left - 8, y + 16,
-                       escaped(map.rows[r]));
+                       htmlText(map.rows[r]));
     for (std::size_t c = 0; c < map.columns.size(); ++c) {
       const double share = map.shares[r][c], x = left + cellWidth * static_cast<double>(c);
       if (share < 0) continue;
@@ -45,7 +45,7 @@ std::string heatMapSvg(const HeatMap& map) {
           R"(<g class="cell"><rect x="{:.0f}" y="{:.0f}" width="{}" height="{}" style="fill:{};fill-opacity:{:.2f}"/><text class="tick" x="{:.0f}" y="{:.0f}" text-anchor="middle">{:.1f} %</text><title>{}, {}</title></g>)",
           x, y, cellWidth - 2, cellHeight - 2, apart > 0 ? "#c0392b" : "#2471a3",
           std::min(1.0, std::abs(apart) / fullColour) * 0.8, x + cellWidth / 2, y + 16, share * 100,
-          escaped(map.rows[r]), escaped(map.columns[c]));
+          htmlText(map.rows[r]), htmlText(map.columns[c]));
     }
   }
   return svg + "</svg>";

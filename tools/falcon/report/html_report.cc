@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "report/escaped.h"
+#include "base/escaped.h"
 
 namespace falcon::report_page {
 namespace {
@@ -83,9 +83,9 @@ std::string chart(const Page& page) {
     svg +=
         fmt::format(R"(<rect class="injection" x="{:.1f}" y="{}" width="{:.1f}" height="{}"><title>{}</title></rect>)",
                     scale.x(span.start), top, std::max(1.0, scale.x(span.end) - scale.x(span.start)),
-                    chartHeight - top - bottom, escaped(span.label));
+                    chartHeight - top - bottom, htmlText(span.label));
     svg += fmt::format(R"(<text class="injected" x="{:.1f}" y="{}">{}</text>)", scale.x(span.start) + 4, top - 6,
-                       escaped(span.label));
+                       htmlText(span.label));
   }
   svg += axes(scale);
   for (const Series& series : page.series) {
@@ -93,20 +93,21 @@ std::string chart(const Page& page) {
     for (const Point& point : series.points)
       points += fmt::format("{:.1f},{:.1f} ", scale.x(point.seconds), scale.y(point.milliseconds));
     svg += fmt::format(R"(<polyline class="series" style="stroke:{}" points="{}"><title>{}</title></polyline>)",
-                       escaped(series.color), points, escaped(series.name));
+                       htmlText(series.color), points, htmlText(series.name));
   }
   int row = 0;
   for (const Mark& mark : page.marks) {
     const double x = scale.x(mark.seconds);
     svg += fmt::format(
         R"(<g class="mark" data-kind="{0}"><line x1="{1:.1f}" x2="{1:.1f}" y1="{2}" y2="{3}" style="stroke:{4}"/><text x="{5:.1f}" y="{6}" style="fill:{4}">{0}</text><title>{7}</title></g>)",
-        escaped(mark.kind), x, top, chartHeight - bottom, colorOf(mark.kind), x + 3, top + 10 + 11 * (row % 6),
-        escaped(mark.text));
+        htmlText(mark.kind), x, top, chartHeight - bottom, colorOf(mark.kind), x + 3, top + 10 + 11 * (row % 6),
+        htmlText(mark.text));
     ++row;
   }
   svg += "</svg><p class=\"legend\">";
   for (const Series& series : page.series)
-    svg += fmt::format(R"(<span><i style="background:{}"></i>{}</span>)", escaped(series.color), escaped(series.name));
+    svg +=
+        fmt::format(R"(<span><i style="background:{}"></i>{}</span>)", htmlText(series.color), htmlText(series.name));
   if (!page.spans.empty()) svg += R"(<span><i class="injection"></i>injected (known only afterwards)</span>)";
   return svg + "</p>";
 }
@@ -114,11 +115,11 @@ std::string chart(const Page& page) {
 std::string table(const std::vector<std::string>& head, const std::vector<std::vector<std::string>>& rows,
                   const char* id) {
   std::string html = fmt::format("<table id=\"{}\"><thead><tr>", id);
-  for (const std::string& cell : head) html += "<th>" + escaped(cell) + "</th>";
+  for (const std::string& cell : head) html += "<th>" + htmlText(cell) + "</th>";
   html += "</tr></thead><tbody>";
   for (const auto& row : rows) {
     html += "<tr>";
-    for (const std::string& cell : row) html += "<td>" + escaped(cell) + "</td>";
+    for (const std::string& cell : row) html += "<td>" + htmlText(cell) + "</td>";
     html += "</tr>";
   }
   return html + "</tbody></table>";
@@ -141,18 +142,18 @@ std::string renderHtml(const Page& page) {
   std::string html =
       "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
       "content=\"width=device-width\">";
-  html += "<title>" + escaped(page.title) + "</title><style>" + style + "</style></head><body><h1>" +
-          escaped(page.title) + "</h1><p>" + escaped(page.subtitle) + "</p>";
+  html += "<title>" + htmlText(page.title) + "</title><style>" + style + "</style></head><body><h1>" +
+          htmlText(page.title) + "</h1><p>" + htmlText(page.subtitle) + "</p>";
   if (!page.series.empty()) html += chart(page);
   if (!page.tableHead.empty())
     html += "<h2>Truth against verdict</h2>" + table(page.tableHead, page.tableRows, "verdicts");
   if (!page.notes.empty()) {
     html += "<ul>";
-    for (const std::string& note : page.notes) html += "<li>" + escaped(note) + "</li>";
+    for (const std::string& note : page.notes) html += "<li>" + htmlText(note) + "</li>";
     html += "</ul>";
   }
   for (const Picture& picture : page.pictures)
-    html += "<h2>" + escaped(picture.title) + "</h2><p>" + escaped(picture.note) + "</p>" + picture.svg;
+    html += "<h2>" + htmlText(picture.title) + "</h2><p>" + htmlText(picture.note) + "</p>" + picture.svg;
   html += "<h2>Events</h2>";
   std::vector<std::vector<std::string>> rows;
   for (const Mark& mark : page.marks)

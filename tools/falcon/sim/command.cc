@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "json_text.h"
 #include "number_rules.h"
 #include "replay/detectors.h"
 #include "sim/comparison.h"
@@ -95,7 +96,7 @@ void compareDetectors(const TracesOptions& options) {
   if (options.json) {
     ordered_json all{{"jobs", options.jobs}, {"seed", options.seed}, {"detectors", ordered_json::array()}};
     for (const DetectorResult& result : results) all["detectors"].push_back(jsonOf(result));
-    fmt::print("{}\n", all.dump());
+    fmt::print("{}\n", jsonText(all));
     return;
   }
   printJobTable("One node (the papers' table 4)", results, &DetectorResult::singleNode);

@@ -17,6 +17,7 @@
 
 #include "base/settings.h"
 #include "events/event_tail.h"
+#include "json_text.h"
 #include "machine/program.h"
 #include "report/html_report.h"
 #include "report/metrics_text.h"
@@ -125,7 +126,7 @@ Status writeBundle(const std::string& path, const jobs::JobFiles& job) {
   if (!fs::exists(events, ignored))
     problems +=
         "there are no events in the job's folder: none were written, or NCCL_FALCON_EVENTS names another file\n";
-  write("environment.json", environments(job, problems).dump(2) + "\n");
+  write("environment.json", tools::jsonText(environments(job, problems), 2) + "\n");
   write("versions.txt", versions(job));
   if (!problems.empty()) write("problems.txt", problems);
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "events/event_tail.h"
+#include "print.h"
 #include "report/html_report.h"
 #include "support/bundle.h"
 #include "support/job_page.h"
@@ -19,7 +20,7 @@ struct ReportOptions {
 };
 
 int fail(const std::string& what) {
-  fmt::print(stderr, "falcon report: {}\n", what);
+  print(stderr, "falcon report: {}\n", what);
   return toolFailed;
 }
 
@@ -31,20 +32,19 @@ int report(const ReportOptions& options) {
                                     : fmt::format("no job named {}; `falcon status` lists them", options.job));
   const jobs::JobFiles& job = found.front();
   if (options.job.empty() && found.size() > 1)
-    fmt::print(stderr, "falcon report: this is the newest of {} jobs, {}\n", found.size(), job.name);
+    print(stderr, "falcon report: this is the newest of {} jobs, {}\n", found.size(), job.name);
   if (!options.bundle.empty()) {
     if (const auto written = support::writeBundle(options.bundle, job); !written)
       return fail(written.error().message());
-    fmt::print(stderr,
-               "falcon report: {} has all of job {}; names of hosts and the settings NCCL_* are in it, no secrets\n",
-               options.bundle, job.name);
+    print(stderr, "falcon report: {} has all of job {}; names of hosts and the settings NCCL_* are in it, no secrets\n",
+          options.bundle, job.name);
     if (options.output.empty()) return healthy;
   }
   const std::string path = options.output.empty() ? "falcon-report.html" : options.output;
   std::ofstream file(path);
   file << report_page::renderHtml(support::pageOf(job, events::allEvents(job.folder + "/events.jsonl")));
   if (!file.flush()) return fail(path + " cannot be written");
-  fmt::print(stderr, "falcon report: job {} is in {}\n", job.name, path);
+  print(stderr, "falcon report: job {} is in {}\n", job.name, path);
   return healthy;
 }
 

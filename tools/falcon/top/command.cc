@@ -9,9 +9,12 @@
 #include <optional>
 #include <string>
 
+#include "base/escaped.h"
 #include "jobs/hang_command.h"
 #include "jobs/job_files.h"
+#include "json_text.h"
 #include "number_rules.h"
+#include "print.h"
 #include "top/rank_load.h"
 #include "top/screen.h"
 
@@ -68,9 +71,9 @@ std::string stateOf(const instrument::RankSnapshot& rank) {
 }
 
 std::string textOf(const Picture& picture) {
-  std::string text =
-      fmt::format("job {}  {}  {} ranks here{}\n", picture.job.name, picture.job.running() ? "running" : "ended",
-                  picture.ranks.size(), picture.failSlow() ? "  FAIL-SLOW" : "");
+  std::string text = fmt::format("job {}  {}  {} ranks here{}\n", terminalText(picture.job.name),
+                                 picture.job.running() ? "running" : "ended", picture.ranks.size(),
+                                 picture.failSlow() ? "  FAIL-SLOW" : "");
   text += fmt::format("{:>5}  {:>8}  {:<10}  {:>12}  {:>11}  {:>8}  {:>8}  {:>8}  {:>9}  {}\n", "rank", "pid", "state",
                       "iteration", "arrival lag", "waiting", "transfer", "outside", "calls/s", "now");
   for (std::size_t i = 0; i < picture.ranks.size(); ++i) {
@@ -133,9 +136,9 @@ int once(const Options& options) {
   const auto picture = look(options.job);
   if (!picture) return toolFailed;
   if (options.json)
-    fmt::print("{}\n", toJson(*picture).dump(2));
+    fmt::print("{}\n", jsonText(toJson(*picture), 2));
   else
-    fmt::print("{}", textOf(*picture));
+    printLines(stdout, textOf(*picture));
   return picture->failSlow() ? failSlowFound : healthy;
 }
 
@@ -154,7 +157,7 @@ int live(const Options& options) {
     } while (picture->job.running() && screen.pause(interval));
   }
   // What was seen last stays on the terminal.
-  fmt::print("{}", last);
+  printLines(stdout, last);
   return picture->failSlow() ? failSlowFound : healthy;
 }
 

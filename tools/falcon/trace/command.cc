@@ -10,6 +10,8 @@
 #include "jobs/hang_command.h"
 #include "jobs/job_files.h"
 #include "jobs/recording_files.h"
+#include "json_text.h"
+#include "print.h"
 #include "trace/chrome_trace.h"
 
 namespace falcon::tools {
@@ -25,7 +27,7 @@ int trace(const Options& options) {
   if (!options.files.empty()) {
     auto recorded = jobs::readRecordings(options.files);
     if (!recorded) {
-      fmt::print(stderr, "falcon trace: {}\n", recorded.error().message());
+      print(stderr, "falcon trace: {}\n", recorded.error().message());
       return toolFailed;
     }
     ranks = std::move(*recorded);
@@ -35,8 +37,7 @@ int trace(const Options& options) {
     if (!job) return toolFailed;
     ranks = jobs::snapshotsOf(*job, SIZE_MAX);
   }
-  // Names are what an application chose: bytes that are no UTF-8 are replaced.
-  const std::string text = trace::chromeTrace(ranks).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::string text = jsonText(trace::chromeTrace(ranks));
   if (options.output.empty()) {
     fmt::print("{}\n", text);
     return healthy;
@@ -45,7 +46,7 @@ int trace(const Options& options) {
   file << text << '\n';
   file.close();
   if (file) return healthy;
-  fmt::print(stderr, "falcon trace: {} cannot be written\n", options.output);
+  print(stderr, "falcon trace: {} cannot be written\n", options.output);
   return toolFailed;
 }
 

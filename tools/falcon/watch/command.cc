@@ -15,6 +15,7 @@
 #include "events/event_tail.h"
 #include "jobs/running_job.h"
 #include "number_rules.h"
+#include "print.h"
 #include "watch/event_handler.h"
 
 namespace falcon::tools {
@@ -42,7 +43,7 @@ void stopOnSignals() {
 }
 
 void complain(const std::string& what) {
-  fmt::print(stderr, "falcon watch: {}\n", what);
+  print(stderr, "falcon watch: {}\n", what);
 }
 
 bool isRunning(const std::string& folder) {
@@ -102,7 +103,7 @@ int watch(const WatchOptions& options) {
     }
     for (const std::string& line : tail.take()) {
       if (!kinds.empty() && !kinds.contains(kindOf(line))) continue;
-      if (handlers.empty()) fmt::print("{}\n", line), std::fflush(stdout);
+      if (handlers.empty()) print(stdout, "{}\n", line), std::fflush(stdout);
       for (const auto& each : handlers) each->add(line);
     }
     bool idle = true;

@@ -1,0 +1,63 @@
+// A unique id that is used for more than one communicator: whoever cannot be served is told, and waits for nobody.
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "harness/api_rank.h"
+
+namespace falcon::test {
+namespace {
+
+constexpr int ranks = 2;
+
+/// Each rank makes a communicator, destroys it and makes another by the same id. "" where the second is refused.
+std::string makesTwoByOneId(const SharedBoard& board, int rank) {
+  ncclUniqueId id;
+  if (auto wrong = agreeOnId(board, 0, rank, id); !wrong.empty()) return wrong;
+  ncclComm_t comm = nullptr;
+  if (const auto made = ncclCommInitRank(&comm, ranks, id, rank); made != ncclSuccess)
+    return saying("the first ncclCommInitRank", made);
+  if (auto wrong = sumIsRight(comm, rank, ranks, 10); !wrong.empty()) return wrong;
+  const auto start = std::chrono::steady_clock::now();
+  ncclComm_t again = nullptr;
+  const auto made = ncclCommInitRank(&again, ranks, id, rank);
+  const std::string why = ncclGetLastError(nullptr);
+  if (made == ncclSuccess) return "a second communicator was made by one id";
+  if (why.find("new unique id") == std::string::npos) return why;
+  if (std::chrono::steady_clock::now() - start > std::chrono::seconds(20)) return "it was told late";
+  // The first one goes on.
+  if (auto wrong = sumIsRight(comm, rank, ranks, 10); !wrong.empty()) return wrong;
+  const auto done = ncclCommDestroy(comm);
+  return done == ncclSuccess ? "" : saying("ncclCommDestroy", done);
+}
+
+TEST(UniqueIdUsedTwice, IsToldToAllRanks) {
+  SharedBoard board;
+  ForkedRanks forked(ranks, [&](int rank) { return makesTwoByOneId(board, rank); });
+  EXPECT_TRUE(forked.allRight());
+}
+
+/// All three processes say what they are; two of them say the same.
+std::string claims(const SharedBoard& board, int process, int rank) {
+  ncclUniqueId id;
+  if (auto wrong = agreeOnId(board, 0, process, id); !wrong.empty()) return wrong;
+  if (process == 2 && !board.waitFor(1, 2)) return "the others were not refused";
+  const auto start = std::chrono::steady_clock::now();
+  ncclComm_t comm = nullptr;
+  const auto made = ncclCommInitRank(&comm, ranks, id, rank);
+  const std::string why = ncclGetLastError(nullptr);
+  if (std::chrono::steady_clock::now() - start > std::chrono::seconds(20)) return "it was told late";
+  board->steps[1].fetch_add(1);
+  // Whose rendezvous it is lives until the others have heard.
+  if (process == 0 && !board.waitFor(1, 3)) return "rank 1 was not told";
+  return made != ncclSuccess && why.find("rank 0 was claimed twice") != std::string::npos ? "" : why;
+}
+
+TEST(RankClaimedTwice, IsToldToWhoComesAfterTheOthersToo) {
+  SharedBoard board;
+  ForkedRanks forked(3, [&](int process) { return claims(board, process, process == 2 ? 1 : 0); });
+  EXPECT_TRUE(forked.allRight());
+}
+
+}  // namespace
+}  // namespace falcon::test
