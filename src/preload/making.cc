@@ -14,10 +14,6 @@ namespace {
 /// in the vendor's, so who has not come by then has no Falcon.
 constexpr Nanoseconds patience = 30s;
 
-void notWatched(std::string_view why) {
-  log::notice("a communicator is not watched: {}", why);
-}
-
 /// Everybody's, by rank. Collective.
 Result<std::vector<collectives::MemberInfo>> exchangeMembers(bootstrap::CommunicatorNetwork& network, int device,
                                                              std::string contact) {
@@ -59,25 +55,43 @@ void Making::startThread(std::shared_ptr<Making> making, Join join, std::optiona
     try {
       making->run(join);
     } catch (const std::exception& error) {
-      notWatched(error.what());
+      making->notWatched(Error::internal("{}", error.what()));
     }
     making->end_.set_value();
   }).detach();
 }
 
 void Making::run(const Join& join) {
-  const Joined joined = join([this] { return isGivenUp(); });
-  if (!joined.network) return;
+  const auto joined = join([this] { return isGivenUp(); });
+  if (!joined) return notWatched(joined.error());
+  if (!joined->network) return;
   const std::shared_ptr<WatchedCommunicator> communicator = awaitMade();
   if (!communicator) return;
-  bootstrap::CommunicatorNetwork& network = *joined.network;
+  bootstrap::CommunicatorNetwork& network = *joined->network;
   if (network.rank() != communicator->rank() || network.size() != communicator->size())
-    return notWatched(fmt::format("it is rank {} of {} for the vendor and rank {} of {} for Falcon",
-                                  communicator->rank(), communicator->size(), network.rank(), network.size()));
-  auto members = exchangeMembers(network, communicator->device(), joined.job->contact());
-  if (!members) return notWatched(members.error().message());
+    return notWatched(Error::internal("it is rank {} of {} for the vendor and rank {} of {} for Falcon",
+                                      communicator->rank(), communicator->size(), network.rank(), network.size()));
+  auto members = exchangeMembers(network, communicator->device(), joined->job->contact());
+  if (!members) return notWatched(members.error());
   log::info("communicator {:016x}: rank {} of {} is watched", network.id(), network.rank(), network.size());
-  communicator->introduce(joined.job, joined.network, std::move(*members));
+  communicator->introduce(joined->job, joined->network, std::move(*members));
+}
+
+void Making::notWatched(const Error& error) const {
+  const std::lock_guard lock(mutex_);
+  if (isOver()) return;
+  if (isLate())
+    log::notice("a communicator is not watched: not all of its ranks came; is NCCL_FALCON=1 set for all of them?");
+  else
+    log::notice("a communicator is not watched: {}", error.message());
+}
+
+bool Making::isOver() const {
+  return givenUp_ || (communicator_ && communicator_->hasEnded());
+}
+
+bool Making::isLate() const {
+  return communicator_ && std::chrono::steady_clock::now() - madeAt_ > patience;
 }
 
 std::shared_ptr<WatchedCommunicator> Making::made(Rank rank, int size, int device) {
@@ -98,8 +112,7 @@ void Making::giveUp() {
 
 bool Making::isGivenUp() const {
   const std::lock_guard lock(mutex_);
-  if (givenUp_) return true;
-  return communicator_ && (communicator_->hasEnded() || std::chrono::steady_clock::now() - madeAt_ > patience);
+  return isOver() || isLate();
 }
 
 std::shared_ptr<WatchedCommunicator> Making::awaitMade() {
@@ -109,16 +122,16 @@ std::shared_ptr<WatchedCommunicator> Making::awaitMade() {
 }
 
 Making::Join joinById(const bootstrap::UniqueId& id, Rank rank, int size) {
-  return [id, rank, size](const std::function<bool()>& isGivenUp) -> Making::Joined {
+  return [id, rank, size](const std::function<bool()>& isGivenUp) -> Result<Making::Joined> {
     auto reactor = transport::processReactor();
-    if (!reactor) return notWatched(reactor.error().message()), Making::Joined{};
+    if (!reactor) return reactor.error();
     auto job = control::Job::acquire(*reactor, fmt::format("{:016x}", id.key));
-    if (!job) return {};
+    if (!job) return Making::Joined{};
     if (size == 1) {
       (*reactor)->forget(transport::Purpose::rendezvous, id.key);  // nobody else will come
       auto alone = bootstrap::aloneNetwork(id.key);
-      if (!alone) return notWatched(alone.error().message()), Making::Joined{};
-      return {std::move(job), std::move(*alone)};
+      if (!alone) return alone.error();
+      return Making::Joined{std::move(job), std::move(*alone)};
     }
     auto making = job->making({instrument::MakingKind::init, id.key, rank, size, {}, SystemClock::instance().now()});
     const auto asked = [&] {
@@ -127,34 +140,34 @@ Making::Join joinById(const bootstrap::UniqueId& id, Rank rank, int size) {
     };
     auto network =
         bootstrap::join(*reactor, id, rank, size, parameters::initTimeout.value(), asked, [&making] { making.met(); });
-    if (!network) return notWatched(network.error().message()), Making::Joined{};
-    return {std::move(job), std::move(*network)};
+    if (!network) return network.error();
+    return Making::Joined{std::move(job), std::move(*network)};
   };
 }
 
 Making::Join joinBySplit(std::shared_ptr<WatchedCommunicator> parent, int color, int key) {
-  return [parent = std::move(parent), color, key](const std::function<bool()>&) -> Making::Joined {
+  return [parent = std::move(parent), color, key](const std::function<bool()>&) -> Result<Making::Joined> {
     auto job = parent->job();
     const auto whole = parent->network();
-    if (!job || !whole) return {};
+    if (!job || !whole) return Making::Joined{};
     auto network = whole->split(color, key, parameters::initTimeout.value());
-    if (!network) return notWatched(network.error().message()), Making::Joined{};
-    return {std::move(job), std::move(*network)};
+    if (!network) return network.error();
+    return Making::Joined{std::move(job), std::move(*network)};
   };
 }
 
 Making::Join joinByShrink(std::shared_ptr<WatchedCommunicator> parent, std::vector<Rank> excluded) {
   return [parent = std::move(parent),
-          excluded = std::move(excluded)](const std::function<bool()>& isGivenUp) -> Making::Joined {
+          excluded = std::move(excluded)](const std::function<bool()>& isGivenUp) -> Result<Making::Joined> {
     auto job = parent->job();
     const auto whole = parent->network();
-    if (!job || !whole) return {};
+    if (!job || !whole) return Making::Joined{};
     auto network = whole->shrink(excluded, parameters::initTimeout.value(), [&]() -> std::optional<Error> {
       if (!isGivenUp()) return std::nullopt;
       return Error::invalidUsage("the communicator is not waited for any longer");
     });
-    if (!network) return notWatched(network.error().message()), Making::Joined{};
-    return {std::move(job), std::move(*network)};
+    if (!network) return network.error();
+    return Making::Joined{std::move(job), std::move(*network)};
   };
 }
 

@@ -24,7 +24,7 @@ class Making {
     std::shared_ptr<control::Job> job;
     std::shared_ptr<bootstrap::CommunicatorNetwork> network;
   };
-  using Join = std::function<Joined(const std::function<bool()>& isGivenUp)>;
+  using Join = std::function<Result<Joined>(const std::function<bool()>& isGivenUp)>;
 
   /// Starts the thread. Throws std::exception where none can be had.
   static std::shared_ptr<Making> start(Join join);
@@ -44,6 +44,10 @@ class Making {
   void run(const Join& join);
   std::shared_ptr<WatchedCommunicator> awaitMade();
   bool isGivenUp() const;
+  /// Says that the communicator is not watched, unless the application itself has ended it or never had it.
+  void notWatched(const Error& error) const;
+  bool isOver() const;
+  bool isLate() const;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
