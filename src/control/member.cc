@@ -317,7 +317,8 @@ void Member::withdraw(const Propose& proposal) {
 void Member::order(const Decide& order) {
   const auto proposal = proposals_.find(order.agreement);
   if (proposal == proposals_.end()) return;
-  const auto& [decided, by] = proposal->second;
+  const auto& decided = proposal->second.first;
+  const auto by = proposal->second.second;
   if (orderFrom_ != by && orderFrom_ != parts_.bus.controller()) return;
   if (decided.kind == AgreementKind::microBatches) {
     parts_.plans.decide(order.agreement, order.commit);

@@ -10,9 +10,10 @@ namespace {
 
 /// What stands at `address`, or null where nothing can be read any longer.
 ncclComm_t readWithCare(ncclComm_t* address) {
+  constexpr std::size_t bytes = sizeof(void*);  // of a handle, which is one
   ncclComm_t value = nullptr;
-  const iovec to{&value, sizeof value}, from{address, sizeof value};
-  return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == static_cast<ssize_t>(sizeof value) ? value : nullptr;
+  const iovec to{&value, bytes}, from{address, bytes};
+  return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == static_cast<ssize_t>(bytes) ? value : nullptr;
 }
 
 }  // namespace
