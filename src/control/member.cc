@@ -317,8 +317,8 @@ void Member::withdraw(const Propose& proposal) {
 void Member::order(const Decide& order) {
   const auto proposal = proposals_.find(order.agreement);
   if (proposal == proposals_.end()) return;
-  const auto& decided = proposal->second.first;
-  const auto by = proposal->second.second;
+  const auto& decided = proposal->second.proposal;
+  const auto by = proposal->second.by;
   if (orderFrom_ != by && orderFrom_ != parts_.bus.controller()) return;
   if (decided.kind == AgreementKind::microBatches) {
     parts_.plans.decide(order.agreement, order.commit);
