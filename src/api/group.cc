@@ -190,24 +190,21 @@ Status Group::runWithOneSided() {
   const auto isQueued = [](const auto& work) { return work.hostStream != nullptr; };
   const bool onStreams =
       std::all_of(oneSided_.begin(), oneSided_.end(), isQueued) && std::all_of(calls_.begin(), calls_.end(), isQueued);
-  if (blocking_.value_or(true) || onStreams) {
-    const std::span<const OneSidedWork> all(oneSided_);
+  // What is sent, the calls, what is waited for.
+  const auto inOrder = [before](std::span<const OneSidedWork> all, const std::function<Status()>& run) -> Status {
     if (const Status sent = runOneSided(all.first(before)); !sent) return sent;
-    if (const Status done = runCollected(); !done) return done;
+    if (const Status done = run(); !done) return done;
     return runOneSided(all.subspan(before));
-  }
+  };
+  if (blocking_.value_or(true) || onStreams) return inOrder(oneSided_, [this] { return runCollected(); });
   if (std::any_of(oneSided_.begin(), oneSided_.end(), isQueued) || std::any_of(calls_.begin(), calls_.end(), isQueued))
     return log::decided(Error::invalidUsage(
         "a group of nonblocking communicators with one-sided messages uses host streams for all its calls, or none"));
   const auto calls = std::make_shared<const std::vector<PendingCall>>(std::move(calls_));
   const auto works = std::make_shared<const std::vector<OneSidedWork>>(std::move(oneSided_));
   for (const OneSidedWork& work : *works) inUse_.emplace_back(**work.use);
-  return runInBackground(std::move(inUse_), [calls, works, before]() -> Status {
-    const std::span<const OneSidedWork> all(*works);
-    if (const Status sent = runOneSided(all.first(before)); !sent) return sent;
-    if (const Status done = runCalls(*calls); !done) return done;
-    return runOneSided(all.subspan(before));
-  });
+  return runInBackground(std::move(inUse_),
+                         [calls, works, inOrder] { return inOrder(*works, [&] { return runCalls(*calls); }); });
 }
 
 Status Group::run() {

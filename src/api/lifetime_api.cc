@@ -14,12 +14,6 @@ using namespace falcon::api;
 
 namespace {
 
-bool isVendors(ncclComm_t comm) {
-  return comm && ncclComm::isAt(comm) && comm->generation == Process::generation() &&
-         comm->state.load(std::memory_order_acquire) == ncclComm::State::ready &&
-         comm->engine->kind() == EngineKind::vendor;
-}
-
 /// On host memory nothing is given back, since a communicator holds next to none there; but it takes no work, as a
 /// program that suspends it may rely on. All members come, as with the vendor's.
 Status suspend(ncclComm_t comm, int flags) {

@@ -15,18 +15,12 @@ using namespace falcon::api;
 
 namespace {
 
-/// The vendor's library where this process works on devices: then its memory is what an application wants.
-std::shared_ptr<const vendor::VendorLibrary> deviceLibrary() {
-  if (!Process::instance().offer().vendorWorks) return nullptr;
-  return Process::instance().vendorLibrary();
-}
-
 Status allocate(void** output, size_t size) {
   constexpr const char* function = "ncclMemAlloc";
   if (const Status given = requireOutput(function, "ptr", output); !given) return given;
   *output = nullptr;
   if (size == 0) return {};
-  if (const auto library = deviceLibrary()) {
+  if (const auto library = Process::instance().deviceLibrary()) {
     if (!library->functions.memAlloc) return log::decided(library->missing(function));
     const Status done = library->status(library->functions.memAlloc(output, size), function, nullptr);
     return done ? done : log::decided(done.error());
@@ -40,7 +34,7 @@ Status allocate(void** output, size_t size) {
 Status release(void* address) {
   constexpr const char* function = "ncclMemFree";
   if (!address || freeHostMemory(address)) return {};
-  if (const auto library = deviceLibrary()) {
+  if (const auto library = Process::instance().deviceLibrary()) {
     if (!library->functions.memFree) return log::decided(library->missing(function));
     const Status done = library->status(library->functions.memFree(address), function, nullptr);
     return done ? done : log::decided(done.error());

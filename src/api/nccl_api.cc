@@ -57,8 +57,7 @@ ncclResult_t pncclGetVersion(int* version) {
   return guarded("ncclGetVersion", [&]() -> Status {
     if (const Status given = requireOutput("ncclGetVersion", "version", version); !given) return given;
     // Programs ask before anything else, and go by it: the vendor's library is looked for now.
-    Process& process = Process::instance();
-    const auto vendor = process.offer().vendorWorks ? process.vendorLibrary() : nullptr;
+    const auto vendor = Process::instance().deviceLibrary();
     *version = vendor ? vendor->version : NCCL_VERSION_CODE;
     return {};
   });

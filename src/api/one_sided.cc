@@ -3,10 +3,9 @@
 #include <mutex>
 
 #include "api/queued_calls.h"
+#include "api/setup.h"
 #include "base/log.h"
 #include "base/per_process.h"
-#include "collectives/host_communicator.h"
-#include "vendor/vendor_communicator.h"
 
 namespace falcon::api {
 namespace {
@@ -14,10 +13,8 @@ namespace {
 // Registering is rare: one lock for all communicators.
 constinit PerProcess<std::mutex> windowsMutex;
 
-collectives::OneSided& oneSidedOf(ncclComm& communicator) {
-  Engine& engine = *communicator.engine;
-  auto& host = engine.kind() == EngineKind::vendor ? static_cast<vendor::VendorCommunicator&>(engine).host() : engine;
-  return static_cast<collectives::HostCommunicator&>(host).oneSided();
+collectives::OneSided& oneSidedOf(const ncclComm& communicator) {
+  return hostPartOf(communicator).oneSided();
 }
 
 Status runNow(const OneSidedWork& work) {

@@ -25,10 +25,6 @@ Status userPointer(ncclComm_t comm, ncclWindow_t window, void** output) {
   return {};
 }
 
-bool isVendors(ncclComm_t comm) {
-  return isReady(comm) && comm->engine->kind() == EngineKind::vendor;
-}
-
 /// Of windows that are not in the book the vendor's library says what it finds.
 bool isOfHostMemory(ncclComm_t comm, ncclWindow_t window) {
   const auto known = comm->windows.look(window);

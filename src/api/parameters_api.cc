@@ -41,39 +41,59 @@ struct Texts {
   }
 };
 
-Error unknownHandle(const char* function) {
-  return log::decided(
-      Error::invalidArgument("{}: the handle did not come from ncclParamBind of this library", function));
-}
-
 /// The row, where it is one of ours; null: the vendor's library is to be asked.
 Result<const ParameterRow*> ours(const char* function, ncclParamHandle_t handle) {
   if (!handle) return log::decided(Error::invalidArgument("{}: the handle is NULL", function));
   if (const ParameterRow* const row = rowOf(handle)) return row;
   if (Process::instance().vendorLibrary()) return nullptr;
-  return unknownHandle(function);
+  return log::decided(
+      Error::invalidArgument("{}: the handle did not come from ncclParamBind of this library", function));
+}
+
+/// What is alike in reading by a handle: `read` gets the row where it is ours, else the vendor's function is called.
+template <class Function, class Read, class... Arguments>
+ncclResult_t get(const char* function, ncclParamHandle_t handle, const void* out, Read&& read, Arguments... arguments) {
+  bool isOurs = false;
+  const ncclResult_t looked = guarded(function, [&]() -> Status {
+    if (const Status given = requireOutput(function, "out", out); !given) return given;
+    const auto row = ours(function, handle);
+    if (!row) return row.error();
+    isOurs = *row != nullptr;
+    return isOurs ? read(**row) : Status();
+  });
+  if (looked != ncclSuccess || isOurs) return looked;
+  return passOn<Function>(function, [&](auto* theirs) { return theirs(handle, arguments...); });
 }
 
 template <class Number>
 ncclResult_t getNumber(const char* function, ncclParamHandle_t handle, Number* out) {
-  const ParameterRow* row = nullptr;
-  const ncclResult_t looked = guarded(function, [&]() -> Status {
-    if (const Status given = requireOutput(function, "out", out); !given) return given;
-    const auto found = ours(function, handle);
-    if (!found) return found.error();
-    row = *found;
-    if (!row) return {};
-    const std::string text = row->valueText();
+  const auto read = [&](const ParameterRow& row) -> Status {
+    const std::string text = row.valueText();
     Number number{};
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error != std::errc() || end != text.data() + text.size())
       return log::decided(
-          Error::invalidArgument("{}: {} is '{}', which does not fit into that type", function, row->name(), text));
+          Error::invalidArgument("{}: {} is '{}', which does not fit into that type", function, row.name(), text));
     *out = number;
     return {};
-  });
-  if (looked != ncclSuccess || row) return looked;
-  return passOn<ncclResult_t(ncclParamHandle_t, Number*)>(function, [&](auto* theirs) { return theirs(handle, out); });
+  };
+  return get<ncclResult_t(ncclParamHandle_t, Number*)>(function, handle, out, read, out);
+}
+
+/// Until this thread's next call.
+const std::string& keep(std::string text) {
+  return Texts::ofThisThread().value = std::move(text);
+}
+
+/// By its name. Errors (invalidArgument): there is no such parameter.
+Result<const ParameterRow*> rowOrError(const char* function, const char* key) {
+  if (const ParameterRow* const row = rowNamed(key)) return row;
+  return log::decided(Error::invalidArgument("{}: there is no parameter '{}'", function, key));
+}
+
+/// Names that we do not have are the vendor's, where its library is in use.
+bool isForVendor(const char* key) {
+  return key && !rowNamed(key) && Process::instance().vendorLibrary();
 }
 
 }  // namespace
@@ -82,14 +102,14 @@ extern "C" {
 
 ncclResult_t pncclParamBind(ncclParamHandle_t* out, const char* key) {
   constexpr const char* function = "ncclParamBind";
-  const ParameterRow* const row = key ? rowNamed(key) : nullptr;
-  if (key && !row && Process::instance().vendorLibrary())
+  if (isForVendor(key))
     return passOn<decltype(ncclParamBind)>(function, [&](auto* theirs) { return theirs(out, key); });
   return guarded(function, [&]() -> Status {
     if (const Status given = requireOutput(function, "out", out); !given) return given;
     if (const Status given = requireOutput(function, "key", key); !given) return given;
-    if (!row) return log::decided(Error::invalidArgument("{}: there is no parameter '{}'", function, key));
-    *out = handleOf(row);
+    const auto row = rowOrError(function, key);
+    if (!row) return row.error();
+    *out = handleOf(*row);
     return {};
   });
 }
@@ -120,59 +140,41 @@ ncclResult_t pncclParamGetU64(ncclParamHandle_t h, uint64_t* out) {
 }
 
 ncclResult_t pncclParamGetStr(ncclParamHandle_t h, const char** out) {
-  constexpr const char* function = "ncclParamGetStr";
-  const ParameterRow* row = nullptr;
-  const ncclResult_t looked = guarded(function, [&]() -> Status {
-    if (const Status given = requireOutput(function, "out", out); !given) return given;
-    const auto found = ours(function, h);
-    if (!found) return found.error();
-    row = *found;
-    if (!row) return {};
-    Texts& texts = Texts::ofThisThread();
-    texts.value = row->valueText();
-    *out = texts.value.c_str();
+  const auto read = [&](const ParameterRow& row) -> Status {
+    *out = keep(row.valueText()).c_str();
     return {};
-  });
-  if (looked != ncclSuccess || row) return looked;
-  return passOn<decltype(ncclParamGetStr)>(function, [&](auto* theirs) { return theirs(h, out); });
+  };
+  return get<decltype(ncclParamGetStr)>("ncclParamGetStr", h, out, read, out);
 }
 
 ncclResult_t pncclParamGet(ncclParamHandle_t h, void* out, int maxLen, int* len) {
   constexpr const char* function = "ncclParamGet";
-  const ParameterRow* row = nullptr;
-  const ncclResult_t looked = guarded(function, [&]() -> Status {
-    if (const Status given = requireOutput(function, "out", out); !given) return given;
-    const auto found = ours(function, h);
-    if (!found) return found.error();
-    row = *found;
-    if (!row) return {};
-    const std::string text = row->valueText();
+  const auto read = [&](const ParameterRow& row) -> Status {
+    const std::string text = row.valueText();
     const int bytes = static_cast<int>(text.size()) + 1;
     if (len) *len = bytes;
     if (bytes > maxLen)
       return log::decided(
-          Error::invalidArgument("{}: {} has {} bytes, and maxLen is {}", function, row->name(), bytes, maxLen));
+          Error::invalidArgument("{}: {} has {} bytes, and maxLen is {}", function, row.name(), bytes, maxLen));
     std::memcpy(out, text.c_str(), static_cast<std::size_t>(bytes));
     return {};
-  });
-  if (looked != ncclSuccess || row) return looked;
-  return passOn<decltype(ncclParamGet)>(function, [&](auto* theirs) { return theirs(h, out, maxLen, len); });
+  };
+  return get<decltype(ncclParamGet)>(function, h, out, read, out, maxLen, len);
 }
 
 ncclResult_t pncclParamGetParameter(const char* key, const char** value, int* valueLen) {
   constexpr const char* function = "ncclParamGetParameter";
-  const ParameterRow* const row = key ? rowNamed(key) : nullptr;
-  if (key && !row && Process::instance().vendorLibrary())
+  if (isForVendor(key))
     return passOn<decltype(ncclParamGetParameter)>(function,
                                                    [&](auto* theirs) { return theirs(key, value, valueLen); });
   return guarded(function, [&]() -> Status {
     if (const Status given = requireOutput(function, "key", key); !given) return given;
     if (const Status given = requireOutput(function, "value", value); !given) return given;
-    if (!row) return log::decided(Error::invalidArgument("{}: there is no parameter '{}'", function, key));
-    Texts& texts = Texts::ofThisThread();
-    texts.value = row->valueText();
-    *value = texts.value.c_str();
-    if (valueLen) *valueLen = static_cast<int>(texts.value.size());
+    const auto row = rowOrError(function, key);
+    if (!row) return row.error();
+    const std::string& text = keep((*row)->valueText());
+    *value = text.c_str();
+    if (valueLen) *valueLen = static_cast<int>(text.size());
     return {};
   });
 }

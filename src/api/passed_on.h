@@ -8,24 +8,22 @@
 
 namespace falcon::api {
 
-/// The vendor's library, where this process works on devices.
-inline Result<std::shared_ptr<const vendor::VendorLibrary>> deviceLibrary(const char* function) {
-  Process& process = Process::instance();
-  if (process.offer().vendorWorks)
-    if (auto library = process.vendorLibrary()) return library;
-  return log::decided(
-      Error::invalidUsage("{}: there is no device in this process, and on host memory it means nothing", function));
+/// A communicator whose data the vendor moves, and that is ready.
+inline bool isVendors(const ncclComm* comm) {
+  return isReady(comm) && comm->engine->kind() == EngineKind::vendor;
 }
 
 /// For a function without a communicator: `work` gets the vendor's function of that name.
 template <class Function, class Work>
 ncclResult_t passOn(const char* name, Work&& work) {
   return guarded(name, [&]() -> Status {
-    const auto library = deviceLibrary(name);
-    if (!library) return library.error();
-    const auto function = (*library)->template find<Function>(name);
-    if (!function) return log::decided((*library)->missing(name));
-    const Status done = (*library)->status(work(function), name, nullptr);
+    const auto library = Process::instance().deviceLibrary();
+    if (!library)
+      return log::decided(
+          Error::invalidUsage("{}: there is no device in this process, and on host memory it means nothing", name));
+    const auto function = library->template find<Function>(name);
+    if (!function) return log::decided(library->missing(name));
+    const Status done = library->status(work(function), name, nullptr);
     return done ? done : log::decided(done.error());
   });
 }

@@ -86,6 +86,12 @@ vendor::EngineOffer Process::offer() {
           obstacle_};
 }
 
+std::shared_ptr<const vendor::VendorLibrary> Process::deviceLibrary() {
+  const std::lock_guard lock(mutex_);
+  findVendor();
+  return library_;
+}
+
 std::shared_ptr<const vendor::VendorLibrary> Process::vendorLibrary() {
   const std::lock_guard lock(mutex_);
   return library_;

@@ -25,7 +25,9 @@ class Process {
 
   /// What this process can offer for a communicator; loads driver and vendor library at the first need.
   vendor::EngineOffer offer();
-  /// Null unless offer() said that the vendor's engine works.
+  /// The vendor's library where this process works on devices; looks for it at the first need. Null elsewhere.
+  std::shared_ptr<const vendor::VendorLibrary> deviceLibrary();
+  /// The same, but nobody looks for it: null unless offer() said that the vendor's engine works.
   std::shared_ptr<const vendor::VendorLibrary> vendorLibrary();
   /// Null where the process has no CUDA driver loaded: then there are no device pointers either.
   std::shared_ptr<const vendor::CudaDriver> driver();

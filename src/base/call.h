@@ -7,23 +7,10 @@
 
 #include "base/clock.h"
 #include "base/data_type.h"
+#include "base/operation.h"
 #include "base/types.h"
 
 namespace falcon {
-
-enum class Operation : std::uint8_t {
-  broadcast,
-  reduce,
-  allGather,
-  reduceScatter,
-  allReduce,
-  send,
-  receive,
-  allToAll,
-  gather,
-  scatter
-};
-inline constexpr int operationCount = 10;
 
 /// "AllReduce", "Send" ... as in NCCL's function names.
 const char* nameOf(Operation operation);

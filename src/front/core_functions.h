@@ -4,28 +4,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/operation.h"
 #include "front/interposed.h"
 
 namespace falcon::front {
 
-/// Of base/call.h, by the same numbers; the front includes nothing of C++'s library.
-enum class WatchedOperation : int {
-  broadcast,
-  reduce,
-  allGather,
-  reduceScatter,
-  allReduce,
-  send,
-  receive,
-  allToAll,
-  gather,
-  scatter
-};
-
 /// A call as the application made it, but for its buffers.
 struct WatchedCall {
   ncclComm_t communicator;
-  WatchedOperation operation;
+  Operation operation;
   ncclDataType_t type;
   int reduction;  ///< ncclRedOp_t, which may be a user's
   std::size_t count;
@@ -54,8 +41,8 @@ struct CoreFunctions {
   /// After the vendor's: the child's handle is in `child` now, or will be by its first use.
   void (*splitEnded)(ncclComm_t parent, int color, int key, ncclComm_t* child, ncclResult_t result,
                      const VendorQuestions* questions);
-  void (*shrinkEnded)(ncclComm_t parent, const int* excluded, int count, int flags, ncclComm_t* child,
-                      ncclResult_t result, const VendorQuestions* questions);
+  void (*shrinkEnded)(ncclComm_t parent, const int* excluded, int count, ncclComm_t* child, ncclResult_t result,
+                      const VendorQuestions* questions);
   /// Before Destroy or Abort is forwarded: the address may come again at once.
   void (*communicatorEnds)(ncclComm_t communicator);
 

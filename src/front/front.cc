@@ -19,7 +19,6 @@ using falcon::front::lacking;
 using falcon::front::Route;
 using falcon::front::routeFrom;
 using falcon::front::WatchedCall;
-using falcon::front::WatchedOperation;
 
 // The return address has to be taken in the exported function itself.
 #define FALCON_ROUTE(name)                                     \
@@ -42,7 +41,7 @@ using falcon::front::WatchedOperation;
 
 // clang-format off
 #define FALCON_COLLECTIVE(name, operation, parameters, arguments, reduction, peer)                                  \
-  FALCON_WATCHED(name, parameters, arguments, comm, WatchedOperation::operation, type, reduction, count, peer, stream)
+  FALCON_WATCHED(name, parameters, arguments, comm, falcon::Operation::operation, type, reduction, count, peer, stream)
 /// The plain function and its twin with a configuration.
 #define FALCON_BOTH(name, operation, parameters, arguments, reduction, peer)                                        \
   FALCON_COLLECTIVE(name, operation, (FALCON_LIST parameters), (FALCON_LIST arguments), reduction, peer)            \
@@ -171,7 +170,7 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int* excluded, int count, ncclComm_
                             int flags) {
   FALCON_ROUTE(CommShrink);
   const ncclResult_t result = forward(comm, excluded, count, child, config, flags);
-  if (route.core) route.core->shrinkEnded(comm, excluded, count, flags, child, result, &route.vendor->questions);
+  if (route.core) route.core->shrinkEnded(comm, excluded, count, child, result, &route.vendor->questions);
   return result;
 }
 

@@ -139,7 +139,7 @@ void splitEnded(ncclComm_t parent, int color, int key, ncclComm_t* child, ncclRe
   });
 }
 
-void shrinkEnded(ncclComm_t parent, const int* excluded, int count, int, ncclComm_t* child, ncclResult_t result,
+void shrinkEnded(ncclComm_t parent, const int* excluded, int count, ncclComm_t* child, ncclResult_t result,
                  const VendorQuestions* questions) noexcept {
   carefully([&] {
     const Directory::Use use = find(parent);
@@ -165,7 +165,7 @@ void* callBegins(const WatchedCall* call) noexcept {
 }
 
 void callEnds(void* calls, ncclResult_t result) noexcept {
-  static_cast<WatchedCalls*>(calls)->end(result);
+  static_cast<WatchedCalls*>(calls)->leave(result);
 }
 
 void groupStarted() noexcept {

@@ -28,12 +28,12 @@ void PendingChildren::add(Child child) {
   count_ = static_cast<int>(children_.size());
 }
 
-std::shared_ptr<const PendingChildren::Child> PendingChildren::take(ncclComm_t handle) {
+std::optional<PendingChildren::Child> PendingChildren::take(ncclComm_t handle) {
   const std::lock_guard lock(mutex_);
   const auto found = std::find_if(children_.begin(), children_.end(),
                                   [&](const Child& each) { return readWithCare(each.output) == handle; });
-  if (found == children_.end()) return nullptr;
-  auto taken = std::make_shared<const Child>(std::move(*found));
+  if (found == children_.end()) return std::nullopt;
+  Child taken = std::move(*found);
   children_.erase(found);
   count_ = static_cast<int>(children_.size());
   return taken;

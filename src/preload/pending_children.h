@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "preload/making.h"
@@ -23,7 +24,7 @@ class PendingChildren {
   bool any() const { return count_.load(std::memory_order_relaxed) > 0; }
   /// The child whose output holds `handle`: the application has it from there. Outputs are read with care, since that
   /// of an old one may be gone.
-  std::shared_ptr<const Child> take(ncclComm_t handle);
+  std::optional<Child> take(ncclComm_t handle);
   /// Some are too many: they were made, and never used, or their making has failed.
   static constexpr std::size_t most = 1024;
   void forgetAll();

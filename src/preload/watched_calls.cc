@@ -16,7 +16,7 @@ bool hasFailed(ncclResult_t result) {
 }
 
 void fillIn(Call& call, const front::WatchedCall& given) {
-  call.operation = static_cast<Operation>(given.operation);
+  call.operation = given.operation;
   call.type = static_cast<DataType>(given.type);
   call.reduction = given.reduction < reduceOpCount ? static_cast<ReduceOp>(given.reduction) : ReduceOp::preMulSum;
   call.count = given.count;
@@ -25,8 +25,7 @@ void fillIn(Call& call, const front::WatchedCall& given) {
 
 /// What the vendor will refuse, or knows and we do not: it is not counted on any rank.
 bool isKnown(const front::WatchedCall& call, const WatchedCommunicator& communicator) {
-  const bool peerFits =
-      !hasPeer(static_cast<Operation>(call.operation)) || (call.peer >= 0 && call.peer < communicator.size());
+  const bool peerFits = !hasPeer(call.operation) || (call.peer >= 0 && call.peer < communicator.size());
   return peerFits && call.type >= 0 && call.type < dataTypeCount && call.reduction >= 0;
 }
 
@@ -69,10 +68,6 @@ bool WatchedCalls::begin(Directory::Use use, const front::WatchedCall& given) {
   if (inGroup()) return false;
   enter();
   return true;
-}
-
-void WatchedCalls::end(ncclResult_t result) {
-  leave(result);
 }
 
 void WatchedCalls::enter() {
@@ -136,10 +131,8 @@ void WatchedCalls::noteLaunched() {
   }
 }
 
-bool WatchedCalls::groupEnds() {
-  if (depth_ != 1) return false;
-  enter();
-  return true;
+void WatchedCalls::groupEnds() {
+  if (depth_ == 1) enter();
 }
 
 void WatchedCalls::groupEnded(ncclResult_t result) {

@@ -16,13 +16,13 @@ class WatchedCalls {
   static WatchedCalls& ofThisThread();
 
   bool inGroup() const { return depth_ > 0; }
-  /// `use` may be empty: then nothing is kept of the call. True: outside of a group, and end() must follow.
+  /// `use` may be empty: then nothing is kept of the call. True: outside of a group, and leave() must follow.
   bool begin(Directory::Use use, const front::WatchedCall& call);
-  void end(ncclResult_t result);
+  void leave(ncclResult_t result);
 
   void groupStarted() { ++depth_; }
-  /// True: this was the outermost end, and leave() must follow.
-  bool groupEnds();
+  /// Before the vendor's GroupEnd, and after it; only the outermost counts.
+  void groupEnds();
   void groupEnded(ncclResult_t result);
   void groupDropped();
   /// In a forked child.
@@ -40,7 +40,6 @@ class WatchedCalls {
   class Entering;
 
   void enter();
-  void leave(ncclResult_t result);
   void noteLaunched();
 
   int depth_ = 0;

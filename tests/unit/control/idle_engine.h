@@ -5,8 +5,10 @@
 
 namespace falcon::test {
 
-/// A communicator of one rank that moves nothing.
-class IdleEngine final : public Engine {
+/// `Base` is Engine or what derives from it: a communicator of one rank that moves nothing.
+template <class Base>
+class Idle : public Base {
+ public:
   EngineKind kind() const override { return EngineKind::host; }
   CommunicatorId id() const override { return 7; }
   Rank rank() const override { return 0; }
@@ -20,5 +22,7 @@ class IdleEngine final : public Engine {
   Status asyncError() const override { return {}; }
   std::uint64_t nextCollective() const override { return 0; }
 };
+
+class IdleEngine final : public Idle<Engine> {};
 
 }  // namespace falcon::test

@@ -9,6 +9,7 @@
 #include "collectives/host_communicator.h"
 #include "collectives/ring_schedule.h"
 #include "transport/connecting_port.h"
+#include "unit/control/idle_engine.h"
 
 namespace falcon::test {
 
@@ -33,22 +34,13 @@ class UnconnectedPorts final : public transport::Ports {
   std::list<transport::ConnectingReceivePort> receives_;
 };
 
-class IdleHost final : public collectives::HostCommunicator {
+class IdleHost final : public Idle<collectives::HostCommunicator> {
  public:
   explicit IdleHost(CommunicatorId id) : id_(id) {}
 
-  EngineKind kind() const override { return EngineKind::host; }
   CommunicatorId id() const override { return id_; }
-  Rank rank() const override { return 0; }
   int size() const override { return 3; }
-  int device() const override { return 0; }
-  Result<std::unique_ptr<Engine>> split(int, int) override { return Error::invalidUsage("idle"); }
-  Result<std::unique_ptr<Engine>> shrink(std::span<const Rank>, bool) override { return Error::invalidUsage("idle"); }
-  Status revoke() override { return {}; }
-  Status finalize() override { return {}; }
-  void abort() override {}
   Status asyncError() const override { return failure ? Status(*failure) : Status(); }
-  std::uint64_t nextCollective() const override { return 0; }
 
   const std::vector<collectives::MemberInfo>& members() const override { return members_; }
   bootstrap::CommunicatorNetwork& network() override { throw std::logic_error("it has no network"); }
