@@ -75,10 +75,32 @@ void BusNode::dial() {
 }
 
 void BusNode::connected() {
+  const int socket = attempt_->socket.get();
+  attempt_->greeting.emplace(transport::Hello{
+      transport::Purpose::bus, busKey(attempt_->secret, attempt_->target.id), attempt_->secret, -1, {}});
+  if (!transport::finishConnect(socket, attempt_->target.address, transport::Purpose::bus, *attempt_->greeting))
+    return attemptFailed();
+  reactor_->watch(socket, POLLIN, [weak = weak_from_this()](short) {
+    const auto node = weak.lock();
+    if (node && node->attempt_ && node->attempt_->greeting) node->challenged();
+  });
+}
+
+void BusNode::challenged() {
+  using Progress = transport::Greeting::Progress;
+  const Progress progress = attempt_->greeting->read(attempt_->socket.get());
+  if (progress == Progress::incomplete) return;
+  if (progress == Progress::failed) {
+    log::warn("the bus of this job: {}", attempt_->greeting->error().message());
+    return attemptFailed();
+  }
+  attempt_->greeting.reset();
   reactor_->unwatch(attempt_->socket.get());
-  const transport::Hello hello{
-      transport::Purpose::bus, busKey(attempt_->secret, attempt_->target.id), attempt_->secret, -1, {}};
-  if (!transport::finishConnect(attempt_->socket.get(), attempt_->target.address, hello)) return attemptFailed();
+  if (progress == Progress::turnedAway) {  // too many had come there before they were expected
+    attempt_->socket.reset();
+    attempt_->again = now() + askAgain;
+    return;
+  }
   attempt_->channel = openChannel(std::move(attempt_->socket));
   ask();
 }
@@ -208,7 +230,14 @@ void BusNode::releaseHeld() {
 void BusNode::tick() {
   if (leaving_) return;
   if (attempt_ && now() >= attempt_->deadline) attemptFailed();
-  if (attempt_ && attempt_->channel && attempt_->again && now() >= *attempt_->again) ask();
+  if (attempt_ && attempt_->again && now() >= *attempt_->again) {
+    if (attempt_->channel) {
+      ask();
+    } else {
+      attempt_->again.reset();
+      dial();
+    }
+  }
   if (oldUp_ && now() >= holdUntil_) releaseHeld();
   std::vector<ProcessId> lost;
   for (const auto& [id, deadline] : expectedBack_)

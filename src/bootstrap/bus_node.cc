@@ -17,7 +17,7 @@ BusNode::BusNode(std::shared_ptr<transport::Reactor> reactor, ProcessId id, cons
 }
 
 void BusNode::open() {
-  alarm_ = std::make_unique<Alarm>(reactor_, [weak = weak_from_this()] {
+  alarm_ = std::make_unique<transport::Alarm>(reactor_, [weak = weak_from_this()] {
     if (const auto node = weak.lock()) node->tick();
   });
   expect(self_.secret);

@@ -20,11 +20,12 @@
 #include <set>
 #include <thread>
 
-#include "bootstrap/alarm.h"
 #include "bootstrap/bus_frame.h"
 #include "bootstrap/bus_inbox.h"
 #include "bootstrap/bus_speakers.h"
 #include "bootstrap/message_channel.h"
+#include "transport/alarm.h"
+#include "transport/handshake.h"
 
 namespace falcon::bootstrap {
 
@@ -62,7 +63,8 @@ class BusNode : public std::enable_shared_from_this<BusNode> {
     Instant deadline{};
     std::optional<Instant> again{};  // when to ask once more
     FileDescriptor socket{};         // while connecting
-    Channel channel{};               // once connected
+    std::optional<transport::Greeting> greeting{};
+    Channel channel{};  // once connected
   };
 
   // bus_node.cc: membership and messages
@@ -94,6 +96,7 @@ class BusNode : public std::enable_shared_from_this<BusNode> {
   void begin(Attempt attempt);
   void dial();
   void connected();
+  void challenged();
   void ask();
   void onAnswer(const BusFrame& frame);
   void onWelcome(const BusFrame& frame);
@@ -113,7 +116,7 @@ class BusNode : public std::enable_shared_from_this<BusNode> {
   BusPeer publishedController_;
   std::vector<ProcessId> publishedMembers_;
 
-  std::unique_ptr<Alarm> alarm_;
+  std::unique_ptr<transport::Alarm> alarm_;
   bool leaving_ = false;
   bool warnedFull_ = false;
   bool warnedForged_ = false;

@@ -48,7 +48,7 @@ class Visit {
     JoinAnswer answer;
     const bool fits = JoinAnswer::decode(bytes, answer);
     const std::lock_guard lock(mutex_);
-    if (!fits) answer = {JoinAnswer::Kind::refused, 0, {}, {}, ErrorCode::remote, "the rendezvous answers nonsense"};
+    if (!fits) answer = {JoinAnswer::Kind::refused, 0, {}, ErrorCode::remote, "the rendezvous answers nonsense"};
     if (first_)
       refusal_ = Error(answer.code, answer.text);
     else
@@ -145,20 +145,36 @@ Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Rea
   const transport::Hello hello{transport::Purpose::rendezvous, id.key, id.secret, rank,
                                JoinRequest{size, thisMember(here)}.encode()};
   while (true) {
-    auto socket =
-        transport::connectWithHello(here, id.address, hello, left(), fixed ? Nanoseconds::max() : transport::goneLimit);
-    if (!socket) return Error::remote("rank {} cannot reach the rendezvous: {}", rank, socket.error().message());
-    Visit visit(reactor, std::move(*socket));
-    const auto answer = visit.answer(deadline, givenUp);
+    bool turnedAway = false;
+    auto socket = transport::connectWithHello(here, id.address, hello, left(),
+                                              fixed ? Nanoseconds::max() : transport::goneLimit, givenUp, &turnedAway);
     if (givenUp()) return gaveUp;
+    if (!socket && !turnedAway) {
+      if (socket.error().code() != ErrorCode::invalidUsage)
+        return Error(socket.error().code(),
+                     fmt::format("rank {} cannot reach the rendezvous: {}", rank, socket.error().message()));
+      return log::decided(Error::invalidUsage(
+          "rank {} does not join, because it and the rendezvous at {} have different secrets ({})", rank,
+          id.address.text(),
+          fixed
+              ? "set NCCL_FALCON_SECRET to the same value on all ranks, or on none; or another job, or a stranger, has "
+                "that port: name another in NCCL_COMM_ID"
+              : "give all ranks the unique id as ncclGetUniqueId made it; or the process that made it has ended, and a "
+                "stranger has its port"));
+    }
+    std::optional<Visit> visit;
+    if (socket) visit.emplace(reactor, std::move(*socket));
+    const auto answer = visit ? visit->answer(deadline, givenUp) : std::nullopt;
+    if (givenUp()) return gaveUp;
+    const bool hungUp = !visit || visit->hungUp();
     const bool late = std::chrono::steady_clock::now() >= deadline;
     // With a fixed address this may have been the rendezvous of the communicator before: the next one opens soon.
-    const bool tooEarly = fixed && (answer ? answer->kind == JoinAnswer::Kind::over : visit.hungUp());
+    const bool tooEarly = fixed && (answer ? answer->kind == JoinAnswer::Kind::over : hungUp);
     if (tooEarly && !late) {
       std::this_thread::sleep_for(20ms);
       continue;
     }
-    if (!answer && visit.hungUp())
+    if (!answer && hungUp)
       return log::decided(
           Error::remote("rank {} of {} was hung up on by the rendezvous {}: that is over, because its communicator has "
                         "been made or has failed (every communicator needs a new unique id), or because the process "
@@ -173,9 +189,11 @@ Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Rea
       return log::decided(
           Error::internal("the rendezvous' table has {} rows for {} ranks", answer->members.size(), size));
     met();
-    auto network = StarNetwork::form(reactor, answer->communicator, answer->secret, rank, answer->members, left(),
-                                     [&] { return givenUp() ? std::optional(gaveUp) : visit.laterRefusal(); });
-    if (network) visit.tellFormed();
+    // Of a fixed address that is used again and again every communicator has its own.
+    const transport::Secret secret = derivedSecret(id.secret, "communicator", answer->communicator);
+    auto network = StarNetwork::form(reactor, answer->communicator, secret, rank, answer->members, left(),
+                                     [&] { return givenUp() ? std::optional(gaveUp) : visit->laterRefusal(); });
+    if (network) visit->tellFormed();
     return network;
   }
 }

@@ -1,6 +1,10 @@
 #include "bootstrap/random.h"
 
+#include <algorithm>
+
 #include "base/random.h"
+#include "base/sha256.h"
+#include "base/wire.h"
 
 namespace falcon::bootstrap {
 namespace {
@@ -21,6 +25,13 @@ Result<std::uint64_t> randomNumber() {
 
 Result<transport::Secret> randomSecret() {
   return randomValue<transport::Secret>();
+}
+
+transport::Secret derivedSecret(const transport::Secret& secret, std::string_view use, std::uint64_t number) {
+  const Digest digest = hmacSha256(secret, WireWriter().put(use).put(number).bytes());
+  transport::Secret derived;
+  std::copy_n(digest.begin(), derived.size(), derived.begin());
+  return derived;
 }
 
 std::uint64_t hashOf(std::initializer_list<std::uint64_t> values) {

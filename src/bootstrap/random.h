@@ -14,6 +14,9 @@ namespace falcon::bootstrap {
 Result<std::uint64_t> randomNumber();
 Result<transport::Secret> randomSecret();
 
+/// Another secret from one that both sides know, so that it need not be sent: different for each use and number.
+transport::Secret derivedSecret(const transport::Secret& secret, std::string_view use, std::uint64_t number);
+
 /// The same on every machine and in every release.
 std::uint64_t hashOf(std::initializer_list<std::uint64_t> values);
 std::uint64_t hashOf(std::string_view text);

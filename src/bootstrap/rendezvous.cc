@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/sha256.h"
 #include "base/system_error.h"
 #include "bootstrap/arrivals.h"
 #include "bootstrap/random.h"
@@ -16,25 +17,13 @@ namespace {
 constexpr auto failureLimit = 10s;  // how long late ranks still hear why it failed
 constexpr int mostRanks = 1 << 20;
 
-JoinAnswer wrongSecret(const UniqueId& id) {
-  JoinAnswer answer;
-  answer.code = ErrorCode::invalidUsage;
-  answer.text = fmt::format("the rendezvous at {} turned this rank away, because they have different secrets: {}",
-                            id.address.text(),
-                            hasFixedAddress(id) ? "set NCCL_FALCON_SECRET to the same value on all ranks, or on none"
-                                                : "give all ranks the unique id as ncclGetUniqueId made it");
-  return answer;
-}
-
 }  // namespace
 
 UniqueId idOfFixedAddress(const SocketAddress& address, std::string_view secret) {
   UniqueId id{address, hashOf(std::string_view(address.text())), {}};
   // Without a secret this one keeps out only connections that went astray: it comes from a name that all know.
-  for (std::size_t half = 0; half < 2; ++half) {
-    const std::uint64_t part = hashOf(fmt::format("{} {} {}", half, id.key, secret));
-    std::memcpy(id.secret.data() + half * sizeof part, &part, sizeof part);
-  }
+  const Digest digest = hmacSha256(std::as_bytes(std::span(secret)), fmt::format("NCCL_COMM_ID {}", address.text()));
+  std::copy_n(digest.begin(), id.secret.size(), id.secret.begin());
   return id;
 }
 
@@ -59,7 +48,6 @@ bool JoinRequest::decode(std::string_view bytes, JoinRequest& request) {
 std::string JoinAnswer::encode() const {
   WireWriter writer;
   writer.put(kind).put(communicator);
-  write(writer, secret);
   writer.put(static_cast<std::uint32_t>(members.size()));
   for (const Member& member : members) write(writer, member);
   writer.put(code).put(std::string_view(text));
@@ -70,7 +58,6 @@ bool JoinAnswer::decode(std::string_view bytes, JoinAnswer& answer) {
   WireReader reader(bytes);
   answer.kind = reader.get<Kind>();
   answer.communicator = reader.get<CommunicatorId>();
-  answer.secret = readSecret(reader);
   const auto count = reader.getCount(1 + sizeof(std::uint32_t) + sizeof(std::int32_t));
   for (std::uint32_t i = 0; i < count && reader.ok(); ++i) answer.members.push_back(readMember(reader));
   answer.code = reader.get<ErrorCode>();
@@ -82,13 +69,11 @@ std::future<void> Rendezvous::open(std::shared_ptr<transport::Reactor> reactor, 
   auto rendezvous = std::make_shared<Rendezvous>(reactor, id);
   auto gone = rendezvous->gone_.get_future();
   rendezvous->startTimer(limit);
-  reactor->expect(
-      transport::Purpose::rendezvous, id.key, id.secret,
-      [rendezvous](FileDescriptor socket, const transport::Hello& hello) {
-        const auto alive = rendezvous;  // the handler may be forgotten while it runs
-        alive->welcome(std::move(socket), hello);
-      },
-      *MessageChannel::frame(wrongSecret(id).encode()));
+  reactor->expect(transport::Purpose::rendezvous, id.key, id.secret,
+                  [rendezvous](FileDescriptor socket, const transport::Hello& hello) {
+                    const auto alive = rendezvous;  // the handler may be forgotten while it runs
+                    alive->welcome(std::move(socket), hello);
+                  });
   return gone;
 }
 
@@ -101,7 +86,7 @@ Rendezvous::~Rendezvous() {
 }
 
 void Rendezvous::startTimer(Nanoseconds limit) {
-  alarm_ = std::make_unique<Alarm>(reactor_, [weak = weak_from_this()] {
+  alarm_ = std::make_unique<transport::Alarm>(reactor_, [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->timeIsUp();
   });
   alarm_->set(limit);
@@ -183,13 +168,10 @@ void Rendezvous::tellAll() {
   // Drawn anew, because the id may be a fixed address that is used again and again.
   const auto communicator = randomNumber();
   if (!communicator) return fail(log::decided(communicator.error()));
-  const auto secret = randomSecret();
-  if (!secret) return fail(log::decided(secret.error()));
   phase_ = Phase::told;
   JoinAnswer answer;
   answer.kind = JoinAnswer::Kind::table;
   answer.communicator = *communicator;
-  answer.secret = *secret;
   for (const auto& [rank, member] : known_) answer.members.push_back(member);
   const auto bytes = MessageChannel::frame(answer.encode());
   for (const auto& [number, guest] : guests_) guest.channel->send(bytes);

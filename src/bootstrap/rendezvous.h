@@ -7,10 +7,10 @@
 #include <set>
 
 #include "base/clock.h"
-#include "bootstrap/alarm.h"
 #include "bootstrap/member.h"
 #include "bootstrap/message_channel.h"
 #include "bootstrap/unique_id.h"
+#include "transport/alarm.h"
 
 namespace falcon::bootstrap {
 
@@ -30,7 +30,6 @@ struct JoinRequest {
 struct JoinAnswer {
   enum class Kind : std::uint8_t { table, refused, over } kind = Kind::refused;
   CommunicatorId communicator = 0;
-  transport::Secret secret{};
   std::vector<Member> members;           ///< table
   ErrorCode code = ErrorCode::internal;  ///< refused: why (also after the table, when a rank died meanwhile)
   std::string text;
@@ -69,7 +68,7 @@ class Rendezvous : public std::enable_shared_from_this<Rendezvous> {
 
   const std::shared_ptr<transport::Reactor> reactor_;
   const UniqueId id_;
-  std::unique_ptr<Alarm> alarm_;
+  std::unique_ptr<transport::Alarm> alarm_;
   std::promise<void> gone_;
 
   // The reactor's thread only.

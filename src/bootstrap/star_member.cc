@@ -24,8 +24,11 @@ StarMember::StarMember(std::shared_ptr<transport::Reactor> reactor, Communicator
 Status StarMember::connect(Nanoseconds limit, const std::function<std::optional<Error>()>& givenUp) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   transport::Hello hello{transport::Purpose::communicator, id_, secret_, rank_, {}};
-  auto socket =
-      transport::connectWithHello(reactor_->address(), members_[0].address, hello, limit, transport::goneLimit);
+  std::optional<Error> gaveUp;
+  const auto isGivenUp = [&] { return (gaveUp = givenUp()).has_value(); };
+  auto socket = transport::connectWithHello(reactor_->address(), members_[0].address, hello, limit,
+                                            transport::goneLimit, isGivenUp);
+  if (gaveUp) return *gaveUp;
   if (!socket) return Error::remote("{} cannot reach {}: {}", name(rank_), name(0), socket.error().message());
   auto channel = std::make_shared<MessageChannel>(reactor_, std::move(*socket));
   {
@@ -41,8 +44,10 @@ Status StarMember::connect(Nanoseconds limit, const std::function<std::optional<
       });
   if (rank_ != 0) {
     hello.purpose = transport::Purpose::pulse;
-    auto idle = transport::connectWithHello(reactor_->address(), members_[0].address, hello,
-                                            deadline - std::chrono::steady_clock::now(), transport::goneLimit);
+    auto idle =
+        transport::connectWithHello(reactor_->address(), members_[0].address, hello,
+                                    deadline - std::chrono::steady_clock::now(), transport::goneLimit, isGivenUp);
+    if (gaveUp) return *gaveUp;
     if (!idle) return Error::remote("{} cannot reach {}: {}", name(rank_), name(0), idle.error().message());
     auto pulse = std::make_unique<Pulse>(reactor_, std::move(*idle), [weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->closed("its host fell silent");

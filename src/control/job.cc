@@ -20,6 +20,7 @@
 #include "base/parameters.h"
 #include "base/per_process.h"
 #include "bootstrap/bus.h"
+#include "bootstrap/random.h"
 #include "collectives/member_info.h"
 #include "control/authority.h"
 #include "control/communicator_facts.h"
@@ -135,7 +136,7 @@ class LiveJob final : public Job, private CallRecorder {
     if (communicator.counts)
       trap_.watch({communicator.engine->id(), communicator.engine->rank()}, *communicator.counts);
     communicators_.add(std::move(communicator));
-    bus_->meet(contacts, secret);
+    bus_->meet(contacts, bootstrap::derivedSecret(secret, "bus", 0));  // it travels over the bus; the other does not
     if (first) post([this, formed] { member_->formed(formed); });
     return place;
   }

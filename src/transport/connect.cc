@@ -13,7 +13,6 @@
 #include "base/log.h"
 #include "base/system_error.h"
 #include "transport/fork_guard.h"
-#include "transport/hello.h"
 #include "transport/socket_options.h"
 
 namespace falcon::transport {
@@ -46,38 +45,84 @@ int problemOf(int socket) {
   return problem == 0 && connectedToItself(socket) ? ECONNREFUSED : problem;
 }
 
-Status greet(int socket, const SocketAddress& to, const Hello& hello) {
-  prepareSocket(socket, hello.purpose);
-  if (hello.payload.size() > maximumHelloPayload)
-    return Error::internal("a greeting of {} bytes is too long", hello.payload.size());
-  // A fresh socket takes so few bytes at once.
-  const std::string bytes = encodeHello(hello);
-  if (send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size()))
-    return connectError(to, errno);
-  return {};
+using Instant = std::chrono::steady_clock::time_point;
+
+constexpr auto lookInterval = 100ms;  // whether the caller has given up
+
+enum class Event { ready, late, givenUp, problem };
+Event await(int socket, short events, Instant deadline, const std::function<bool()>& givenUp) {
+  pollfd entry{socket, events, 0};
+  while (true) {
+    const Nanoseconds left = deadline - std::chrono::steady_clock::now();
+    const auto milliseconds =
+        std::chrono::ceil<std::chrono::milliseconds>(givenUp ? std::min<Nanoseconds>(left, lookInterval) : left)
+            .count();
+    const int ready = poll(&entry, 1, static_cast<int>(std::clamp<std::int64_t>(milliseconds, 1, 1 << 30)));
+    if (ready > 0) return Event::ready;
+    if (ready < 0 && errno != EINTR) return Event::problem;
+    if (givenUp && givenUp()) return Event::givenUp;
+    if (std::chrono::steady_clock::now() >= deadline) return Event::late;
+  }
 }
 
-/// @param refused  whether nobody listens there, where it fails
-Result<FileDescriptor> connectOnce(const SocketAddress& from, const SocketAddress& to, const Hello& hello,
-                                   Nanoseconds limit, bool& refused) {
-  refused = false;
+struct Attempt {
+  FileDescriptor socket{};
+  std::optional<Error> error{};
+  enum class Why { other, refused, turnedAway, final } why = Why::other;
+};
+
+Attempt failed(Error error, Attempt::Why why = Attempt::Why::other) {
+  return {{}, std::move(error), why};
+}
+
+Attempt connectOnce(const SocketAddress& from, const SocketAddress& to, const Hello& hello, Instant deadline,
+                    const std::function<bool()>& givenUp) {
+  using Why = Attempt::Why;
   auto socket = beginConnect(from, to);
-  if (!socket) return socket.error();
-  pollfd entry{socket->get(), POLLOUT, 0};
-  const auto deadline = std::chrono::steady_clock::now() + limit;
-  int ready;
-  do {
-    const auto left = deadline - std::chrono::steady_clock::now();
-    const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(left).count();
-    ready = poll(&entry, 1, static_cast<int>(std::clamp<std::int64_t>(milliseconds, 1, 1 << 30)));
-  } while (ready < 0 && errno == EINTR);
-  if (ready == 0) return connectError(to, ETIMEDOUT);
-  if (ready < 0) return connectError(to, errno);
-  const int problem = problemOf(socket->get());
-  refused = problem == ECONNREFUSED;
-  if (problem != 0) return connectError(to, problem);
-  if (const auto done = greet(socket->get(), to, hello); !done) return done.error();
-  return socket;
+  if (!socket) return failed(socket.error(), socket.error().code() == ErrorCode::remote ? Why::other : Why::final);
+  const Error gaveUp = Error::remote("gave up connecting to {}", to.text());
+  switch (await(socket->get(), POLLOUT, deadline, givenUp)) {
+    case Event::late:
+      return failed(connectError(to, ETIMEDOUT));
+    case Event::givenUp:
+      return failed(gaveUp, Why::final);
+    case Event::problem:
+      return failed(connectError(to, errno));
+    case Event::ready:
+      break;
+  }
+  if (const int problem = problemOf(socket->get()))
+    return failed(connectError(to, problem), problem == ECONNREFUSED ? Why::refused : Why::other);
+  Greeting greeting(hello);
+  prepareSocket(socket->get(), hello.purpose);
+  if (const Status opened = greeting.open(socket->get(), to); !opened)
+    return failed(opened.error(), opened.error().code() == ErrorCode::remote ? Why::other : Why::final);
+  while (true) {
+    switch (await(socket->get(), POLLIN, deadline, givenUp)) {
+      case Event::late:
+        return failed(
+            Error::remote("{} has accepted a connection and not said whether it knows the secret of this job: "
+                          "it was not ready for us in time, or is another program",
+                          to.text()),
+            Why::final);
+      case Event::givenUp:
+        return failed(gaveUp, Why::final);
+      case Event::problem:
+        return failed(connectError(to, errno));
+      case Event::ready:
+        break;
+    }
+    switch (greeting.read(socket->get())) {
+      case Greeting::Progress::incomplete:
+        continue;
+      case Greeting::Progress::complete:
+        return {std::move(*socket)};
+      case Greeting::Progress::turnedAway:
+        return failed(Error::remote("{} hung up before it had said anything", to.text()), Why::turnedAway);
+      case Greeting::Progress::failed:
+        return failed(greeting.error(), Why::final);
+    }
+  }
 }
 
 }  // namespace
@@ -101,27 +146,33 @@ Result<FileDescriptor> beginConnect(const SocketAddress& from, const SocketAddre
   return socket;
 }
 
-Status finishConnect(int socket, const SocketAddress& to, const Hello& hello) {
+Status finishConnect(int socket, const SocketAddress& to, Purpose purpose, Greeting& greeting) {
   if (const int problem = problemOf(socket)) return connectError(to, problem);
-  return greet(socket, to, hello);
+  prepareSocket(socket, purpose);
+  return greeting.open(socket, to);
 }
 
 Result<FileDescriptor> connectWithHello(const SocketAddress& from, const SocketAddress& to, const Hello& hello,
-                                        Nanoseconds limit, Nanoseconds refusedLimit) {
-  using Clock = std::chrono::steady_clock;
-  const auto deadline = Clock::now() + limit;
+                                        Nanoseconds limit, Nanoseconds refusedLimit,
+                                        const std::function<bool()>& givenUp, bool* turnedAway) {
+  const Instant deadline = std::chrono::steady_clock::now() + limit;
   auto pause = std::chrono::milliseconds(5);
-  std::optional<Clock::time_point> refusedSince;
+  std::optional<Instant> refusedSince;
   while (true) {
-    bool refused;
-    auto socket = connectOnce(from, to, hello, deadline - Clock::now(), refused);
-    if (socket) return socket;
-    // Refused: it may not listen yet. All else that comes from far away may pass too.
-    const bool mayPass = socket.error().code() == ErrorCode::remote;
+    Attempt attempt = connectOnce(from, to, hello, deadline, givenUp);
+    if (!attempt.error) return std::move(attempt.socket);
+    const Instant now = std::chrono::steady_clock::now();
+    if (turnedAway) *turnedAway = attempt.why == Attempt::Why::turnedAway;
+    const bool refused = attempt.why == Attempt::Why::refused;
     if (!refused) refusedSince.reset();
-    if (refused && !refusedSince) refusedSince = Clock::now();
-    const bool nobodyListens = refused && Clock::now() - *refusedSince >= refusedLimit;
-    if (!mayPass || nobodyListens || Clock::now() + pause >= deadline) return log::decided(socket.error());
+    if (refused && !refusedSince) refusedSince = now;
+    const bool nobodyListens = refused && now - *refusedSince >= refusedLimit;
+    // To a rendezvous one comes too late, not too early.
+    const bool tooLate = attempt.why == Attempt::Why::turnedAway && hello.purpose == Purpose::rendezvous;
+    if (tooLate || (givenUp && givenUp())) return *attempt.error;
+    // Refused: it may not listen yet. All else that comes from far away may pass too.
+    if (attempt.why == Attempt::Why::final || nobodyListens || now + pause >= deadline)
+      return log::decided(*attempt.error);
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, std::chrono::milliseconds(200));
   }

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/parameters.h"
 #include "base/system_error.h"
+#include "transport/alarm.h"
 #include "transport/chunk_size.h"
 #include "transport/connect.h"
 #include "transport/connecting_port.h"
@@ -25,6 +26,10 @@
 
 namespace falcon::transport {
 namespace {
+
+// A peer where too many wait to be expected turns newcomers away: they come again, for so long.
+constexpr Nanoseconds redialPause = 50ms;
+constexpr Nanoseconds dialLimit = 60s;
 
 /// What one has of a peer, connection or not.
 struct PeerState {
@@ -72,6 +77,7 @@ class LocalPorts final : public Ports {
   ReceiveLine& receiveLine(const PortKey& key);
   Status connectToSelf(const PortKey& key, SendLine& line);
   Status startConnecting(const PortKey& key, SendLine& line);
+  void greetOnceConnected(const PortKey& key, SendLine& line, std::size_t stream);
   /// Null where it cannot be had; then the two go on by sockets.
   std::shared_ptr<SharedSegment> segmentFor(Rank peer, std::size_t chunkBytes);
   std::shared_ptr<Doorbell> doorbellOf(Rank peer);
@@ -86,7 +92,9 @@ class LocalPorts final : public Ports {
   void failLine(SendLine& line, const Error& error);
 
   // On the reactor's thread.
-  void onConnected(const PortKey& key, SendLine& line, std::size_t stream, const Hello& hello);
+  void onConnected(const PortKey& key, SendLine& line, std::size_t stream, const std::shared_ptr<Greeting>& greeting);
+  void onChallenge(const PortKey& key, SendLine& line, std::size_t stream, Greeting& greeting);
+  void redial();
   void onAnswer(const PortKey& key, SendLine& line, std::size_t stream);
   void onOffer(FileDescriptor socket, const Hello& hello);
   void accept(const PortKey& key, const ConnectionOffer& offer, FileDescriptor socket, bool admitted);
@@ -109,6 +117,8 @@ class LocalPorts final : public Ports {
   std::map<PortKey, std::unique_ptr<SendLine>> sends_;
   std::map<PortKey, std::unique_ptr<ReceiveLine>> receives_;
   std::map<PortKey, SharedSocket> shared_;  // for both ways
+  std::vector<std::pair<PortKey, std::size_t>> redials_;
+  std::unique_ptr<Alarm> redialAlarm_;
 };
 
 LocalPorts::LocalPorts(std::shared_ptr<Reactor> reactor, CommunicatorId communicator, const Secret& secret, Rank self,
@@ -137,12 +147,15 @@ LocalPorts::~LocalPorts() {
   reactor_->forget(Purpose::data, inboxKey(communicator_, self_));
   // The sockets stay open until nobody watches them: their numbers must not become somebody else's before.
   std::vector<SharedSocket> waiting;
+  std::unique_ptr<Alarm> alarm;
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;
+    alarm = std::move(redialAlarm_);
     for (auto& [key, line] : sends_) std::ranges::move(std::exchange(line->sockets, {}), std::back_inserter(waiting));
   }
   for (const SharedSocket& socket : waiting) reactor_->unwatch(socket->get());
+  alarm.reset();
 }
 
 Status LocalPorts::checkKey(const PortKey& key) const {
@@ -217,20 +230,24 @@ Status LocalPorts::startConnecting(const PortKey& key, SendLine& line) {
   const auto theirs = receives_.find(key);
   const bool theySendElsewhere = theirs != receives_.end() && theirs->second->connection.decided();
   line.isForBothWays = streams == 1 && !line.offered && !theySendElsewhere;
-  for (std::size_t stream = 0; stream < streams; ++stream) {
-    const ConnectionOffer offer{key.channel,
-                                key.lane,
-                                chunkBytes,
-                                line.offered ? line.offered->name() : "",
-                                line.offered ? ownDoorbell_->name() : "",
-                                static_cast<int>(stream),
-                                static_cast<int>(streams),
-                                line.isForBothWays};
-    const Hello hello{Purpose::data, inboxKey(communicator_, key.peer), secret_, self_, offer.encode()};
-    reactor_->watch(line.sockets[stream]->get(), POLLOUT,
-                    [this, key, &line, stream, hello](short) { onConnected(key, line, stream, hello); });
-  }
+  line.dialled = std::chrono::steady_clock::now();
+  for (std::size_t stream = 0; stream < streams; ++stream) greetOnceConnected(key, line, stream);
   return {};
+}
+
+void LocalPorts::greetOnceConnected(const PortKey& key, SendLine& line, std::size_t stream) {
+  const ConnectionOffer offer{key.channel,
+                              key.lane,
+                              chunkBytesOf(key),
+                              line.offered ? line.offered->name() : "",
+                              line.offered ? ownDoorbell_->name() : "",
+                              static_cast<int>(stream),
+                              static_cast<int>(line.sockets.size()),
+                              line.isForBothWays};
+  const auto greeting = std::make_shared<Greeting>(
+      Hello{Purpose::data, inboxKey(communicator_, key.peer), secret_, self_, offer.encode()});
+  reactor_->watch(line.sockets[stream]->get(), POLLOUT,
+                  [this, key, &line, stream, greeting](short) { onConnected(key, line, stream, greeting); });
 }
 
 std::shared_ptr<SharedSegment> LocalPorts::segmentFor(Rank peer, std::size_t chunkBytes) {
@@ -291,13 +308,56 @@ void LocalPorts::failLine(SendLine& line, const Error& error) {
   ownDoorbell_->ring();
 }
 
-void LocalPorts::onConnected(const PortKey& key, SendLine& line, std::size_t stream, const Hello& hello) {
+void LocalPorts::onConnected(const PortKey& key, SendLine& line, std::size_t stream,
+                             const std::shared_ptr<Greeting>& greeting) {
   const std::lock_guard lock(mutex_);
   if (closing_ || line.sockets.empty()) return;
   const int socket = line.sockets[stream]->get();
-  if (auto done = finishConnect(socket, infoOf(key.peer).address, hello); !done)
+  if (auto done = finishConnect(socket, infoOf(key.peer).address, Purpose::data, *greeting); !done)
     return failLine(line, Error(done.error().code(), fmt::format("{}: {}", nameOf(key.peer), done.error().message())));
-  reactor_->watch(socket, POLLIN, [this, key, &line, stream](short) { onAnswer(key, line, stream); });
+  reactor_->watch(socket, POLLIN,
+                  [this, key, &line, stream, greeting](short) { onChallenge(key, line, stream, *greeting); });
+}
+
+void LocalPorts::onChallenge(const PortKey& key, SendLine& line, std::size_t stream, Greeting& greeting) {
+  const std::lock_guard lock(mutex_);
+  if (closing_ || line.sockets.empty()) return;
+  const int socket = line.sockets[stream]->get();
+  switch (greeting.read(socket)) {
+    case Greeting::Progress::incomplete:
+      return;
+    case Greeting::Progress::complete:
+      reactor_->watch(socket, POLLIN, [this, key, &line, stream](short) { onAnswer(key, line, stream); });
+      return;
+    case Greeting::Progress::failed:
+      return failLine(
+          line, Error(greeting.error().code(), fmt::format("{}: {}", nameOf(key.peer), greeting.error().message())));
+    case Greeting::Progress::turnedAway:
+      if (std::chrono::steady_clock::now() - line.dialled >= dialLimit)
+        return failLine(line, Error::remote("{} closed a new connection: it left or never opened this communicator",
+                                            nameOf(key.peer)));
+      reactor_->unwatch(socket);
+      redials_.emplace_back(key, stream);
+      if (!redialAlarm_) redialAlarm_ = std::make_unique<Alarm>(reactor_, [this] { redial(); });
+      redialAlarm_->set(redialPause);
+  }
+}
+
+// Who was turned away had come before it was expected, when too many others had.
+void LocalPorts::redial() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [key, stream] : std::exchange(redials_, {})) {
+    const auto found = sends_.find(key);
+    if (closing_ || found == sends_.end() || found->second->sockets.size() <= stream) continue;
+    SendLine& line = *found->second;
+    auto socket = beginConnect(reactor_->address(), infoOf(key.peer).address);
+    if (!socket) {
+      failLine(line, socket.error());
+      continue;
+    }
+    line.sockets[stream] = std::make_shared<FileDescriptor>(std::move(*socket));
+    greetOnceConnected(key, line, stream);
+  }
 }
 
 void LocalPorts::onAnswer(const PortKey& key, SendLine& line, std::size_t stream) {

@@ -39,9 +39,8 @@ class ThreadedReactor final : public Reactor {
   }
 
   SocketAddress address() const override { return address_; }
-  void expect(Purpose purpose, std::uint64_t key, const Secret& secret, ConnectionHandler handler,
-              std::string refusal) override {
-    if (!forked()) parts_->reception->expect(purpose, key, secret, std::move(handler), std::move(refusal));
+  void expect(Purpose purpose, std::uint64_t key, const Secret& secret, ConnectionHandler handler) override {
+    if (!forked()) parts_->reception->expect(purpose, key, secret, std::move(handler));
   }
   void forget(Purpose purpose, std::uint64_t key) override {
     if (!forked()) parts_->reception->forget(purpose, key);

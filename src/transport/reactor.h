@@ -15,13 +15,13 @@
 
 namespace falcon::transport {
 
-/// Proof of belonging, from the unique id. Compared in constant time.
+/// Proof of belonging, from the unique id. Never sent: see handshake.h.
 using Secret = std::array<std::byte, 16>;
 
 /// A pulse carries nothing: idle, it shows by keepalive alone whether a host still answers.
 enum class Purpose : std::uint8_t { rendezvous, communicator, data, bus, pulse };
 
-/// The first bytes on every connection of ours; a stranger's bytes are dropped and logged.
+/// What opens every connection of ours (handshake.h); who does not know the secret is dropped and logged.
 struct Hello {
   Purpose purpose = Purpose::data;
   std::uint64_t key = 0;  ///< communicator id, rendezvous id or bus id: whom it is for
@@ -44,15 +44,10 @@ class Reactor {
   /// Where peers reach this process; the interface is chosen by NCCL_SOCKET_IFNAME.
   virtual SocketAddress address() const = 0;
 
-  /// Connections for (purpose, key) with that secret go to `handler`. Those that come before anyone expects them wait
-  /// up to 60 s (a peer may be faster than us); to a rendezvous nobody comes before it is open, only too late, and they
-  /// are hung up on. Who comes with another secret is dropped; `refusal` are bytes to be
-  /// sent to it first.
-  virtual void expect(Purpose purpose, std::uint64_t key, const Secret& secret, ConnectionHandler handler,
-                      std::string refusal) = 0;
-  void expect(Purpose purpose, std::uint64_t key, const Secret& secret, ConnectionHandler handler) {
-    expect(purpose, key, secret, std::move(handler), {});
-  }
+  /// Connections for (purpose, key) of whom knows that secret go to `handler`. Those that come before anyone expects
+  /// them wait up to 60 s (a peer may be faster than us); to a rendezvous nobody comes before it is open, only too
+  /// late, and they are hung up on. Who does not know the secret is dropped.
+  virtual void expect(Purpose purpose, std::uint64_t key, const Secret& secret, ConnectionHandler handler) = 0;
   /// After it returns the handler is not running and will not run again (unless called from the handler itself).
   virtual void forget(Purpose purpose, std::uint64_t key) = 0;
 
@@ -71,11 +66,14 @@ Result<std::shared_ptr<Reactor>> processReactor();
 Result<std::shared_ptr<Reactor>> makeReactor(const SocketAddress& listenOn);
 
 /// Connects from `from` (its port is ignored; empty: any) to `to`, sets no-delay and, towards another host, keepalive
-/// (NCCL_FALCON_DEATH_TIMEOUT), and sends the hello. Tries again what may pass until `limit`; where nobody has listened
-/// for `refusedLimit`, it gives up before. The socket does not block. No user timeout on data: it would end a
-/// connection whose receiver computes for that long without reading.
+/// (NCCL_FALCON_DEATH_TIMEOUT); then both prove to each other that they know the secret (handshake.h), for which
+/// somebody has to expect the connection there. Tries again what may pass until `limit`, or until `givenUp` says so;
+/// where nobody has listened for `refusedLimit`, it gives up before. A rendezvous that hangs up is over: `turnedAway`
+/// says so. An error of code invalidUsage: what listens there does not know the secret. The socket does not block. No
+/// user timeout on data: it would end a connection whose receiver computes for that long without reading.
 Result<FileDescriptor> connectWithHello(const SocketAddress& from, const SocketAddress& to, const Hello& hello,
-                                        Nanoseconds limit, Nanoseconds refusedLimit = Nanoseconds::max());
+                                        Nanoseconds limit, Nanoseconds refusedLimit = Nanoseconds::max(),
+                                        const std::function<bool()>& givenUp = {}, bool* turnedAway = nullptr);
 
 /// How long who is refused tries again where somebody has listened already: a port that is closed stays closed.
 inline constexpr Nanoseconds goneLimit = 2s;

@@ -16,13 +16,18 @@
 namespace falcon::transport {
 namespace {
 
-// Ticks, of a second each. How long a newcomer's place is its own before it has said who it is:
+// Ticks, of a second each. How long a newcomer's place is its own, where others need it:
 constexpr int silenceLimit = 5;
-constexpr int earlyLimit = 60;
+// And how long it may stay at all before it has proven itself.
+constexpr int unprovenLimit = 60;
 // How long a process without descriptors may keep a peer waiting: a moment's shortage should not end a job.
 constexpr int hungerLimit = 5;
-constexpr std::size_t mostNewcomers = 1024;
-constexpr std::size_t mostEarly = 4096;
+constexpr std::size_t mostNewcomers = 1024;  // besides those who are early
+constexpr std::size_t mostEarly = 1024;
+
+std::string_view hostOf(std::string_view address) {
+  return address.substr(0, address.rfind(':'));
+}
 
 }  // namespace
 
@@ -55,14 +60,12 @@ void Reception::listenAgain() {
 }
 
 void Reception::close() {
-  std::map<int, Newcomer> newcomers;
-  std::list<Early> early;
+  Newcomers newcomers;
   std::map<Whom, Expectation> expectations;
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;
     newcomers.swap(newcomers_);
-    early.swap(early_);
     expectations.swap(expectations_);
   }
   loop_->unwatch(listener_.get());
@@ -86,19 +89,19 @@ void Reception::acceptAll() {
       return pauseAccepting(false);  // polling on would burn a core
     }
     hungrySince_.reset();
-    if (!admit(std::move(socket), SocketAddress(reinterpret_cast<sockaddr*>(&from), length).text())) return;
+    if (!admit(std::move(socket), SocketAddress(reinterpret_cast<sockaddr*>(&from), length).text(), false)) return;
   }
 }
 
 /// False: the doorway is full. If more are at the door the loop says so.
-bool Reception::admit(FileDescriptor socket, std::string address) {
+bool Reception::admit(FileDescriptor socket, std::string address, bool usesSpare) {
   closeInForkedChildren(socket.get());
   prepareSocket(socket.get(), Purpose::data);  // by keepalive a silent newcomer goes when its host has gone
   const int number = socket.get();
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return false;
-    newcomers_[number] = {std::move(socket), std::move(address), {}, ticks_};
+    newcomers_[number] = {std::move(socket), std::move(address), {}, Stage::silent, ticks_, usesSpare};
     setTicking(true);
   }
   loop_->watch(number, POLLIN, [weak = weak_from_this(), number](short) {
@@ -109,7 +112,12 @@ bool Reception::admit(FileDescriptor socket, std::string address) {
 
 bool Reception::full() {
   const std::lock_guard lock(mutex_);
-  return newcomers_.size() >= mostNewcomers;
+  return newcomers_.size() - earlyOnes() >= mostNewcomers;
+}
+
+std::size_t Reception::earlyOnes() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(newcomers_, [](const auto& entry) { return entry.second.stage == Stage::early; }));
 }
 
 /// Of all who have been silent for too long the one that came first gives its place to another. False: there is none.
@@ -124,17 +132,37 @@ bool Reception::makeRoom() {
   readFrom(socket);  // it may have spoken while this thread had no processor
   const std::lock_guard lock(mutex_);
   const auto silent = newcomers_.find(socket);
-  if (silent == newcomers_.end()) return true;
-  sayDropped(silent->second.address,
-             fmt::format("it did not say who it is within {} s, and others need its place", silenceLimit));
-  loop_->unwatch(socket);
-  newcomers_.erase(silent);
+  if (silent == newcomers_.end() || !over(silent->second.since, silenceLimit)) return true;  // it had
+  drop(silent, silent->second.stage == Stage::silent
+                   ? fmt::format("it did not say who it is within {} s, and others need its place", silenceLimit)
+                   : fmt::format("it did not prove itself within {} s, and others need its place", silenceLimit));
   return true;
 }
 
-std::map<int, Reception::Newcomer>::iterator Reception::silentForTooLong() {
-  const auto first = std::ranges::min_element(newcomers_, {}, [](const auto& entry) { return entry.second.since; });
-  return first != newcomers_.end() && over(first->second.since, silenceLimit) ? first : newcomers_.end();
+Reception::Newcomers::iterator Reception::silentForTooLong() {
+  auto first = newcomers_.end();
+  for (auto each = newcomers_.begin(); each != newcomers_.end(); ++each)
+    if (each->second.stage != Stage::early && over(each->second.since, silenceLimit) &&
+        (first == newcomers_.end() || each->second.since < first->second.since))
+      first = each;
+  return first;
+}
+
+Reception::Newcomer Reception::take(Newcomers::iterator newcomer) {
+  Newcomer taken = std::move(newcomer->second);
+  loop_->unwatch(newcomer->first);
+  newcomers_.erase(newcomer);
+  return taken;
+}
+
+void Reception::drop(Newcomers::iterator newcomer, std::string_view reason) {
+  sayDropped(newcomer->second.address, reason);
+  end(take(newcomer));
+}
+
+void Reception::end(Newcomer newcomer) {
+  newcomer.socket.reset();
+  if (newcomer.usesSpare) spare_ = newDescriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
 /// accept() has just failed for want of a descriptor. True once that has lasted too long.
@@ -146,23 +174,25 @@ bool Reception::hungry(int problem) {
   return over(*hungrySince_, hungerLimit);
 }
 
-/// With the spare descriptor: whoever needs the connection fails and says why, instead of waiting for ever. False:
-/// there was nobody, or another thread took the descriptor.
+/// With the spare descriptor: whoever needs the connection fails and says why, instead of waiting for ever. One at a
+/// time: it has to prove itself first. False: there was nobody, another thread took the descriptor, or it is in use.
 bool Reception::turnAwayOne() {
-  spare_.reset();
-  bool came = false;
   {
-    FileDescriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    came = static_cast<bool>(socket);
-    HelloReader reader;
-    if (came && reader.read(socket.get()) == HelloReader::Progress::complete) {
-      Hello hello = reader.hello();
-      hello.admitted = false;
-      deliver(std::move(socket), "a peer", std::move(hello));
-    }
+    const std::lock_guard lock(mutex_);
+    if (!spare_) return false;
+    spare_.reset();
   }
-  spare_ = newDescriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  return came;
+  sockaddr_storage from{};
+  socklen_t length = sizeof from;
+  FileDescriptor socket = newDescriptor(
+      accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from), &length, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (socket) {
+    admit(std::move(socket), SocketAddress(reinterpret_cast<sockaddr*>(&from), length).text(), true);
+  } else {
+    const std::lock_guard lock(mutex_);
+    spare_ = newDescriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  }
+  return false;  // the next one when this one has gone
 }
 
 void Reception::pauseAccepting(bool crowded) {
@@ -174,24 +204,66 @@ void Reception::pauseAccepting(bool crowded) {
 }
 
 void Reception::readFrom(int socket) {
-  Newcomer newcomer;
+  std::optional<Newcomer> proven;
   {
     const std::lock_guard lock(mutex_);
     const auto found = newcomers_.find(socket);
     if (found == newcomers_.end()) return;
-    const auto progress = found->second.reader.read(socket);
-    if (progress == HelloReader::Progress::incomplete) return;
-    newcomer = std::move(found->second);
-    newcomers_.erase(found);
-    loop_->unwatch(socket);
-    // Not at the next tick: 64 ranks of one process that turn to each other are 4000 newcomers.
-    if (crowded_ && newcomers_.size() < mostNewcomers / 2) resume();
-    if (progress == HelloReader::Progress::stranger) {
-      sayDropped(newcomer.address, newcomer.reader.reason());
-      return;
+    switch (found->second.challenge.read(socket)) {
+      case Challenge::Progress::incomplete:
+        return;
+      case Challenge::Progress::opened:
+        opened(found);
+        break;
+      case Challenge::Progress::stranger:
+        drop(found, found->second.challenge.reason());
+        break;
+      case Challenge::Progress::complete:
+        proven = take(found);
+        break;
     }
+    // Not at the next tick: 64 ranks of one process that turn to each other are 4000 newcomers.
+    if (crowded_ && newcomers_.size() - earlyOnes() < mostNewcomers / 2) resume();
   }
-  deliver(std::move(newcomer.socket), std::move(newcomer.address), newcomer.reader.hello());
+  if (!proven) return;
+  Hello hello = proven->challenge.hello();
+  hello.admitted = !proven->usesSpare;
+  deliver(std::move(proven->socket), proven->address, std::move(hello));
+  const std::lock_guard lock(mutex_);
+  end(std::move(*proven));
+}
+
+/// It has said for whom it comes.
+void Reception::opened(Newcomers::iterator newcomer) {
+  const Challenge& said = newcomer->second.challenge;
+  const auto expected = expectations_.find({said.purpose(), said.key()});
+  if (expected != expectations_.end()) return challenge(newcomer, expected->second.secret);
+  if (newcomer->second.usesSpare || said.purpose() == Purpose::rendezvous) return end(take(newcomer));
+  newcomer->second.stage = Stage::early;
+  newcomer->second.since = ticks_;
+  makeRoomForEarly();
+}
+
+void Reception::challenge(Newcomers::iterator newcomer, const Secret& secret) {
+  if (const Status asked = newcomer->second.challenge.challenge(newcomer->first, secret); !asked)
+    return drop(newcomer, asked.error().message());
+  newcomer->second.stage = Stage::challenged;
+  newcomer->second.since = ticks_;
+}
+
+// Of the host that has the most there, so that one that fills the place with connections of no use crowds out its own.
+void Reception::makeRoomForEarly() {
+  if (earlyOnes() <= mostEarly) return;
+  std::map<std::string_view, std::size_t> counts;
+  for (const auto& [socket, newcomer] : newcomers_)
+    if (newcomer.stage == Stage::early) ++counts[hostOf(newcomer.address)];
+  const auto most = std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
+  auto oldest = newcomers_.end();
+  for (auto each = newcomers_.begin(); each != newcomers_.end(); ++each)
+    if (each->second.stage == Stage::early && hostOf(each->second.address) == most->first &&
+        (oldest == newcomers_.end() || each->second.since < oldest->second.since))
+      oldest = each;
+  drop(oldest, fmt::format("{} others wait already for someone to expect them", mostEarly));
 }
 
 void Reception::deliver(FileDescriptor socket, std::string address, Hello hello) {
@@ -199,17 +271,10 @@ void Reception::deliver(FileDescriptor socket, std::string address, Hello hello)
   EventLoop::Token token;
   {
     const std::lock_guard lock(mutex_);
-    if (closed_) return;
     const auto found = expectations_.find({hello.purpose, hello.key});
-    if (found == expectations_.end() && (!hello.admitted || hello.purpose == Purpose::rendezvous)) return;
-    if (found == expectations_.end()) return keep({std::move(socket), std::move(address), std::move(hello), ticks_});
-    if (!equalSecrets(found->second.secret, hello.secret)) {
-      sayDropped(address, "it does not know the secret of this job");
-      const std::string& refusal = found->second.refusal;
-      // A fresh connection takes so few bytes at once; who does not read them is a stranger indeed.
-      if (!refusal.empty()) send(socket.get(), refusal.data(), refusal.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-      return;
-    }
+    if (closed_ || found == expectations_.end()) return;  // nobody expects it any more
+    if (!equalInConstantTime(found->second.secret, hello.secret))
+      return sayDropped(address, "it knows a secret that is out of use");
     handler = found->second.handler;
     token = found->second.token;
     loop_->entering(token);  // under our lock: forget() either finds it running or prevents it
@@ -224,41 +289,29 @@ void Reception::deliver(FileDescriptor socket, std::string address, Hello hello)
   loop_->left(token);
 }
 
-void Reception::keep(Early early) {
-  if (early_.size() >= mostEarly) {
-    sayDropped(early.address, fmt::format("{} others wait already for someone to expect them", early_.size()));
-    return;
+void Reception::challengeEarly() {
+  const std::lock_guard lock(mutex_);
+  for (auto each = newcomers_.begin(); each != newcomers_.end();) {
+    const auto next = std::next(each);
+    if (each->second.stage == Stage::early)
+      if (const auto expected = expectations_.find({each->second.challenge.purpose(), each->second.challenge.key()});
+          expected != expectations_.end())
+        challenge(each, expected->second.secret);
+    each = next;
   }
-  early_.push_back(std::move(early));
-  setTicking(true);
 }
 
-void Reception::deliverEarly() {
-  std::list<Early> wanted;
-  {
-    const std::lock_guard lock(mutex_);
-    for (auto early = early_.begin(); early != early_.end();) {
-      const auto next = std::next(early);
-      if (expectations_.contains({early->hello.purpose, early->hello.key})) wanted.splice(wanted.end(), early_, early);
-      early = next;
-    }
-  }
-  for (Early& early : wanted) deliver(std::move(early.socket), std::move(early.address), std::move(early.hello));
-}
-
-void Reception::expect(Purpose purpose, std::uint64_t key, const Secret& secret, Reactor::ConnectionHandler handler,
-                       std::string refusal) {
+void Reception::expect(Purpose purpose, std::uint64_t key, const Secret& secret, Reactor::ConnectionHandler handler) {
   std::shared_ptr<Reactor::ConnectionHandler> replaced;
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return;
     Expectation& expectation = expectations_[{purpose, key}];
     replaced = std::move(expectation.handler);
-    expectation = {loop_->newToken(), secret, std::make_shared<Reactor::ConnectionHandler>(std::move(handler)),
-                   std::move(refusal)};
+    expectation = {loop_->newToken(), secret, std::make_shared<Reactor::ConnectionHandler>(std::move(handler))};
   }
   loop_->post([weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->deliverEarly();
+    if (const auto self = weak.lock()) self->challengeEarly();
   });
 }
 
@@ -281,26 +334,32 @@ void Reception::resume() {
 
 void Reception::tick() {
   ++ticks_;
+  std::vector<int> overdue;
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return;
-    std::erase_if(early_, [&](const Early& early) {
-      if (!over(early.since, earlyLimit)) return false;
-      sayDropped(early.address, fmt::format("nobody expected it within {} s", earlyLimit));
-      return true;
-    });
+    for (const auto& [socket, newcomer] : newcomers_)
+      if (isOverdue(newcomer)) overdue.push_back(socket);
+  }
+  for (const int socket : overdue) {
+    readFrom(socket);  // it may have spoken while this thread had no processor
+    const std::lock_guard lock(mutex_);
+    const auto still = newcomers_.find(socket);
+    if (still == newcomers_.end() || !isOverdue(still->second)) continue;
+    drop(still,
+         still->second.stage == Stage::silent  ? fmt::format("it did not say who it is within {} s", unprovenLimit)
+         : still->second.stage == Stage::early ? fmt::format("nobody expected it within {} s", unprovenLimit)
+                                               : fmt::format("it did not prove itself within {} s", unprovenLimit));
   }
   if (paused_ && full()) makeRoom();
   const std::lock_guard lock(mutex_);
   if (closed_) return;
-  if (paused_ && newcomers_.size() < mostNewcomers) resume();
-  setTicking(anybodyAges());
+  if (paused_ && newcomers_.size() - earlyOnes() < mostNewcomers) resume();
+  setTicking(paused_ || !newcomers_.empty());
 }
 
-// Who is silent for too long already does not get any older: nobody need wake up for it.
-bool Reception::anybodyAges() const {
-  return paused_ || !early_.empty() ||
-         std::ranges::any_of(newcomers_, [&](const auto& entry) { return !over(entry.second.since, silenceLimit); });
+bool Reception::isOverdue(const Newcomer& newcomer) const {
+  return over(newcomer.since, newcomer.usesSpare ? hungerLimit : unprovenLimit);
 }
 
 void Reception::sayDropped(const std::string& address, std::string_view reason) {

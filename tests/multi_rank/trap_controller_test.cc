@@ -8,6 +8,7 @@
 
 #include "base/event.h"
 #include "base/format.h"
+#include "bootstrap/random.h"
 #include "control/agreement.h"
 #include "control/controller.h"
 #include "harness/engine_rank.h"
@@ -92,7 +93,7 @@ class ControllersProcess {
     std::vector<bootstrap::BusContact> contacts;
     for (const auto& member : world_->members())
       contacts.push_back(orThrow(bootstrap::BusContact::decode(member.extra), "contact"));
-    bus_->meet(contacts, network->secret());
+    bus_->meet(contacts, bootstrap::derivedSecret(network->secret(), "bus", 0));
     orThrow(world_->split(-1, 0), "split");
   }
 

@@ -1,5 +1,6 @@
 // Who may join a job whose rendezvous is at a known address.
 #include <gmock/gmock.h>
+#include <sys/socket.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -7,6 +8,7 @@
 
 #include "base/log.h"
 #include "ranks.h"
+#include "transport/handshake.h"
 
 namespace falcon::bootstrap {
 namespace {
@@ -51,6 +53,7 @@ class Trial {
       return (*network)->barrier(60s) ? 0 : 5;
     });
   }
+  const std::string& address() const { return address_; }
   std::string log(Rank rank) const { return contents(file("log", rank)); }
   std::string error(Rank rank) const { return contents(file("error", rank)); }
 
@@ -119,6 +122,28 @@ INSTANTIATE_TEST_SUITE_P(Of, WrongSecret,
                                   : mismatch.index == 1 ? "NoneAtTheJoiner"
                                                         : "NoneAtRankZero";
                          });
+
+// One that took the port of NCCL_COMM_ID before rank 0 did, and speaks the protocol.
+TEST(Secret, WhoListensWithoutItIsNotToldWhoComes) {
+  const Trial trial;
+  const SocketAddress address = *SocketAddress::parse(trial.address());
+  FileDescriptor listener(socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  ASSERT_EQ(bind(listener.get(), address.get(), address.length()), 0);
+  ASSERT_EQ(listen(listener.get(), 8), 0);
+  Process rank = trial.rank(1, 2, rightSecret, 1h);
+  FileDescriptor came(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  const std::string opening = transport::encodeOpening(transport::Purpose::rendezvous, 0, {});
+  std::string heard(opening.size(), ' ');
+  ASSERT_EQ(recv(came.get(), heard.data(), heard.size(), MSG_WAITALL), static_cast<ssize_t>(heard.size()));
+  const std::string challenge = transport::encodeChallenge({}, {}, {});
+  ASSERT_EQ(send(came.get(), challenge.data(), challenge.size(), MSG_NOSIGNAL), static_cast<ssize_t>(challenge.size()));
+  char more;
+  EXPECT_LE(recv(came.get(), &more, 1, 0), 0) << "it said more to a stranger";
+  EXPECT_EQ(rank.wait(), 3);
+  EXPECT_THAT(trial.error(1), AllOf(HasSubstr("stranger"), HasSubstr(trial.address()), HasSubstr("NCCL_COMM_ID")));
+}
 
 TEST(Secret, EveryBitOfItCounts) {
   const auto address = *SocketAddress::parse("10.0.0.1:4000");

@@ -1,5 +1,7 @@
 #include "control/authority.h"
 
+#include "bootstrap/random.h"
+
 #include <gtest/gtest.h>
 
 #include <unistd.h>
@@ -48,7 +50,7 @@ struct JobWithAnotherMember : testing::Test {
     std::vector<bootstrap::BusContact> contacts;
     for (const auto& member : known.members) contacts.push_back(*bootstrap::BusContact::decode(member.extra));
     job->add(known);
-    other->meet(contacts, known.secret);
+    other->meet(contacts, bootstrap::derivedSecret(known.secret, "bus", 0));
     const ProcessId self = contacts[0].process;
     for (int turn = 0; turn < 400 && other->controller() != self; ++turn) other->take(50ms);
     EXPECT_EQ(other->controller(), self);

@@ -8,12 +8,13 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstring>
 #include <filesystem>
 #include <mutex>
 #include <thread>
 
+#include "transport/connect.h"
 #include "transport/descriptor_limit.h"
-#include "transport/hello.h"
 
 namespace falcon::transport {
 namespace {
@@ -65,6 +66,19 @@ FileDescriptor rawConnection(const SocketAddress& to) {
   return raw;
 }
 
+/// Proves over it that it may come.
+void greet(const FileDescriptor& socket, const Hello& hello, const SocketAddress& to) {
+  Greeting greeting(hello);
+  ASSERT_TRUE(greeting.open(socket.get(), to));
+  auto progress = Greeting::Progress::incomplete;
+  while (progress == Greeting::Progress::incomplete) {
+    pollfd entry{socket.get(), POLLIN, 0};
+    ASSERT_EQ(poll(&entry, 1, 20'000), 1);
+    progress = greeting.read(socket.get());
+  }
+  ASSERT_EQ(progress, Greeting::Progress::complete);
+}
+
 /// Whether the other side closes within the limit.
 bool closedWithin(const FileDescriptor& socket, Nanoseconds limit) {
   pollfd entry{socket.get(), POLLIN, 0};
@@ -99,54 +113,50 @@ TEST(Reactor, HandsAConnectionToWhomItIsForAndLeavesTheBytesAfterTheHello) {
 
 TEST(Reactor, KeepsEarlyConnectionsUntilSomebodyExpectsThem) {
   const auto server = reactor();
-  std::vector<FileDescriptor> clients;
-  for (int i = 0; i < 20; ++i) clients.push_back(*connectWithHello({}, server->address(), helloOf(i % 2), 5s));
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 20; ++i)
+    clients.emplace_back([&, i] { EXPECT_TRUE(connectWithHello({}, server->address(), helloOf(i % 2), 20s)); });
+  std::this_thread::sleep_for(100ms);
   Mailbox<int> arrived;
   for (int key : {0, 1}) {
     server->expect(Purpose::data, key, secretOf(1), [&, key](FileDescriptor, const Hello&) { arrived.put(key); });
     for (int i = 0; i < 10; ++i) EXPECT_EQ(arrived.take(), key);
   }
+  for (std::thread& client : clients) client.join();
 }
 
-TEST(Reactor, DropsAWrongSecretEarlyOrNot) {
+TEST(Reactor, WhoHaveDifferentSecretsDoNotConnectEarlyOrNot) {
   const auto server = reactor();
   Mailbox<int> arrived;
-  const auto early = connectWithHello({}, server->address(), helloOf(7, 2), 5s);
+  std::thread early([&] {
+    const auto socket = connectWithHello({}, server->address(), helloOf(7, 2), 20s);
+    ASSERT_FALSE(socket);
+    EXPECT_EQ(socket.error().code(), ErrorCode::invalidUsage);
+  });
+  std::this_thread::sleep_for(50ms);
   server->expect(Purpose::data, 7, secretOf(1), [&](FileDescriptor, const Hello&) { arrived.put(1); });
-  const auto late = connectWithHello({}, server->address(), helloOf(7, 2), 5s);
-  ASSERT_TRUE(early && late);
-  EXPECT_TRUE(closedWithin(*early, 10s));
-  EXPECT_TRUE(closedWithin(*late, 10s));
+  early.join();
+  const auto late = connectWithHello({}, server->address(), helloOf(7, 2), 20s);
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code(), ErrorCode::invalidUsage);
+  EXPECT_THAT(late.error().message(), testing::HasSubstr("does not know the secret"));
   EXPECT_FALSE(arrived.take(0s));
-}
-
-TEST(Reactor, TellsWhoHasAWrongSecretWhatItWasGivenForThem) {
-  const auto server = reactor();
-  const std::string refusal = "try another";
-  server->expect(
-      Purpose::data, 7, secretOf(1), [](FileDescriptor, const Hello&) {}, refusal);
-  const auto socket = connectWithHello({}, server->address(), helloOf(7, 2), 5s);
-  ASSERT_TRUE(socket);
-  std::string heard;
-  char byte;
-  pollfd entry{socket->get(), POLLIN, 0};
-  while (poll(&entry, 1, 10'000) == 1 && recv(socket->get(), &byte, 1, 0) == 1) heard += byte;
-  EXPECT_EQ(heard, refusal);
 }
 
 TEST(Reactor, DropsStrangersAtTheFirstWrongByteAndServesOthersMeanwhile) {
   const auto server = reactor();
   Mailbox<int> arrived;
   server->expect(Purpose::data, 7, secretOf(1), [&](FileDescriptor, const Hello&) { arrived.put(1); });
-  const std::string good = encodeHello(helloOf(7));
-  auto tooLong = good;
-  tooLong[11] = 0x7f;
+  const std::string good = encodeOpening(Purpose::data, 7, {});
   auto badPurpose = good;
-  badPurpose[12] = 99;
+  badPurpose[8] = 99;
+  const std::string badLength = good + std::string(4, '\x7f');
   for (const std::string& bytes : {std::string("GET / HTTP/1.1\r\n\r\n"), std::string(1, 'x'), good.substr(0, 7) + "?",
-                                   tooLong, badPurpose, std::string(100000, '\0')}) {
+                                   badLength, badPurpose, std::string(100000, '\0')}) {
     const auto stranger = rawConnection(server->address());
     send(stranger.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    char challenge[72];
+    if (bytes == badLength) recv(stranger.get(), challenge, sizeof challenge, MSG_WAITALL);
     EXPECT_TRUE(closedWithin(stranger, 4s)) << bytes.substr(0, 10);  // sooner than the limit for slow ones
   }
   const auto silent = rawConnection(server->address());
@@ -163,8 +173,7 @@ TEST(Reactor, LetsInWhoSaysLateWhoItIs) {
   server->expect(Purpose::data, 7, secretOf(1), [&](FileDescriptor, const Hello&) { arrived.put(1); });
   const auto late = rawConnection(server->address());
   EXPECT_FALSE(closedWithin(late, 8s));
-  const std::string hello = encodeHello(helloOf(7));
-  send(late.get(), hello.data(), hello.size(), MSG_NOSIGNAL);
+  greet(late, helloOf(7), server->address());
   EXPECT_TRUE(arrived.take());
 }
 
@@ -175,23 +184,30 @@ TEST(Reactor, LetsACrowdInThatFillsTheDoorway) {
   const auto server = reactor();
   Mailbox<int> arrived;
   server->expect(Purpose::data, 7, secretOf(1), [&](FileDescriptor, const Hello&) { arrived.put(1); });
-  const std::string hello = encodeHello(helloOf(7));
   std::vector<FileDescriptor> newcomers;
   for (int i = 0; i < crowd; ++i) newcomers.push_back(rawConnection(server->address()));
-  for (const FileDescriptor& newcomer : newcomers) send(newcomer.get(), hello.data(), hello.size(), MSG_NOSIGNAL);
+  for (const FileDescriptor& newcomer : newcomers) greet(newcomer, helloOf(7), server->address());
   for (int i = 0; i < crowd; ++i) ASSERT_TRUE(arrived.take()) << "number " << i;
 }
 
-TEST(Reactor, ReadsAHelloThatComesByteByByte) {
+TEST(Reactor, ReadsAGreetingThatComesByteByByte) {
   const auto server = reactor();
   Mailbox<std::string> arrived;
   server->expect(Purpose::data, 7, secretOf(1),
                  [&](FileDescriptor, const Hello& hello) { arrived.put(hello.payload); });
   const auto slow = rawConnection(server->address());
-  for (const char byte : encodeHello(helloOf(7, 1, "slowly"))) {
-    ASSERT_EQ(send(slow.get(), &byte, 1, 0), 1);
-    std::this_thread::sleep_for(1ms);
-  }
+  const auto say = [&](const std::string& bytes) {
+    for (const char byte : bytes) {
+      ASSERT_EQ(send(slow.get(), &byte, 1, 0), 1);
+      std::this_thread::sleep_for(1ms);
+    }
+  };
+  say(encodeOpening(Purpose::data, 7, {}));
+  char challenge[72];
+  ASSERT_EQ(recv(slow.get(), challenge, sizeof challenge, MSG_WAITALL), 72);
+  Nonce theirs;
+  std::memcpy(theirs.data(), challenge + 8, theirs.size());
+  say(encodeProof(helloOf(7, 1, "slowly"), {}, theirs));
   EXPECT_EQ(arrived.take(), "slowly");
 }
 
@@ -202,6 +218,7 @@ TEST(Reactor, RetriesRefusedConnections) {
   std::thread later([&] {
     std::this_thread::sleep_for(300ms);
     server = *makeReactor(address);
+    server->expect(Purpose::data, 1, secretOf(1), [](FileDescriptor, const Hello&) {});
   });
   EXPECT_TRUE(connectWithHello(loopback(), address, helloOf(1), 20s));
   later.join();
@@ -269,7 +286,9 @@ TEST(Reactor, LeaksNeitherThreadsNorDescriptors) {
     const auto server = reactor();
     server->expect(Purpose::data, 1, secretOf(1), [](FileDescriptor, const Hello&) {});
     const auto known = connectWithHello({}, server->address(), helloOf(1), 5s);
-    const auto early = connectWithHello({}, server->address(), helloOf(2), 5s);
+    const auto early = rawConnection(server->address());
+    const std::string opening = encodeOpening(Purpose::data, 2, {});
+    send(early.get(), opening.data(), opening.size(), MSG_NOSIGNAL);
     const auto silent = rawConnection(server->address());
   }
   EXPECT_EQ(count("/proc/self/fd"), descriptors);
@@ -308,6 +327,7 @@ TEST(ProcessReactor, AForkedChildGetsItsOwnAndMayDropTheParents) {
     _exit(0);
   }
   EXPECT_EQ(statusOf(child), 0);
+  parents->expect(Purpose::data, 5, secretOf(1), [](FileDescriptor, const Hello&) {});
   EXPECT_TRUE(connectWithHello({}, parents->address(), helloOf(5), 5s));  // the parent's still works
 }
 

@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
 #include <future>
 #include <thread>
 #include <vector>
@@ -17,7 +19,6 @@
 namespace falcon::transport {
 namespace {
 
-constexpr int manyTicks = 1000;
 constexpr int fewTicks = 10;         // enough for a newcomer to lose its place, where another needs it
 constexpr std::size_t crowd = 1024;  // as many as are let in before they have said who they are
 
@@ -79,13 +80,29 @@ class Door {
   void connectOf(const FileDescriptor& visitor) const {
     EXPECT_EQ(connect(visitor.get(), address_.get(), address_.length()), 0);
   }
-  static void speak(const FileDescriptor& visitor, std::uint64_t key = expectedKey) {
-    const std::string hello = encodeHello({Purpose::data, key, {}, 1, {}});
-    EXPECT_EQ(send(visitor.get(), hello.data(), hello.size(), MSG_NOSIGNAL), static_cast<ssize_t>(hello.size()));
+  /// Says for whom it comes; unless nobody expects that, it is then challenged.
+  static void open(const FileDescriptor& visitor, std::uint64_t key = expectedKey) {
+    const std::string opening = encodeOpening(Purpose::data, key, {});
+    EXPECT_EQ(send(visitor.get(), opening.data(), opening.size(), MSG_NOSIGNAL), static_cast<ssize_t>(opening.size()));
+  }
+  /// Answers the challenge.
+  static void prove(const FileDescriptor& visitor, const Secret& secret = {}) {
+    const std::string size = encodeChallenge({}, {}, {});
+    std::string challenge(size.size(), ' ');
+    ASSERT_EQ(recv(visitor.get(), challenge.data(), challenge.size(), MSG_WAITALL),
+              static_cast<ssize_t>(challenge.size()));
+    Nonce theirs;
+    std::memcpy(theirs.data(), challenge.data() + 8, theirs.size());
+    const std::string proof = encodeProof({Purpose::data, expectedKey, secret, 1, {}}, {}, theirs);
+    EXPECT_EQ(send(visitor.get(), proof.data(), proof.size(), MSG_NOSIGNAL), static_cast<ssize_t>(proof.size()));
+  }
+  static void speak(const FileDescriptor& visitor) {
+    open(visitor);
+    prove(visitor);
   }
 
   void expect(std::uint64_t key = expectedKey) {
-    reception_->expect(Purpose::data, key, {}, [this](FileDescriptor, const Hello&) { ++arrived_; }, {});
+    reception_->expect(Purpose::data, key, {}, [this](FileDescriptor, const Hello&) { ++arrived_; });
   }
   /// Whether so many have been handed over in all, now or within a time that is only long where that is wrong.
   bool arrived(int count) const {
@@ -110,15 +127,48 @@ class Door {
 };
 
 // On a busy machine, or stopped, a peer may get no processor for long, right between connecting and its first byte.
-TEST(Reception, ANewcomerMaySayWhoItIsHoweverLate) {
+TEST(Reception, ANewcomerMaySayWhoItIsLate) {
   Door door;
   door.expect();
   const auto late = door.come();
   door.settle();
-  door.pass(manyTicks);
+  door.pass(60);
   EXPECT_FALSE(hungUp(late));
   Door::speak(late);
   EXPECT_TRUE(door.arrived(2));
+}
+
+TEST(Reception, WhoDoesNotProveItselfIsKeptForSixtyTicksInEachStage) {
+  Door door;
+  door.expect();
+  const auto silent = door.come(), challenged = door.come();
+  Door::open(challenged);
+  door.settle();
+  door.pass(60);
+  EXPECT_FALSE(hungUp(silent));
+  door.pass(2);
+  EXPECT_TRUE(hungUp(silent));
+  char challenge[72];
+  EXPECT_EQ(recv(challenged.get(), challenge, sizeof challenge, MSG_WAITALL), 72);
+  EXPECT_TRUE(hungUp(challenged));
+}
+
+TEST(Reception, OfWhoIsEarlyOnlySoManyAreKept) {
+  if (const auto room = reserveDescriptors(2 * crowd + 100, "a test"); !room) GTEST_SKIP() << room.error().message();
+  Door door;
+  door.expect();
+  std::vector<FileDescriptor> early;
+  while (early.size() < crowd) {
+    early.push_back(door.come());
+    Door::open(early.back(), 8);
+  }
+  door.settle();
+  for (const auto& each : early) EXPECT_FALSE(hungUp(each));
+  const auto another = door.come();
+  Door::open(another, 8);
+  door.settle();
+  EXPECT_EQ(std::count_if(early.begin(), early.end(), hungUp), 1);
+  EXPECT_FALSE(hungUp(another));
 }
 
 TEST(Reception, WhoIsSilentGivesItsPlaceToOthersWhereTheDoorwayIsFull) {
@@ -152,10 +202,12 @@ TEST(Reception, WhoWasNotHeardInTimeDoesNotLoseItsPlace) {
   visitors.push_back(door.come());
   const auto waiting = door.come();  // before a full doorway
   door.run([&] {
-    for (const auto& visitor : visitors) Door::speak(visitor);
-    Door::speak(waiting);
+    for (const auto& visitor : visitors) Door::open(visitor);
+    Door::open(waiting);
     door.tick(fewTicks);
   });
+  for (const auto& visitor : visitors) Door::prove(visitor);
+  Door::prove(waiting);
   EXPECT_TRUE(door.arrived(1 + static_cast<int>(crowd) + 1));
 }
 
@@ -183,7 +235,7 @@ TEST(Reception, WhoIsNotExpectedIsKeptForSixtyTicks) {
   Door door;
   door.expect();
   const auto early = door.come();
-  Door::speak(early, 8);
+  Door::open(early, 8);
   door.settle();
   door.pass(60);
   EXPECT_FALSE(hungUp(early));

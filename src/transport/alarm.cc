@@ -1,4 +1,4 @@
-#include "bootstrap/alarm.h"
+#include "transport/alarm.h"
 
 #include <poll.h>
 #include <sys/timerfd.h>
@@ -9,9 +9,9 @@
 #include "base/log.h"
 #include "base/system_error.h"
 
-namespace falcon::bootstrap {
+namespace falcon::transport {
 
-Alarm::Alarm(std::shared_ptr<transport::Reactor> reactor, std::function<void()> ring)
+Alarm::Alarm(std::shared_ptr<Reactor> reactor, std::function<void()> ring)
     : reactor_(std::move(reactor)), timer_(newDescriptor(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK))) {
   if (!timer_) {
     log::notice("there is no timer, so some time limits do not hold: {}", reasonOf(errno));
@@ -36,4 +36,4 @@ void Alarm::set(Nanoseconds fromNow) {
   timerfd_settime(timer_.get(), 0, &when, nullptr);
 }
 
-}  // namespace falcon::bootstrap
+}  // namespace falcon::transport

@@ -8,19 +8,19 @@
 #include "base/owned.h"
 #include "transport/reactor.h"
 
-namespace falcon::bootstrap {
+namespace falcon::transport {
 
 /// Rings once per set(). Whoever is called by it holds itself weakly: after the alarm is destroyed it does not ring.
 class Alarm {
  public:
-  Alarm(std::shared_ptr<transport::Reactor> reactor, std::function<void()> ring);
+  Alarm(std::shared_ptr<Reactor> reactor, std::function<void()> ring);
   ~Alarm();
   /// Replaces the time set before.
   void set(Nanoseconds fromNow);
 
  private:
-  const std::shared_ptr<transport::Reactor> reactor_;
+  const std::shared_ptr<Reactor> reactor_;
   const FileDescriptor timer_;
 };
 
-}  // namespace falcon::bootstrap
+}  // namespace falcon::transport
