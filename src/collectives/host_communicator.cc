@@ -61,12 +61,6 @@ class LocalCommunicator final : public HostCommunicator {
     transport::ringOwnDoorbell();
   }
 
-  void failUndecidedRing(std::uint64_t fromCollective, const Error& error) override {
-    if (!member_.rings.isUndecided(fromCollective)) return;
-    member_.fail(error);
-    transport::ringOwnDoorbell();
-  }
-
   LocalMember& member() { return member_; }
   transport::Waiter& waiter() { return *waiter_; }
 

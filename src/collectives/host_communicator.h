@@ -54,9 +54,6 @@ class HostCommunicator : public Engine {
   virtual Status proposeRing(std::uint64_t fromCollective, std::vector<Rank> order) = 0;
   /// Second phase: commit puts the proposal in force, otherwise it is forgotten; waiting starts go on.
   virtual void decideRing(std::uint64_t fromCollective, bool commit) = 0;
-  /// No decision will ever come, and others may have heard one: breaks the communicator on all ranks, so that whoever
-  /// waits gets the error. Nothing where that proposal is not undecided here.
-  virtual void failUndecidedRing(std::uint64_t fromCollective, const Error& error) = 0;
 };
 
 /// What runGroup() would find wrong with the calls before anything happens. Nothing is changed.

@@ -60,9 +60,4 @@ void RingSchedule::decide(std::uint64_t from, bool commit) {
   look();
 }
 
-bool RingSchedule::isUndecided(std::uint64_t from) const {
-  const std::lock_guard lock(mutex_);
-  return proposal_ && proposal_->from == from;
-}
-
 }  // namespace falcon::collectives

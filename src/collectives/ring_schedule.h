@@ -41,7 +41,6 @@ class RingSchedule {
   /// See HostCommunicator.
   Status propose(std::uint64_t from, std::vector<Rank> order);
   void decide(std::uint64_t from, bool commit);
-  bool isUndecided(std::uint64_t from) const;
 
  private:
   Order orderFor(std::uint64_t number) const;

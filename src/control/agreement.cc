@@ -27,7 +27,10 @@ void Agreement::handle(ProcessId from, const Counter& counter) {
   for (const auto& [process, next] : counters_) from_ = std::max(from_, next);
   from_ += margin_;
   state_ = State::proposing;
-  sendAll(Propose{id_, subject_.kind, subject_.communicator, from_, subject_.values});
+  Propose proposal{id_, subject_.kind, subject_.communicator, from_, subject_.values, {}};
+  // A split concerns everybody, and in a large job a list of all would be sent to all.
+  if (subject_.kind == AgreementKind::ring) proposal.members.assign(members_.begin(), members_.end());
+  sendAll(proposal);
 }
 
 void Agreement::handle(ProcessId from, const Vote& vote) {

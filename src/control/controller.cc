@@ -31,6 +31,7 @@ Controller::Controller(const ControllerSettings& settings, const Clock& clock, s
       outbox_(outbox),
       sink_(sink),
       clocks_(settings.clockDomain, clock, outbox),
+      succession_(clock, outbox, settings.present, settings.decisions),
       nextId_(firstId(wallTime_())),
       mitigation_(
           {settings.mitigate, settings.deterministic, window()}, job_, clock, outbox, [this] { return nextId_++; },
@@ -90,6 +91,8 @@ std::optional<ProcessId> Controller::watched() const {
 }
 
 void Controller::handle(ProcessId from, const Message& message) {
+  // Also when Falcon is off: who waits for a decision is not left waiting.
+  if (const auto* recall = std::get_if<Recall>(&message)) return succession_.handle(from, *recall);
   if (off_) return;
   if (const auto* samples = std::get_if<Samples>(&message)) {
     job_.handle(from, *samples);
@@ -138,6 +141,7 @@ void Controller::handle(ProcessId from, const Message& message) {
 }
 
 void Controller::left(ProcessId process) {
+  succession_.left(process);
   const bool died = leaving_.erase(process) == 0;
   if (suspension_) suspension_->left(process, died);  // names it
   job_.left(process);
@@ -175,6 +179,7 @@ void Controller::end(std::int64_t iterations) {
 }
 
 void Controller::tick() {
+  succession_.tick();
   if (off_) return;
   clocks_.tick();
   announce();

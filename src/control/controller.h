@@ -20,6 +20,7 @@
 #include "control/outbox.h"
 #include "control/request_id.h"
 #include "control/stored_baseline.h"
+#include "control/succession.h"
 #include "control/suspension.h"
 #include "control/trap_budget.h"
 #include "control/validation.h"
@@ -42,6 +43,9 @@ struct ControllerSettings {
   /// The healthy baseline that an earlier run of this job left, and where this run's goes; not called: nowhere.
   std::optional<StoredBaseline> stored;
   std::function<void(const StoredBaseline&)> keep;
+  /// Who is on the bus now, and what this process knows of agreements: for what the controller before left undecided.
+  Succession::Processes present = [] { return std::vector<ProcessId>(); };
+  const DecisionBook* decisions = nullptr;
   int baselineIterations = 12;
   int profilingIterations = 4;
 };
@@ -158,6 +162,7 @@ class Controller {
   EventSink& sink_;
   JobView job_;
   ClockBook clocks_;
+  Succession succession_;
   std::uint64_t nextId_;  ///< of traps, waves, agreements and fail-slows
   Mitigation mitigation_;
   Phase phase_ = Phase::learning;

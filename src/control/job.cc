@@ -71,12 +71,17 @@ ControllerSettings settingsFromParameters() {
 /// What the monitor's thread sends on behalf of the controller.
 class BusOutbox final : public Outbox {
  public:
-  explicit BusOutbox(bootstrap::Bus& bus) : bus_(bus) {}
-  void to(ProcessId process, const Message& message) override { bus_.to(process, encode(message)); }
+  BusOutbox(bootstrap::Bus& bus, DecisionBook& decisions) : bus_(bus), decisions_(decisions) {}
+  // Noted first: what a controller has decided it can recall for the next, whoever has heard it.
+  void to(ProcessId process, const Message& message) override {
+    if (const auto* decision = std::get_if<Decide>(&message)) decisions_.note(*decision);
+    bus_.to(process, encode(message));
+  }
   void toAll(const Message& message) override { bus_.toAll(encode(message)); }
 
  private:
   bootstrap::Bus& bus_;
+  DecisionBook& decisions_;
 };
 
 class LiveJob final : public Job, private CallRecorder {
@@ -263,9 +268,9 @@ class LiveJob final : public Job, private CallRecorder {
     identity.clockDomain = clockDomain();
     member_ =
         std::make_unique<Member>(MemberParts{*bus_, clock_, files_->log(), trap_, transfers_, communicators_, plans_,
-                                             *benchmark_, files_->ranges(), gpu_.get(), &launched_, &stop_},
+                                             decisions_, *benchmark_, files_->ranges(), gpu_.get(), &launched_, &stop_},
                                  identity);
-    outbox_ = std::make_unique<BusOutbox>(*bus_);
+    outbox_ = std::make_unique<BusOutbox>(*bus_, decisions_);
     authority_.emplace(bus_->self());
     takeOffice();
   }
@@ -298,6 +303,8 @@ class LiveJob final : public Job, private CallRecorder {
       ControllerSettings settings = settingsFromParameters();
       settings.successor = std::exchange(served_, true);
       settings.clockDomain = clockDomain();
+      settings.present = [this] { return bus_->members(); };
+      settings.decisions = &decisions_;
       if (!files_->folder().empty()) {
         settings.stored = earlierBaseline(name_, files_->log().header().startWallTime);
         settings.keep = [this](const StoredBaseline& baseline) {
@@ -415,6 +422,7 @@ class LiveJob final : public Job, private CallRecorder {
   FirstCommunicator first_;
 
   // Of the monitor's thread alone.
+  DecisionBook decisions_;
   std::unique_ptr<Member> member_;
   std::optional<Authority> authority_;
   std::unique_ptr<BusOutbox> outbox_;

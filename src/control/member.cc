@@ -6,6 +6,7 @@
 #include "base/cpu_cgroup.h"
 #include "base/log.h"
 #include "base/parameters.h"
+#include "control/succession.h"
 #include "transport/local_ports.h"
 #include "validate/memory_test.h"
 #include "validate/package_power.h"
@@ -21,8 +22,8 @@ constexpr Nanoseconds quotaInterval = 500ms;
 constexpr Nanoseconds waveLimit = 4s;
 constexpr Nanoseconds probeLimit = 1500ms;
 constexpr Nanoseconds settleAfterOverrun = 2s;
-// A controller that hands over in order decides what it has proposed; its word comes by way of the new one.
-constexpr Nanoseconds decisionPatience = 10s;
+// The last resort: the new controller says within its own patience what holds.
+constexpr Nanoseconds decisionPatience = Succession::patience + 30s;
 constexpr std::size_t knownTraffics = 1024;  // communicators; a job that makes more without end is not followed
 
 }  // namespace
@@ -45,6 +46,16 @@ void Member::newController() {
   if (layout_) say(*layout_);
   for (const CommunicatorFormed& communicator : formed_) say(communicator);
   for (const auto& [id, traffic] : traffic_) say(traffic);
+  recall();
+}
+
+// Also where there is nothing to tell: the new controller waits for the word of everybody who may have heard a
+// decision.
+void Member::recall() {
+  Recall recall{{}, parts_.decisions.decisions()};
+  for (const auto& [agreement, accepted] : proposals_)
+    recall.undecided.push_back({agreement, accepted.proposal.kind, accepted.by, accepted.proposal.members});
+  say(recall);
 }
 
 void Member::end() {
@@ -54,17 +65,11 @@ void Member::end() {
 
 void Member::giveUpUndecided() {
   if (orphans_.empty() || parts_.clock.now() < undecidedUntil_) return;
-  const Error error = Error::remote("the controller of this job is gone while a plan was being agreed");
-  for (const std::uint64_t agreement : std::exchange(orphans_, {})) {
-    const Propose proposal = std::move(proposals_.extract(agreement).mapped().proposal);
-    log::warn("{}: who waits for it fails", error.message());
-    if (proposal.kind == AgreementKind::microBatches)
-      parts_.plans.fail(error);
-    else
-      parts_.communicators.with(proposal.communicator, [&](KnownCommunicator& known) {
-        if (known.host) known.host->failUndecidedRing(proposal.from, error);
-      });
-  }
+  log::warn(
+      "no controller has decided within {} s on a plan that the one before had proposed: this process goes on without "
+      "it",
+      seconds(decisionPatience));
+  while (!orphans_.empty()) decide(*orphans_.begin(), false);
 }
 
 void Member::formed(const CommunicatorFormed& communicator) {
@@ -84,8 +89,8 @@ void Member::layoutKnown(const LayoutKnown& layout) {
 }
 
 void Member::tick() {
-  if (off_) return;
   giveUpUndecided();
+  if (off_) return;
   readQuota();
   readLog();
   if (trapId_ != 0) tickTrap();
@@ -182,7 +187,7 @@ void Member::report(const instrument::IterationSample& iteration) {
 }
 
 void Member::handle(ProcessId from, const Message& message) {
-  if (off_) return;
+  if (off_ && !std::holds_alternative<Decide>(message)) return;  // the application may wait for that one
   orderFrom_ = from;
   std::visit(
       [this](const auto& each) {
@@ -316,23 +321,31 @@ void Member::withdraw(const Propose& proposal) {
 
 void Member::order(const Decide& order) {
   const auto proposal = proposals_.find(order.agreement);
-  if (proposal == proposals_.end()) return;
-  const auto& decided = proposal->second.proposal;
-  const auto by = proposal->second.by;
-  if (orderFrom_ != by && orderFrom_ != parts_.bus.controller()) return;
+  if (proposal != proposals_.end() && orderFrom_ != proposal->second.by && orderFrom_ != parts_.bus.controller())
+    return;
+  parts_.decisions.note(order);
+  if (proposal != proposals_.end()) decide(order.agreement, order.commit);
+}
+
+/// What has been accepted here, and waits.
+void Member::decide(std::uint64_t agreement, bool commit) {
+  const Propose decided = std::move(proposals_.extract(agreement).mapped().proposal);
+  const bool inherited = orphans_.erase(agreement) > 0;
   if (decided.kind == AgreementKind::microBatches) {
-    parts_.plans.decide(order.agreement, order.commit);
+    parts_.plans.decide(agreement, commit);
   } else {
     parts_.communicators.with(decided.communicator, [&](KnownCommunicator& known) {
-      if (known.host) known.host->decideRing(decided.from, order.commit);
+      if (known.host) known.host->decideRing(decided.from, commit);
     });
   }
-  if (order.commit) {
-    disturbed();
-    keep(decided);
-  }
-  proposals_.erase(proposal);
-  orphans_.erase(order.agreement);
+  if (!commit) return;
+  disturbed();
+  keep(decided);
+  if (!inherited) return;
+  // The new controller was told what held before.
+  if (decided.kind == AgreementKind::microBatches && layout_) say(*layout_);
+  for (const CommunicatorFormed& communicator : formed_)
+    if (decided.kind == AgreementKind::ring && communicator.id == decided.communicator) say(communicator);
 }
 
 // What a later controller must know to be in force.

@@ -14,6 +14,7 @@
 #include "bootstrap/bus.h"
 #include "control/call_window.h"
 #include "control/communicator_table.h"
+#include "control/decision_book.h"
 #include "control/iteration_bundle.h"
 #include "control/messages.h"
 #include "control/outbox.h"
@@ -39,6 +40,7 @@ struct MemberParts {
   TransferSums& transfers;
   CommunicatorTable& communicators;
   PlanBook& plans;
+  DecisionBook& decisions;
   validate::ComputeBenchmark& benchmark;
   instrument::RangeLog* ranges = nullptr;
   validate::GpuTester* gpu = nullptr;
@@ -102,6 +104,8 @@ class Member {
   void goOnWithout(const char* whoDied);
   void withdraw(const Propose& proposal);
   void keep(const Propose& decided);
+  void recall();
+  void decide(std::uint64_t agreement, bool commit);
   void giveUpUndecided();
   void noteTraffic(const CallRecord& record);
   void order(const Decide& order);
@@ -141,7 +145,7 @@ class Member {
     ProcessId by = 0;
   };
   std::map<std::uint64_t, Accepted> proposals_;  ///< accepted here and not decided yet, by agreement
-  std::set<std::uint64_t> orphans_;              ///< of them, those whose controller is gone
+  std::set<std::uint64_t> orphans_;              ///< of them, those of controllers before this one
   Nanoseconds undecidedUntil_{0};                ///< when these are given up
   int lastMicroBatches_ = 0;
   ProcessId orderFrom_ = 0;  ///< while it is obeyed

@@ -192,11 +192,19 @@ void visit(A& a, AskCounter& m) {
 }
 template <class A>
 void visit(A& a, Propose& m) {
-  all(a, m.agreement, m.kind, m.communicator, m.from, m.values);
+  all(a, m.agreement, m.kind, m.communicator, m.from, m.values, m.members);
 }
 template <class A>
 void visit(A& a, Decide& m) {
   all(a, m.agreement, m.commit);
+}
+template <class A>
+void visit(A& a, Undecided& m) {
+  all(a, m.agreement, m.kind, m.by, m.members);
+}
+template <class A>
+void visit(A& a, Recall& m) {
+  all(a, m.undecided, m.decisions);
 }
 template <class A>
 void visit(A& a, ShowState& m) {

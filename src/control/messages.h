@@ -197,6 +197,25 @@ struct DrainState {
 /// The last word of a process that ends in order: who goes without it has died.
 struct Leaving {};
 
+/// The controller's word on an agreement: an order, and what members recall.
+struct Decide {
+  std::uint64_t agreement = 0;
+  bool commit = false;
+};
+enum class AgreementKind : std::uint8_t { ring, microBatches };
+/// A proposal that this process has accepted, and of which it has heard no decision.
+struct Undecided {
+  std::uint64_t agreement = 0;
+  AgreementKind kind = AgreementKind::ring;
+  std::uint64_t by = 0;                ///< the controller that made it
+  std::vector<std::uint64_t> members;  ///< as in the proposal
+};
+/// To every new controller: what this process knows of the agreements of those before it (see Succession).
+struct Recall {
+  std::vector<Undecided> undecided;
+  std::vector<Decide> decisions;  ///< the newest
+};
+
 // ---- from the controller ----
 
 struct SetProfiling {
@@ -232,7 +251,6 @@ struct RunWave {
   std::string plan;  ///< validate's encoding of the wave
 };
 
-enum class AgreementKind : std::uint8_t { ring, microBatches };
 struct AskCounter {
   std::uint64_t agreement = 0;
   AgreementKind kind = AgreementKind::ring;
@@ -242,12 +260,9 @@ struct Propose {
   std::uint64_t agreement = 0;
   AgreementKind kind = AgreementKind::ring;
   CommunicatorId communicator = 0;
-  std::uint64_t from = 0;            ///< collective or iteration from which it holds
-  std::vector<std::int32_t> values;  ///< ring order, or micro-batches by replica
-};
-struct Decide {
-  std::uint64_t agreement = 0;
-  bool commit = false;
+  std::uint64_t from = 0;              ///< collective or iteration from which it holds
+  std::vector<std::int32_t> values;    ///< ring order, or micro-batches by replica
+  std::vector<std::uint64_t> members;  ///< the processes that have to accept it; empty: all of the job
 };
 /// For the screens of operators: what the controller is doing.
 struct ShowState {
@@ -272,9 +287,9 @@ struct Examined {
 
 using Message = std::variant<Introduce, CommunicatorFormed, CommunicatorGone, LayoutKnown, Traffic, Samples,
                              TransferProfile, CallTimes, ClockAnswer, TrapState, ComputeResult, LinkResults, Counter,
-                             Vote, RequestOff, AskSuspend, AskResume, AskExamination, Leaving, DrainState, SetProfiling,
-                             AskClock, CloseTrap, DrainTargets, OpenTrap, RunCompute, RunWave, AskCounter, Propose,
-                             Decide, ShowState, SwitchOff, SuspendAnswer, Examined>;
+                             Vote, RequestOff, AskSuspend, AskResume, AskExamination, Leaving, DrainState, Recall,
+                             SetProfiling, AskClock, CloseTrap, DrainTargets, OpenTrap, RunCompute, RunWave, AskCounter,
+                             Propose, Decide, ShowState, SwitchOff, SuspendAnswer, Examined>;
 
 /// Orders go from the controller to members; everything else the other way.
 bool isOrder(const Message& message);

@@ -38,7 +38,7 @@ const Layout* PlanBook::onlyLayout() const {
 bool PlanBook::propose(std::uint64_t agreement, std::uint64_t from, const std::vector<int>& microBatches) {
   const std::lock_guard lock(mutex_);
   const Layout* layout = onlyLayout();
-  if (!layout || proposal_ || next_ || failure_ || from < nextIteration_) return false;
+  if (!layout || proposal_ || next_ || from < nextIteration_) return false;
   if (static_cast<int>(microBatches.size()) != layout->dataParallelSize) return false;
   for (const int each : microBatches)
     if (each < 1) return false;
@@ -53,15 +53,6 @@ void PlanBook::decide(std::uint64_t agreement, bool commit) {
     if (!proposal_ || proposal_->agreement != agreement) return;
     if (commit) next_ = std::move(proposal_);
     proposal_.reset();
-  }
-  decided_.notify_all();
-}
-
-void PlanBook::fail(const Error& error) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!proposal_) return;  // nothing undecided: the plan in force stays good
-    failure_ = error;
   }
   decided_.notify_all();
 }
@@ -82,8 +73,7 @@ Result<IterationPlan> PlanBook::begin(const PlannedRank& rank, std::uint64_t ite
   if (known == layouts_.end())
     return Error::invalidUsage("ncclFalconIterationBegin: call ncclFalconRegisterLayout first");
   const Layout layout = known->second;
-  decided_.wait(lock, [&] { return failure_ || !proposal_ || iteration < proposal_->from; });
-  if (failure_) return *failure_;
+  decided_.wait(lock, [&] { return !proposal_ || iteration < proposal_->from; });
   if (iteration >= nextIteration_) nextIteration_ = iteration + 1;
   if (next_ && iteration >= next_->from) {
     inForce_ = std::move(next_);

@@ -34,10 +34,8 @@ class PlanBook {
   /// this process has several ranks.
   bool propose(std::uint64_t agreement, std::uint64_t from, const std::vector<int>& microBatches);
   void decide(std::uint64_t agreement, bool commit);
-  /// No decision will ever come (the controller is gone): waiting and later lookups fail.
-  void fail(const Error& error);
 
-  /// The plan for `iteration`; waits while a proposal for it is undecided. Errors: no layout; failed.
+  /// The plan for `iteration`; waits while a proposal for it is undecided. Error: no layout.
   Result<IterationPlan> begin(const PlannedRank& rank, std::uint64_t iteration);
   /// The next iteration that has not begun.
   std::uint64_t nextIteration() const;
@@ -60,7 +58,6 @@ class PlanBook {
   std::optional<Split> proposal_;
   std::optional<Split> inForce_;
   std::optional<Split> next_;  ///< committed, its iteration not reached yet
-  std::optional<Error> failure_;
   std::uint64_t nextIteration_ = 0;
   std::uint64_t version_ = 0;
 };

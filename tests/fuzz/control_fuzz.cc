@@ -31,8 +31,9 @@ std::vector<std::string> seeds() {
                               Counter{1, 2},
                               Vote{1, true},
                               RunWave{1, true, "plan"},
-                              Propose{5, AgreementKind::ring, 77, 123, {2, 0, 1}},
+                              Propose{5, AgreementKind::ring, 77, 123, {2, 0, 1}, {8, 9}},
                               Decide{5, true},
+                              Recall{{{5, AgreementKind::ring, 1, {8, 9}}}, {{4, true}}},
                               SwitchOff{}};
   std::vector<std::string> all;
   for (const Message& message : messages) all.push_back('\0' + control::encode(message));

@@ -1,4 +1,4 @@
-// fork() for tests whose children start threads of their own.
+// fork() for tests whose children allocate memory or start threads of their own.
 #pragma once
 
 #include <unistd.h>
@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <string>
 #include <thread>
 
 namespace falcon::test {
@@ -28,6 +30,35 @@ inline pid_t forkAlone() {
   for (int i = 0; threadsBesidesThis() > 0; ++i) {
     if (i == 5000) {
       std::fprintf(stderr, "a test forks while %d other threads run\n", threadsBesidesThis());
+      std::abort();
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  std::fflush(nullptr);
+  return fork();
+}
+
+/// How many threads besides the caller run or could run at this moment.
+inline int threadsAwakeBesidesThis() {
+  int awake = 0;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    if (thread.path().filename() == std::to_string(gettid())) continue;
+    std::string line;
+    std::getline(std::ifstream(thread.path() / "stat"), line);
+    const auto state = line.rfind(") ");  // proc(5): the state follows the name, which may have blanks
+    if (state != std::string::npos && line[state + 2] != 'S') ++awake;
+  }
+  return awake;
+}
+
+/// As fork(), for tests about what a child does with its parent's threads; ends the test program if those never sleep.
+/// A thread that was just started may hold the sanitizer's locks for a moment, and they would stay locked in the child.
+inline pid_t forkBesideSleepers() {
+  constexpr int inARow = 3;
+  for (int asleep = 0, i = 0; asleep < inARow; ++i) {
+    asleep = threadsAwakeBesidesThis() == 0 ? asleep + 1 : 0;
+    if (i == 5000) {
+      std::fprintf(stderr, "a test forks while %d other threads are at work\n", threadsAwakeBesidesThis());
       std::abort();
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -1,8 +1,9 @@
 /* The two-phase agreement: "from collective N on, this ring order", or "from iteration N on, this split".
  * Ranks go on with synchronous iterations meanwhile; a rank may start iteration k + 1 when all have started k.
  * Properties: no iteration runs under two plans; without a change nobody keeps the new plan; nobody waits for ever.
- * CONTROLLER_DIES: at any moment. MESSAGES_GET_LOST: any of them, but the decision of a living controller.
- * Broken twins: BROKEN_ONE_PHASE, BROKEN_NO_HOLD, BROKEN_NO_PATIENCE. */
+ * CONTROLLER_DIES: at any moment; its successor decides. MESSAGES_GET_LOST: any of them, but the decision of a living
+ * controller. Broken twins: BROKEN_ONE_PHASE, BROKEN_NO_HOLD, BROKEN_NO_SUCCESSOR; BROKEN_ALONE: who has heard nothing
+ * of a decision goes on with the old plan, and asks nobody; BROKEN_HASTE: the successor decides before all have spoken. */
 #define RANKS 3
 #define ITERATIONS 3
 #define MARGIN 1
@@ -15,7 +16,7 @@ byte counters[RANKS], votes[RANKS]; /* what the controller has heard; NONE: noth
 byte next[RANKS];        /* the iteration that this rank starts next */
 byte proposal[RANKS];    /* PlanBook::proposal_: not decided; NONE: there is none */
 byte newFrom[RANKS];     /* the new plan is in force from here on; NONE: it is not */
-bool failed[RANKS];      /* PlanBook::fail: the rank has told its application of an error */
+byte recalled[RANKS];    /* Recall: what the successor has heard; NONE: nothing */
 byte usedOld = 0, usedNew = 0; /* bit k: some rank ran iteration k so */
 bool controllerDead = false, finished = false, committed = false;
 
@@ -24,14 +25,17 @@ bool controllerDead = false, finished = false, committed = false;
 #else
 #define mayStart(k, undecided) (k < undecided)
 #endif
-#define allStarted(k) ((next[0] >= k || failed[0]) && (next[1] >= k || failed[1]) && (next[2] >= k || failed[2]))
-#define someFailed (failed[0] || failed[1] || failed[2])
+#define allStarted(k) (next[0] >= k && next[1] >= k && next[2] >= k)
+#define UNDECIDED 0
+#define COMMITTED 1
+#define NOTHING 2 /* it has not accepted the proposal, or has heard that it is off */
+#define spoken(r) (recalled[r] != NONE)
 
 /* PlanBook::begin */
 proctype Application(byte me) {
   do
-  :: atomic { next[me] == ITERATIONS || failed[me] -> break }
-  :: atomic { next[me] < ITERATIONS && !failed[me] && allStarted(next[me]) && mayStart(next[me], proposal[me]) ->
+  :: atomic { next[me] == ITERATIONS -> break }
+  :: atomic { next[me] < ITERATIONS && allStarted(next[me]) && mayStart(next[me], proposal[me]) ->
               if
               :: next[me] >= newFrom[me] -> usedNew = usedNew | (1 << next[me])
               :: else -> usedOld = usedOld | (1 << next[me])
@@ -43,7 +47,7 @@ endOfJob:
   false
 }
 
-/* Member: AskCounter, Propose, Decide; giveUpUndecided. */
+/* Member: AskCounter, Propose, Decide; recall. */
 proctype Monitor(byte me) {
   byte from;
 end:
@@ -80,9 +84,16 @@ end:
               fi;
               proposal[me] = NONE }
   :: atomic { orders[me] ? abort, _ -> proposal[me] = NONE }
-#ifndef BROKEN_NO_PATIENCE
   /* The controller died, and nothing of it is on its way any more. */
-  :: atomic { controllerDead && proposal[me] != NONE && empty(orders[me]) -> failed[me] = true; proposal[me] = NONE }
+#ifdef BROKEN_ALONE
+  :: atomic { controllerDead && proposal[me] != NONE && empty(orders[me]) -> proposal[me] = NONE }
+#else
+  :: atomic { controllerDead && !spoken(me) && empty(orders[me]) ->
+              if
+              :: proposal[me] != NONE -> recalled[me] = UNDECIDED
+              :: proposal[me] == NONE && newFrom[me] != NONE -> recalled[me] = COMMITTED
+              :: else -> recalled[me] = NOTHING
+              fi }
 #endif
   od
 }
@@ -129,9 +140,8 @@ decide:
   orDie
   :: atomic { r == RANKS -> r = 0; break }
   od;
-  /* A living controller's word reaches everyone: nobody gets an error, and without a commit nothing changes. */
+  /* A living controller's word reaches everyone, and without a commit nothing changes. */
   (empty(orders[0]) && empty(orders[1]) && empty(orders[2]));
-  assert(!someFailed);
   if
   :: committed -> assert(newFrom[0] == newFrom[1] && newFrom[1] == newFrom[2] && newFrom[0] != NONE)
   :: else -> assert(newFrom[0] == NONE && newFrom[1] == NONE && newFrom[2] == NONE)
@@ -142,17 +152,47 @@ endOfController:
   false
 }
 
+/* Succession: the same word for all. */
+proctype Successor() {
+  byte r = 0;
+#ifdef BROKEN_NO_SUCCESSOR
+endNobody:
+  false;
+#endif
+endNobodyDied:
+#ifdef BROKEN_HASTE
+  (spoken(0) || spoken(1) || spoken(2));
+#else
+  (spoken(0) && spoken(1) && spoken(2));
+#endif
+  atomic {
+    do
+    :: r < RANKS && (recalled[0] == COMMITTED || recalled[1] == COMMITTED || recalled[2] == COMMITTED) ->
+       orders[r] ! commit, 0; r++
+    :: r < RANKS && recalled[0] != COMMITTED && recalled[1] != COMMITTED && recalled[2] != COMMITTED ->
+       orders[r] ! abort, 0; r++
+    :: r == RANKS -> r = 0; break
+    od
+  }
+endOfSuccessor:
+  false
+}
+
 init {
   byte i;
   atomic {
     for (i : 0 .. RANKS - 1) {
-      counters[i] = NONE; votes[i] = NONE; proposal[i] = NONE; newFrom[i] = NONE
+      counters[i] = NONE; votes[i] = NONE; proposal[i] = NONE; newFrom[i] = NONE; recalled[i] = NONE
     }
     for (i : 0 .. RANKS - 1) {
       run Application(i);
       run Monitor(i)
     }
-    run Controller(); i = 0
+    run Controller();
+#ifdef CONTROLLER_DIES
+    run Successor();
+#endif
+    i = 0
   }
 endOfInit:
   false

@@ -170,29 +170,5 @@ TEST(Life, ARingIsReplacedAtTheAgreedCollective) {
   EXPECT_TRUE(forked.allRight());
 }
 
-// As when the controller dies between its two phases: some ranks have heard the decision, others never will.
-TEST(Life, ARingThatIsNeverDecidedFailsForAll) {
-  constexpr int ranks = 4;
-  SharedBoard board;
-  ForkedRanks forked(ranks, [&](Rank rank) -> std::string {
-    const auto communicator = joinCommunicator(board, 0, rank, ranks);
-    const Call broadcast{Operation::broadcast, DataType::u8, ReduceOp::sum, nullptr, nullptr, 60'000, 0};
-    const std::uint64_t from = communicator->nextCollective();
-    orThrow(communicator->proposeRing(from, {0, 2, 1, 3}), "proposeRing");
-    if (rank == 1) communicator->decideRing(from, true);
-    std::thread monitor([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      communicator->failUndecidedRing(from + 1, Error::remote("another one"));  // nothing
-      communicator->failUndecidedRing(from, Error::remote("the controller is gone"));
-    });
-    const std::string wrong = check(*communicator, broadcast);
-    monitor.join();
-    if (wrong.empty()) return "the broadcast went on without a decision";
-    if (communicator->asyncError()) return "the communicator is whole";
-    return "";
-  });
-  EXPECT_TRUE(forked.allRight());
-}
-
 }  // namespace
 }  // namespace falcon::collectives

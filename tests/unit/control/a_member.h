@@ -23,10 +23,12 @@ struct AMember : testing::Test {
   control::TransferSums transfers;
   control::CommunicatorTable communicators;
   control::PlanBook plans;
+  control::DecisionBook decisions;
   NoBenchmark benchmark;
   std::atomic<bool> stopping{false};
-  control::Member member{
-      {bus, clock, *log, trap, transfers, communicators, plans, benchmark, nullptr, nullptr, nullptr, &stopping}, {}};
+  control::Member member{{bus, clock, *log, trap, transfers, communicators, plans, decisions, benchmark, nullptr,
+                          nullptr, nullptr, &stopping},
+                         {}};
 };
 
 }  // namespace falcon::test

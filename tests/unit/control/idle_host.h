@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <list>
-#include <optional>
 #include <stdexcept>
 
 #include "collectives/host_communicator.h"
@@ -40,7 +39,6 @@ class IdleHost final : public Idle<collectives::HostCommunicator> {
 
   CommunicatorId id() const override { return id_; }
   int size() const override { return 3; }
-  Status asyncError() const override { return failure ? Status(*failure) : Status(); }
 
   const std::vector<collectives::MemberInfo>& members() const override { return members_; }
   bootstrap::CommunicatorNetwork& network() override { throw std::logic_error("it has no network"); }
@@ -51,12 +49,8 @@ class IdleHost final : public Idle<collectives::HostCommunicator> {
     return rings.propose(from, std::move(order));
   }
   void decideRing(std::uint64_t from, bool commit) override { rings.decide(from, commit); }
-  void failUndecidedRing(std::uint64_t from, const Error& error) override {
-    if (rings.isUndecided(from)) failure = error;
-  }
 
   collectives::RingSchedule rings{{0, 1, 2}};
-  std::optional<Error> failure;
 
  private:
   const CommunicatorId id_;

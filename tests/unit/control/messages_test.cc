@@ -22,11 +22,28 @@ TEST(Messages, ComeBackAsTheyWentOut) {
   EXPECT_EQ(sample.communicators.at(0).id, 42u);
   EXPECT_EQ(sample.communicators.at(0).calls, 9u);
 
-  const Propose propose{5, AgreementKind::ring, 77, 123, {2, 0, 1}};
+  const Propose propose{5, AgreementKind::ring, 77, 123, {2, 0, 1}, {8, 9}};
   const auto proposed = decode(encode(propose));
   ASSERT_TRUE(proposed.has_value());
   EXPECT_EQ(std::get<Propose>(*proposed).values, propose.values);
   EXPECT_EQ(std::get<Propose>(*proposed).from, 123u);
+  EXPECT_EQ(std::get<Propose>(*proposed).members, propose.members);
+}
+
+TEST(Messages, TellALaterControllerWhatWasDecided) {
+  const Message recall =
+      Recall{{{5, AgreementKind::microBatches, 3, {}}, {6, AgreementKind::ring, 3, {1, 2}}}, {{4, true}}};
+  EXPECT_FALSE(isOrder(recall));
+  const auto back = decode(encode(recall));
+  ASSERT_TRUE(back.has_value());
+  const auto& recalled = std::get<Recall>(*back);
+  ASSERT_EQ(recalled.undecided.size(), 2u);
+  EXPECT_EQ(recalled.undecided[0].kind, AgreementKind::microBatches);
+  EXPECT_EQ(recalled.undecided[1].by, 3u);
+  EXPECT_EQ(recalled.undecided[1].members, (std::vector<std::uint64_t>{1, 2}));
+  ASSERT_EQ(recalled.decisions.size(), 1u);
+  EXPECT_EQ(recalled.decisions[0].agreement, 4u);
+  EXPECT_TRUE(recalled.decisions[0].commit);
 }
 
 TEST(Messages, TellALaterControllerWhatIsInForce) {

@@ -111,16 +111,5 @@ TEST(PlanBook, WaitsForTheDecisionAtItsIterationOnly) {
   EXPECT_EQ(waiting.get(), 4);
 }
 
-TEST(PlanBook, ALostControllerEndsTheWaitWithAnError) {
-  PlanBook book;
-  book.setLayout(self, layoutOf(2, 0, 8));
-  ASSERT_TRUE(book.propose(1, 0, {6, 2}));
-  auto waiting = std::async(std::launch::async, [&] { return book.begin(self, 0); });
-  book.fail(Error::remote("gone"));
-  const auto result = waiting.get();
-  ASSERT_FALSE(result);
-  EXPECT_EQ(result.error().code(), ErrorCode::remote);
-}
-
 }  // namespace
 }  // namespace falcon::control

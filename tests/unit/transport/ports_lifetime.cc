@@ -112,9 +112,7 @@ TEST(Fork, AChildThatDestroysItsCopyDoesNotDisturbTheParent) {
       sender.join();
     };
     exchange(1);
-    // Not forkAlone(): the reactors' threads are the point. They sleep by now, so the child can free memory.
-    std::this_thread::sleep_for(50ms);
-    const pid_t child = fork();
+    const pid_t child = falcon::test::forkBesideSleepers();  // the reactors' threads are the point
     if (child == 0) {
       for (auto& ports : world.ports) ports.reset();
       _exit(0);

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <thread>
 
+#include "harness/fork_alone.h"
 #include "transport/descriptor_limit.h"
 #include "transport/hello.h"
 
@@ -297,7 +298,7 @@ TEST(ProcessReactor, AForkedChildGetsItsOwnAndMayDropTheParents) {
   GTEST_SKIP() << "forks of a process with threads are beyond the thread sanitizer";
 #endif
   auto parents = *processReactor();
-  const pid_t child = fork();
+  const pid_t child = falcon::test::forkBesideSleepers();
   if (child == 0) {
     auto own = processReactor();
     if (!own || *own == parents) _exit(1);
@@ -325,7 +326,7 @@ TEST(ProcessReactor, AChildDoesNotKeepItsParentsSocketsOpen) {
   ASSERT_TRUE(accepted);
   int hold[2];
   ASSERT_EQ(pipe(hold), 0);
-  const pid_t child = fork();
+  const pid_t child = falcon::test::forkBesideSleepers();
   if (child == 0) {
     ::close(hold[1]);
     char byte;

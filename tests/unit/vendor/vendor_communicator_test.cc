@@ -72,7 +72,6 @@ class IdleHost final : public collectives::HostCommunicator {
   const std::shared_ptr<transport::Ports>& ports() override { throw std::logic_error("no ports"); }
   collectives::OneSided& oneSided() override { throw std::logic_error("no one-sided messages"); }
   std::vector<Rank> ringOrder() const override { return {0, 1}; }
-  void failUndecidedRing(std::uint64_t, const Error&) override {}
   Status proposeRing(std::uint64_t, std::vector<Rank>) override { return {}; }
   void decideRing(std::uint64_t, bool) override {}
 
