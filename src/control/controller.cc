@@ -12,7 +12,7 @@ namespace falcon::control {
 namespace {
 
 constexpr int attemptsPerOnset = 3;
-constexpr Nanoseconds profilingPause = 3s;  // between attempts
+constexpr Nanoseconds profilingPause = 3s;  // after the first attempt; after others that many times as long
 constexpr Nanoseconds settledJob = 1s;      // nobody joined for so long
 
 // Ids rise over the whole job, also from one controller to the next: every one begins where the wall clock is. A
@@ -132,7 +132,8 @@ void Controller::handle(ProcessId from, const Message& message) {
     leaving_.insert(from);
   } else if (suspension_ && Closing::concerns(message)) {
     suspension_->handle(from, message);
-  } else if (const auto* results = std::get_if<LinkResults>(&message); results && probes_.contains(results->wave)) {
+  } else if (const auto* results = std::get_if<LinkResults>(&message);
+             results && probe_ && probe_->waves.front().run == results->wave) {
     onProbe(*results);
   } else if (validation_) {
     validation_->handle(from, message);
@@ -297,7 +298,7 @@ void Controller::onChange(const instrument::Change& change) {
         rebalance::accumulatedLoss(detectorSamples_ - change.sample, change.after * 1e-3, change.before * 1e-3);
   }
   slow_ = onsetOpen_ = true;
-  attempts_ = 0;
+  attempts_ = traps_ = 0;
   if (phase_ == Phase::tracking && !mitigation_.agreeing()) startProfiling();
 }
 
@@ -337,8 +338,8 @@ void Controller::track() {
     return;
   }
   const Nanoseconds now = clock_.now();
-  if (onsetOpen_ && attempts_ < attemptsPerOnset && now - phaseStarted_ > profilingPause &&
-      (!settings_.validate || budget_.allows(now, attempts_ == 0)))
+  if (onsetOpen_ && attempts_ < attemptsPerOnset && now - phaseStarted_ > profilingPause * std::max(1, attempts_) &&
+      (!settings_.validate || budget_.allows(now, traps_ == 0)))
     return startProfiling();
   if (relearning_) {
     if (detector_.healthyMilliseconds() <= 0) return;

@@ -1,6 +1,7 @@
 // The controller's state machine: tracking > profiling > validation > mitigation, and back on relief.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -10,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/event.h"
+#include "control/back_off.h"
 #include "control/clock_book.h"
 #include "control/decisions.h"
 #include "control/fail_slow.h"
@@ -77,6 +79,13 @@ class Controller {
   bool isOff() const { return off_; }
 
  private:
+  /// Probes of one slow link and of the healthy ones beside it, a wave at a time.
+  struct LinkProbe {
+    std::uint64_t failSlow = 0;
+    std::deque<validate::Wave> waves;  ///< the first one runs
+    std::map<Link, double> rates;      ///< so far, bytes per second
+    std::size_t missing = 0;           ///< links of the first wave whose receiving end has not answered
+  };
   /// collecting: profiling is over, the members' timing is on its way.
   enum class Phase { learning, tracking, profiling, collecting, validating };
 
@@ -110,11 +119,14 @@ class Controller {
   void endProfiling();
   void collect();
   void suspect();
+  void waitForBackOff(const instrument::Suspicion& suspects);
   void validate(const instrument::Suspicion& suspects);
   void conclude();
   void name(const Culprit& culprit, const Validation::Outcome& outcome);
   std::string whereabouts(const Culprit& culprit) const;
+  bool looksSlow(const Link& link, const Validation::Outcome& outcome) const;
   void measureFigures(FailSlow& failSlow, const Validation::Outcome& outcome) const;
+  LinkRelief reliefOf(const Culprit& culprit, const Validation::Outcome& outcome) const;
   std::vector<Culprit> culprits() const;
 
   void onSuspend(const SuspendRequest& asked);
@@ -136,6 +148,7 @@ class Controller {
   void watchRelief();
   bool hasRecovered(FailSlow& failSlow);
   void probe(FailSlow& failSlow);
+  void sendProbe();
   void onProbe(const LinkResults& results);
   FailSlow* find(std::uint64_t id);
   void relieve(std::uint64_t id);
@@ -189,8 +202,12 @@ class Controller {
   bool lookAgain_ = false;   ///< a plan came into force, or a culprit has recovered: what it hid may be left
   bool quiet_ = false;      ///< the profiling in progress is for that: is anything slow that no known culprit explains?
   int attempts_ = 0;        ///< profilings of the open onset
+  int traps_ = 0;           ///< validations of the open onset
   double lossSeconds_ = 0;  ///< since the onset
   TrapBudget budget_;
+  BackOff backOff_;
+  bool backOffSaid_ = false;      ///< that a suspicion waits for its next test
+  instrument::Suspicion tested_;  ///< by the validation in progress, or by the last one
   std::unique_ptr<Validation> validation_;
   std::map<Link, double> linkRates_;
   std::set<Link> linksWaiting_;  ///< that the last validation had no time for
@@ -204,7 +221,7 @@ class Controller {
 
   std::vector<FailSlow> failSlows_;
   int named_ = 0;
-  std::map<std::uint64_t, std::uint64_t> probes_;  ///< wave -> id of the fail-slow
+  std::optional<LinkProbe> probe_;  ///< in progress
   Nanoseconds lastProbe_{0};
 };
 

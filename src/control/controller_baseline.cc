@@ -163,7 +163,7 @@ void Controller::beginSlow(double beforeSeconds, Event event) {
   emit(std::move(event));
   healthyMilliseconds_ = beforeSeconds * 1e3;
   onsetOpen_ = slowFromTheStart_ = true;
-  attempts_ = 0;
+  attempts_ = traps_ = 0;
   lossSeconds_ = rebalance::accumulatedLoss(iteration_, currentMilliseconds_ * 1e-3, beforeSeconds);
   startProfiling();
 }

@@ -2,16 +2,20 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "base/format.h"
+#include "base/median.h"
 #include "control/controller.h"
+#include "control/tested_groups.h"
 #include "control/waiting.h"
 
 namespace falcon::control {
 namespace {
 
 constexpr Nanoseconds collectingPatience = 2s;
-constexpr int healthyProbesForRelief = 2;
+// Of a link that nothing is known of but how slow it is now: what its healthy rate is taken to be, against that.
+constexpr double unknownLinkGain = 4;
 // Above it a rank would be suspected again, nearly: that is no relief, however slow it was.
 constexpr double mostHealthyGrowth = 1.3;
 
@@ -71,9 +75,9 @@ void Controller::suspect() {
     emit({.kind = EventKind::inconclusive,
           .ranges = rangeGrowths(job_, window()),
           .text = "slower, but no rank or group stands out: " + suspects.reason});
-    budget_.spent(0ns, false, clock_.now());
     return;
   }
+  if (settings_.validate && backOff_.holds(suspects, clock_.now())) return waitForBackOff(suspects);
   emit({.kind = EventKind::suspicion,
         .suspects = suspectsOf(suspects, job_),
         .ranges = rangeGrowths(job_, window()),
@@ -82,18 +86,26 @@ void Controller::suspect() {
   onsetOpen_ = false;  // this is all that will be known
 }
 
+// Looked at again until the suspicion is stronger, or another one, or has waited long enough.
+void Controller::waitForBackOff(const instrument::Suspicion& suspects) {
+  if (!quiet_) --attempts_;
+  if (std::exchange(backOffSaid_, true)) return;
+  emit({.kind = EventKind::inconclusive,
+        .text = "no validation yet: the last one found nobody, and the job is not held again so soon for the same "
+                "suspicion: " +
+                suspects.reason});
+}
+
 void Controller::validate(const instrument::Suspicion& suspects) {
-  const bool first = attempts_ <= 1 || quiet_;
-  if (const auto answer = budget_.ask(clock_.now(), first); answer != TrapBudget::Answer::yes) {
+  const bool first = traps_ == 0 || quiet_;
+  if (!budget_.allows(clock_.now(), first)) {
     emit({.kind = EventKind::inconclusive,
-          .text = answer == TrapBudget::Answer::usedUp
-                      ? fmt::format("no validation: NCCL_FALCON_TRAP_BUDGET={} percent of the run time is used up",
-                                    budget_.percent())
-                      : "no validation yet: the last one found nobody, and the job is not held again so soon"});
-    // Tried again as soon as the budget allows.
-    if (answer == TrapBudget::Answer::tooSoon && !quiet_) --attempts_;
+          .text = fmt::format("no validation: NCCL_FALCON_TRAP_BUDGET={} percent of the run time is used up",
+                              budget_.percent())});
     return;
   }
+  ++traps_;
+  tested_ = suspects;
   ValidationInput input;
   input.id = nextId_;
   nextId_ += 1000;  // a validation numbers its waves after its own id
@@ -118,7 +130,12 @@ void Controller::conclude() {
   const Verdict& verdict = outcome.verdict;
   linksWaiting_ = {outcome.leftOut.begin(), outcome.leftOut.end()};
   const bool conclusive = verdict.certain && !verdict.culprits.empty();
-  budget_.spent(fromSeconds(outcome.trapSeconds), conclusive, clock_.now());
+  budget_.spent(fromSeconds(outcome.trapSeconds));
+  backOffSaid_ = false;
+  if (conclusive)
+    backOff_.foundSomebody();
+  else
+    backOff_.foundNobody(tested_, clock_.now());
   emit({.kind = outcome.trapTimedOut ? EventKind::trapTimedOut : EventKind::trapOpened,
         .durationSeconds = outcome.trapSeconds,
         .text = outcome.trapTimedOut
@@ -132,13 +149,8 @@ void Controller::conclude() {
           .text = "not certain: " + verdict.evidence});
     return;
   }
-  for (const auto& [link, rate] : outcome.linkRates) {
-    const Culprit tested{CulpritKind::link, -1, link, false};
-    const auto accused = [&](const Culprit& culprit) { return isSameCulprit(culprit, tested); };
-    if (outcome.lookSlow.contains(link) || std::any_of(verdict.culprits.begin(), verdict.culprits.end(), accused))
-      continue;
-    linkRates_[link] = rate;
-  }
+  for (const auto& [link, rate] : outcome.linkRates)
+    if (!looksSlow(link, outcome)) linkRates_[link] = rate.bytesPerSecond;
   onsetOpen_ = false;
   const int before = named_;
   for (const Culprit& culprit : verdict.culprits) name(culprit, outcome);
@@ -149,6 +161,15 @@ void Controller::conclude() {
           .confidence = verdict.confidence,
           .culprit = verdict.culprits.front(),
           .text = "nobody is slow who was not known to be: " + verdict.evidence});
+}
+
+// Also what was named before and was not tested to be slow again.
+bool Controller::looksSlow(const Link& link, const Validation::Outcome& outcome) const {
+  const Culprit tested{CulpritKind::link, -1, link, false};
+  const auto accused = [&](const Culprit& culprit) { return isSameCulprit(culprit, tested); };
+  const auto& named = outcome.verdict.culprits;
+  return outcome.lookSlow.contains(link) || std::any_of(named.begin(), named.end(), accused) ||
+         std::any_of(failSlows_.begin(), failSlows_.end(), [&](const FailSlow& each) { return accused(each.culprit); });
 }
 
 // Where to look for it: processes, hosts, and the addresses of their data.
@@ -211,23 +232,42 @@ void Controller::name(const Culprit& culprit, const Validation::Outcome& outcome
 
 // What tells of this culprit's relief, healthy and now.
 void Controller::measureFigures(FailSlow& failSlow, const Validation::Outcome& outcome) const {
-  double healthy = 0, slow = 0, most = std::numeric_limits<double>::infinity();
-  if (failSlow.culprit.kind == CulpritKind::rank) {
-    if (const auto process = job_.processOf(failSlow.culprit.rank)) {
-      // Against its peers: a machine that gets busier or calmer meanwhile is nobody's relief.
-      const auto growth = ownTimeGrowth(job_.members().at(*process), window());
-      healthy = 1;
-      most = mostHealthyGrowth;
-      slow = growth.value_or(0) / usualGrowth(job_, window());
-    }
-  } else if (const auto rate = outcome.linkRates.find(failSlow.culprit.link);
-             rate != outcome.linkRates.end() && rate->second > 0) {
-    // A probe runs beside the training: it never sees the full healthy rate. Twice the slow rate is relief enough.
-    slow = 1 / rate->second;
-    healthy = slow / 4;
+  if (failSlow.culprit.kind == CulpritKind::link) {
+    failSlow.linkRelief = reliefOf(failSlow.culprit, outcome);
+    return;
   }
-  const int needed = failSlow.culprit.kind == CulpritKind::rank ? healthySamplesForRelief : healthyProbesForRelief;
-  failSlow.watch.emplace(healthy, slow, needed, most);
+  double slow = 0;
+  if (const auto process = job_.processOf(failSlow.culprit.rank)) {
+    // Against its peers: a machine that gets busier or calmer meanwhile is nobody's relief.
+    const auto growth = ownTimeGrowth(job_.members().at(*process), window());
+    slow = growth.value_or(0) / usualGrowth(job_, window());
+  }
+  failSlow.watch.emplace(1, slow, healthySamplesForRelief, mostHealthyGrowth);
+}
+
+LinkRelief Controller::reliefOf(const Culprit& culprit, const Validation::Outcome& outcome) const {
+  std::map<Link, LinkRate> healthy;
+  for (const auto& [link, rate] : outcome.linkRates)
+    if (!looksSlow(link, outcome)) healthy[link] = rate;
+  std::vector<Link> slow{culprit.link};
+  if (culprit.bothWays) slow.push_back({culprit.link.to, culprit.link.from});
+  std::vector<LinkRelief::Direction> directions;
+  std::vector<HealthyPeer> peers;
+  for (const Link& link : slow) {
+    const auto found = outcome.linkRates.find(link);
+    if (found == outcome.linkRates.end() || !(found->second.bytesPerSecond > 0)) continue;
+    const LinkRate& now = found->second;
+    std::vector<double> usual;
+    for (const auto& [other, rate] : healthy)
+      if (rate.medium == now.medium) usual.push_back(rate.bytesPerSecond);
+    const auto before = linkRates_.find(link);
+    const double expected = before != linkRates_.end() ? before->second
+                            : !usual.empty()           ? median(std::move(usual))
+                                                       : unknownLinkGain * now.bytesPerSecond;
+    directions.push_back({link, now.bytesPerSecond, expected});
+    if (peers.empty()) peers = healthyPeers(healthy, now.medium, link, expected, movingByLink(job_));
+  }
+  return {std::move(directions), std::move(peers)};
 }
 
 std::vector<Culprit> Controller::culprits() const {

@@ -1,5 +1,8 @@
 // The controller's watch for relief: slow ranks by the time of their micro-batches, slow links by probes beside the
 // running job.
+#include <algorithm>
+#include <utility>
+
 #include "base/format.h"
 #include "control/controller.h"
 #include "control/validation_tests.h"
@@ -25,7 +28,7 @@ FailSlow* Controller::find(std::uint64_t id) {
 }
 
 void Controller::watchRelief() {
-  if (clock_.now() - lastProbe_ > probePatience) probes_.clear();
+  if (clock_.now() - lastProbe_ > probePatience) probe_.reset();
   FailSlow* next = nullptr;  // of the links, who was not probed for longest
   for (FailSlow& each : failSlows_) {
     if (each.culprit.kind == CulpritKind::rank) {
@@ -34,7 +37,7 @@ void Controller::watchRelief() {
       if (!next || each.probed < next->probed) next = &each;
     }
   }
-  if (next && probes_.empty() && clock_.now() - lastProbe_ > probeInterval) probe(*next);
+  if (next && !probe_ && clock_.now() - lastProbe_ > probeInterval) probe(*next);
 }
 
 bool Controller::hasRecovered(FailSlow& failSlow) {
@@ -51,31 +54,46 @@ bool Controller::hasRecovered(FailSlow& failSlow) {
 
 void Controller::probe(FailSlow& failSlow) {
   lastProbe_ = failSlow.probed = clock_.now();
-  const Link link = failSlow.culprit.link;
-  for (const auto& [id, communicator] : job_.communicators()) {
-    const auto from = communicatorRank(communicator, link.from);
-    const auto to = communicatorRank(communicator, link.to);
-    if (!from || !to || !communicator.hostEngine) continue;
-    const std::vector<validate::WaveLink> links = {{id, link, *from, *to}};
-    for (const validate::Wave& wave : validate::planWaves(links, placesOf(job_), {}, transport::Lane::probe, nextId_)) {
-      nextId_ = wave.run + 1;
-      probes_[wave.run] = failSlow.id;
-      for (const Rank rank : {link.from, link.to})
-        if (const auto process = job_.processOf(rank))
-          outbox_.to(*process, RunWave{wave.run, true, validate::encode(wave)});
+  std::vector<validate::WaveLink> links;
+  for (const Link& link : failSlow.linkRelief.linksToProbe()) {
+    for (const auto& [id, communicator] : job_.communicators()) {
+      const auto from = communicatorRank(communicator, link.from);
+      const auto to = communicatorRank(communicator, link.to);
+      if (!from || !to || !communicator.hostEngine) continue;
+      links.push_back({id, link, *from, *to});
+      break;
     }
-    return;
   }
+  const auto waves = validate::planWaves(links, placesOf(job_), {}, transport::Lane::probe, nextId_);
+  if (waves.empty()) return;
+  nextId_ = waves.back().run + 1;
+  probe_ = {.failSlow = failSlow.id, .waves = {waves.begin(), waves.end()}, .rates = {}};
+  sendProbe();
+}
+
+// A rank has one link in a wave: the links of a probe follow each other, so that none takes another's bandwidth.
+void Controller::sendProbe() {
+  const validate::Wave& wave = probe_->waves.front();
+  probe_->missing = wave.links.size();
+  for (const validate::WaveLink& link : wave.links)
+    for (const Rank rank : {link.link.from, link.link.to})
+      if (const auto process = job_.processOf(rank))
+        outbox_.to(*process, RunWave{wave.run, true, validate::encode(wave)});
 }
 
 void Controller::onProbe(const LinkResults& results) {
   const auto measurements = validate::decodeMeasurements(results.measurements);
   if (!measurements || measurements->empty()) return;  // the sending end measures nothing
-  FailSlow* failSlow = find(probes_.at(results.wave));
-  probes_.erase(results.wave);
-  const validate::LinkMeasurement& link = measurements->front();
-  if (!failSlow || link.status != validate::LinkStatus::measured || link.bytesPerSecond() <= 0) return;
-  if (failSlow->watch->add(1 / link.bytesPerSecond()) && !validation_) relieve(failSlow->id);
+  for (const validate::LinkMeasurement& each : *measurements)
+    if (each.status == validate::LinkStatus::measured && each.bytesPerSecond() > 0)
+      probe_->rates[each.link] = each.bytesPerSecond();
+  probe_->missing -= std::min(probe_->missing, measurements->size());
+  if (probe_->missing > 0) return;
+  probe_->waves.pop_front();
+  if (!probe_->waves.empty()) return sendProbe();
+  const LinkProbe done = std::move(*std::exchange(probe_, std::nullopt));
+  FailSlow* failSlow = find(done.failSlow);
+  if (failSlow && failSlow->linkRelief.add(done.rates) && !validation_) relieve(failSlow->id);
 }
 
 void Controller::relieve(std::uint64_t id) {

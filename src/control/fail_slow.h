@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/event.h"
+#include "control/link_relief.h"
 #include "control/relief_watch.h"
 
 namespace falcon::control {
@@ -21,7 +22,8 @@ struct FailSlow {
   bool masked = false;
   /// The job became faster since, but not as fast as it was: whether it is over, its own figure tells.
   bool eased = false;
-  std::optional<ReliefWatch> watch;  ///< of its own figure: growth against its peers', or seconds a byte
+  std::optional<ReliefWatch> watch;  ///< of a slow rank: growth of its own time against its peers'
+  LinkRelief linkRelief;             ///< of a slow link
   std::uint64_t watchedSamples = 0;  ///< of a slow rank, already seen by the watch
   Nanoseconds probed{0};             ///< a slow link, the last time
 };

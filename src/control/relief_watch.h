@@ -1,4 +1,4 @@
-// Tells when a mitigated culprit is healthy again, from its own figure: the job's iteration time no longer shows it.
+// Tells when a mitigated slow rank is healthy again, from its own figure: the job's iteration time no longer shows it.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,7 @@ namespace falcon::control {
 /// quota lets some of them pass as healthy.
 inline constexpr int healthySamplesForRelief = 6;
 
-/// Pure. The figure is "lower is better": computing time a micro-batch against the baseline and the peers, or
-/// seconds to move a byte.
+/// Pure. The figure is "lower is better": computing time a micro-batch against the baseline and the peers.
 /// A value counts as healthy when it lies nearer to the healthy level than to the slow one, on a logarithmic scale, and
 /// not above `mostHealthy`: what was slow by much may have become slow by less.
 class ReliefWatch {

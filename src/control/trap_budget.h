@@ -8,27 +8,17 @@
 namespace falcon::control {
 
 /// NCCL_FALCON_TRAP_BUDGET percent of the run time together; the first trap of a new onset is allowed up to 5 s even
-/// so; after an inconclusive one the next must wait, twice as long each time.
+/// so.
 class TrapBudget {
  public:
-  enum class Answer { yes, usedUp, tooSoon };
-
   TrapBudget(double percent, Nanoseconds started) : percent_(percent), started_(started) {}
 
-  Answer ask(Nanoseconds now, bool firstOfOnset) const {
-    if (now < notBefore_) return Answer::tooSoon;
-    return firstOfOnset || left(now) >= shortest ? Answer::yes : Answer::usedUp;
-  }
-  bool allows(Nanoseconds now, bool firstOfOnset) const { return ask(now, firstOfOnset) == Answer::yes; }
+  bool allows(Nanoseconds now, bool firstOfOnset) const { return firstOfOnset || left(now) >= shortest; }
   /// The longest the next trap may take.
   Nanoseconds limit(Nanoseconds now, bool firstOfOnset, Nanoseconds timeout) const {
     return std::min(timeout, firstOfOnset ? std::max(left(now), firstTrap) : left(now));
   }
-  void spent(Nanoseconds duration, bool conclusive, Nanoseconds now) {
-    spent_ += duration;
-    backOff_ = conclusive ? Nanoseconds(0) : std::max<Nanoseconds>(5s, 2 * backOff_);
-    notBefore_ = now + backOff_;
-  }
+  void spent(Nanoseconds duration) { spent_ += duration; }
   double percent() const { return percent_; }
 
  private:
@@ -44,8 +34,6 @@ class TrapBudget {
   double percent_;
   Nanoseconds started_;
   Nanoseconds spent_{0};
-  Nanoseconds backOff_{0};
-  Nanoseconds notBefore_{0};
 };
 
 }  // namespace falcon::control

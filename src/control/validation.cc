@@ -190,7 +190,8 @@ class LiveValidation final : public Validation {
     if (input_.wantsExamination)
       outcome_.examination = validate::encode(examinationOf(job_, input_, tests_, outcome_.trapSeconds));
     for (const validate::LinkMeasurement& link : tests_.links)
-      if (link.status == validate::LinkStatus::measured) outcome_.linkRates[link.link] = link.bytesPerSecond();
+      if (link.status == validate::LinkStatus::measured)
+        outcome_.linkRates[link.link] = {link.bytesPerSecond(), link.medium};
   }
 
   const ValidationInput input_;

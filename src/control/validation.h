@@ -11,6 +11,7 @@
 #include "base/event.h"
 #include "control/decisions.h"
 #include "control/job_view.h"
+#include "control/link_relief.h"
 #include "control/outbox.h"
 
 namespace falcon::control {
@@ -21,12 +22,12 @@ class Validation {
   struct Outcome {
     Verdict verdict;
     bool trapTimedOut = false;
-    double trapSeconds = 0;            ///< from the order to close to the order to open
-    double closingSeconds = 0;         ///< until all were held
-    std::map<Link, double> linkRates;  ///< measured, bytes per second, by job ranks
-    std::set<Link> lookSlow;           ///< of these: what they give now is not their healthy rate
-    std::vector<Link> leftOut;         ///< job ranks: there was no time to test them
-    std::string examination;           ///< all that was measured, in validate's encoding; "": it came to no end
+    double trapSeconds = 0;              ///< from the order to close to the order to open
+    double closingSeconds = 0;           ///< until all were held
+    std::map<Link, LinkRate> linkRates;  ///< measured, by job ranks
+    std::set<Link> lookSlow;             ///< of these: what they give now is not their healthy rate
+    std::vector<Link> leftOut;           ///< job ranks: there was no time to test them
+    std::string examination;             ///< all that was measured, in validate's encoding; "": it came to no end
   };
 
   virtual ~Validation() = default;

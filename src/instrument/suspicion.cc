@@ -63,17 +63,17 @@ class Judge {
 
   /// Adds the group where it belongs, if anywhere.
   void judge(const CommunicatorMembers& group, Suspicion& suspicion) const {
-    auto slow = leastWaiting(group);
-    if (!slow) return;
+    const auto least = leastWaiting(group);
+    if (!least || least->seconds < leastGrowth_) return;
+    const GroupSuspect suspect{group.communicator, least->growth, {}};
+    const bool muchLonger = least->growth >= rules_.transferGrowth * least->excuse;
     const auto byLink = slowestLink(group);
     const bool timed = byLink.has_value();
     const bool byOthers = timed && *byLink;
-    const auto explainsAll = [&](Rank member) { return explainsAll_.contains(member); };
-    if (!byOthers && std::any_of(group.members.begin(), group.members.end(), explainsAll)) return;
-    slow->waitsOnly = timed && !byOthers;
-    if (slow->waitsOnly) return suspicion.waiting.push_back(*slow);
-    if (byOthers) slow->slowest = (*byLink)->slowest;
-    suspicion.groups.push_back(*slow);
+    if (!byOthers && (!muchLonger || hasWholeCause(group))) return;
+    (timed && !byOthers ? suspicion.waiting : suspicion.groups).push_back(suspect);
+    if (byOthers) suspicion.groups.back().slowest = **byLink;
+    if (timed && !byOthers) suspicion.waiting.back().waitsOnly = true;
   }
 
  private:
@@ -91,8 +91,14 @@ class Judge {
     return excuse;
   }
 
-  /// Empty: there is no per-channel timing of this group. A group without culprit: there is, and all is well.
-  std::optional<std::optional<GroupSuspect>> slowestLink(const CommunicatorMembers& group) const {
+  bool hasWholeCause(const CommunicatorMembers& group) const {
+    return std::any_of(group.members.begin(), group.members.end(),
+                       [&](Rank member) { return explainsAll_.contains(member); });
+  }
+
+  /// The one of those that grew that has most of the delay. Empty: there is no per-channel timing of this group.
+  /// Nothing in it: there is, and all is well.
+  std::optional<std::optional<Link>> slowestLink(const CommunicatorMembers& group) const {
     struct Sum {
       double bytes = 0, moving = 0;
     };
@@ -117,7 +123,8 @@ class Judge {
         slowestBefore[std::get<2>(connection)] =
             std::max(slowestBefore[std::get<2>(connection)], before.moving / before.bytes);
 
-    std::optional<GroupSuspect> worst;
+    std::optional<Link> worst;
+    double mostSeconds = 0;
     bool known = false;
     for (const auto& [connection, sums] : connections) {
       const auto& [before, after] = sums;
@@ -129,14 +136,21 @@ class Judge {
       const double seconds = after.moving - healthy * after.bytes;
       if (growth < rules_.transferGrowth * excuseOf(reporter, peer) || seconds < leastGrowth_) continue;
       if (explainsAll_.contains(reporter) || explainsAll_.contains(peer)) continue;
-      if (worst && worst->growth >= growth) continue;
-      worst = GroupSuspect{group.communicator, growth, sending ? Link{reporter, peer} : Link{peer, reporter}};
+      if (worst && mostSeconds >= seconds) continue;
+      worst = sending ? Link{reporter, peer} : Link{peer, reporter};
+      mostSeconds = seconds;
     }
     if (!known) return std::nullopt;
     return worst;
   }
 
-  std::optional<GroupSuspect> leastWaiting(const CommunicatorMembers& group) const {
+  /// What the member that waits least spends in the group.
+  struct LeastWaiting {
+    double growth = 1;   ///< against its baseline
+    double seconds = 0;  ///< an iteration more than suspected members explain
+    double excuse = 1;   ///< what growth these explain
+  };
+  std::optional<LeastWaiting> leastWaiting(const CommunicatorMembers& group) const {
     double before = INFINITY, now = INFINITY, excuse = 1;
     for (const Rank member : group.members) {
       const RankComparison* rank = find(member);
@@ -148,10 +162,8 @@ class Judge {
       excuse = std::max(excuse, excuseOf(member, member));
     }
     if (!std::isfinite(now) || before <= 0) return std::nullopt;
-    const double growth = now / before / std::max(usual_, 1.0);
-    if (growth < rules_.transferGrowth * excuse || now - before * std::max(usual_, 1.0) < leastGrowth_)
-      return std::nullopt;
-    return GroupSuspect{group.communicator, growth, {}};
+    const double usual = std::max(usual_, 1.0);
+    return LeastWaiting{now / before / usual, now - before * usual * excuse, excuse};
   }
 
   static std::optional<double> secondsOf(const RankProfile& profile, CommunicatorId communicator) {

@@ -22,7 +22,7 @@ struct ComputeSuspect {
 struct GroupSuspect {
   CommunicatorId communicator = 0;
   double growth = 1;
-  Link slowest;            ///< job ranks; the connection that grew most; -1 without per-channel timing
+  Link slowest;            ///< job ranks; the connection that has most of the delay; -1 without per-channel timing
   bool waitsOnly = false;  ///< what moves there moves as fast as ever
 };
 
@@ -40,7 +40,7 @@ struct Suspicion {
 
 struct SuspicionRules {
   double computeGrowth = 1.2;   ///< own time against the median growth of all ranks
-  double transferGrowth = 1.2;  ///< seconds a byte, or a group's communication, against its baseline
+  double transferGrowth = 1.2;  ///< seconds a byte, or without timing a group's communication, against its baseline
   double leastShare = 0.05;     ///< of a healthy iteration: less growth than that cannot be the cause
   double leastPart = 0.1;       ///< of what iterations became longer by: likewise
   double wholePart = 0.95;      ///< of what iterations became longer by: who is slower by that explains all of it
@@ -53,8 +53,10 @@ std::string reasonFor(const Suspicion& suspicion, std::span<const CommunicatorMe
 /// - a rank's own time is compared with its own baseline and with what all ranks' did (a busy neighbour of all is
 /// nobody);
 /// - a group's communication is what its least waiting member spends in it: the last one to come waits for nobody. With
-///   per-channel timing, seconds a byte in motion must have grown too, on some connection. That alone accuses nobody:
-///   on shared cores, bytes also count as in motion while their receiver is not there;
+///   per-channel timing the evidence is the time that bytes are in flight, on the connection that has most of the
+///   delay: seconds a byte must have grown, and the group by a part of the delay, however little that is beside the
+///   time that it takes in health. Bytes in flight alone accuse nobody: on shared cores they also count as in motion
+///   while their receiver is not there. Without timing the group's own time must have grown;
 /// - what touches a suspected rank is explained by it, unless it grew clearly more than that rank did;
 /// - a rank that is slower by as much as the iterations became longer explains the groups that it is a member of, where
 ///   no connection between others is slower;

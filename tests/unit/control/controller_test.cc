@@ -129,6 +129,24 @@ TEST_F(ControllerTest, RoutesAroundASlowLinkAndBackOnItsRelief) {
   }
 }
 
+TEST_F(ControllerTest, KeepsARerouteUntilTheLinkIsAsFastAsHealthyOnesInEveryDirection) {
+  FakeJob& job = start();
+  job.links[{0, 2}] = job.links[{2, 0}] = 15;
+  job.run(60);
+  ASSERT_EQ(job.count(mitigationApplied), 1) << job.text();
+  job.links[{0, 2}] = job.links[{2, 0}] = 2;  // seven times as fast as it was, and half as fast as all others
+  job.run(120);
+  EXPECT_EQ(job.count(relief), 0) << job.text();
+  job.links.erase({0, 2});
+  job.run(120);
+  EXPECT_EQ(job.count(relief), 0) << job.text();
+  EXPECT_EQ(job.count(mitigationUndone), 0);
+  job.links.clear();
+  job.run(30);
+  EXPECT_EQ(job.count(relief), 1) << job.text();
+  EXPECT_EQ(job.rings(dataId), std::set{firstRing});
+}
+
 TEST_F(ControllerTest, SuspectsTheSlowRankFirstAndTheWholeJobNever) {
   for (Rank slow = 0; slow < 8; ++slow) {
     FakeJob& job = start();

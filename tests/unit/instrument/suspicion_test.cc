@@ -249,6 +249,41 @@ TEST(Suspicion, OfAGroupNeedsMoreThanBytesThatWereNotFetched) {
   EXPECT_EQ(suspect(stalledReceiver(0.4), group).groups.size(), 1u);
 }
 
+/// A job of 645 ms an iteration whose exchange takes most of it; link 3 -> 5 is slower by `factor`. Figures of a run
+/// with all links at 10 MB/s: bytes in flight that wait for the link to take them are 19 ms of the exchange in health.
+Suspicion ofALinkInALongExchange(double factor) {
+  const std::vector<CommunicatorMembers> groups{{8, {0, 2, 4, 6}}, {9, {1, 3, 5, 7}}};
+  const double delay = 0.21 * (factor - 1);
+  std::vector<RankComparison> ranks;
+  for (Rank rank = 0; rank < 8; ++rank) {
+    RankComparison each;
+    each.rank = rank;
+    each.healthy.own = each.now.own = 0.25;
+    each.healthy.inLibrary = 0.395;
+    each.now.inLibrary = 0.395 + delay;
+    const Rank next = (rank / 2 + 1) % 4;
+    const CommunicatorId group = rank % 2 ? 9 : 8;
+    each.healthy.communicators = {{group, 0.36}};
+    each.now.communicators = {{group, 0.36 + (rank % 2 ? delay : 0)}};
+    each.healthy.transfers = {{group, next, 0, true, 2e6, 0.019, 0}};
+    const double blocked = rank == 3 ? 0.88 * delay : rank == 5 ? 0.14 * delay : 0;
+    each.now.transfers = {{group, next, 0, true, 2e6, 0.019 + blocked, 0}};
+    ranks.push_back(each);
+  }
+  return suspect(ranks, groups);
+}
+
+TEST(Suspicion, OfALinkNeedsAPartOfTheDelayAndNotOfTheGroupsTime) {
+  EXPECT_TRUE(ofALinkInALongExchange(1).empty());
+  for (const double factor : {1.25, 1.3, 1.5, 2.0, 3.0}) {
+    const auto found = ofALinkInALongExchange(factor);
+    ASSERT_EQ(found.groups.size(), 1u) << factor << ": " << found.reason;
+    EXPECT_EQ(found.groups[0].communicator, 9u);
+    EXPECT_EQ(found.groups[0].slowest, (Link{3, 5}));
+    EXPECT_TRUE(found.ranks.empty()) << found.reason;
+  }
+}
+
 TEST(Suspicion, TellsGroupsApartInWhichAllWaitAndNothingMovesSlowly) {
   const std::vector<CommunicatorMembers> group{{7, {0, 1, 2}}};
   auto ranks = stalledReceiver(0.4);
