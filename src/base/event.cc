@@ -12,6 +12,8 @@ std::string nameOf(const Culprit& culprit) {
       return fmt::format("rank {}", culprit.rank);
     case CulpritKind::link:
       return fmt::format("link {} {} {}", culprit.link.from, culprit.bothWays ? "<->" : "->", culprit.link.to);
+    case CulpritKind::host:
+      return "host " + culprit.host;
     case CulpritKind::none:
       break;
   }

@@ -11,7 +11,7 @@
 namespace falcon {
 
 /// What a fail-slow is about.
-enum class CulpritKind : std::uint8_t { none, rank, link };
+enum class CulpritKind : std::uint8_t { none, rank, link, host };
 
 /// Who is to blame. Ranks are the job's.
 struct Culprit {
@@ -19,10 +19,11 @@ struct Culprit {
   Rank rank = -1;         ///< kind rank
   Link link;              ///< kind link
   bool bothWays = false;  ///< kind link: the opposite direction is slow too
+  std::string host{};     ///< kind host: its name
   auto operator<=>(const Culprit&) const = default;
 };
 
-/// "rank 3", "link 0 -> 2", "link 0 <-> 2", "none".
+/// "rank 3", "link 0 -> 2", "link 0 <-> 2", "host worker-7", "none".
 std::string nameOf(const Culprit& culprit);
 
 /// The outcome of a validation. `confidence` 0 to 1; `certain` false means "not certain": nobody is named aloud.

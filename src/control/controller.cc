@@ -276,6 +276,7 @@ void Controller::onChange(const instrument::Change& change) {
   using instrument::ChangeKind;
   const bool slower = change.kind == ChangeKind::onset || change.kind == ChangeKind::worsening;
   currentMilliseconds_ = change.after;
+  changedAt_ = change.sample;
   if (!slower && !slow_) return;  // the end of something that was never said
   // What the detector learnt to be healthy was slow already.
   const ChangeKind kind = !slowFromTheStart_ ? change.kind : slower ? ChangeKind::worsening : ChangeKind::easing;
@@ -360,7 +361,7 @@ bool Controller::isSlow() const {
 // The plan changed the iteration time on purpose: the detector learns the new level without a word.
 void Controller::rebase() {
   detector_.rebase();
-  detectorSamples_ = 0;
+  detectorSamples_ = changedAt_ = 0;
   relearning_ = true;
   slow_ = onsetOpen_ = becameFaster_ = false;
   lastProbe_ = clock_.now();

@@ -119,10 +119,12 @@ class Controller {
   void endProfiling();
   void collect();
   void suspect();
+  bool explainedByHosts();
   void waitForBackOff(const instrument::Suspicion& suspects);
   void validate(const instrument::Suspicion& suspects);
   void conclude();
   void name(const Culprit& culprit, const Validation::Outcome& outcome);
+  void name(const diagnose::HostExplanation& host);
   std::string whereabouts(const Culprit& culprit) const;
   bool looksSlow(const Link& link, const Validation::Outcome& outcome) const;
   void measureFigures(FailSlow& failSlow, const Validation::Outcome& outcome) const;
@@ -147,6 +149,7 @@ class Controller {
 
   void watchRelief();
   bool hasRecovered(FailSlow& failSlow);
+  bool hostHasRecovered(FailSlow& failSlow);
   void probe(FailSlow& failSlow);
   void sendProbe();
   void onProbe(const LinkResults& results);
@@ -186,6 +189,7 @@ class Controller {
 
   instrument::ChangePointDetector detector_;
   std::int64_t detectorSamples_ = 0;              ///< since its last rebase
+  std::int64_t changedAt_ = 0;                    ///< where of them the newest change began
   std::int64_t iteration_ = -1;                   ///< of the watched rank
   double healthyMilliseconds_ = 0;                ///< of the watched rank
   double currentMilliseconds_ = 0;                ///< level after the last change

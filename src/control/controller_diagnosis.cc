@@ -54,7 +54,39 @@ void Controller::collect() {
   suspect();
 }
 
+// A host whose processors others take slows all of its ranks: no test tells more than the kernel's account of them, and
+// the job is not held for it. What is left beyond that must be a fail-slow by itself to be looked for.
+bool Controller::explainedByHosts() {
+  const auto since = std::clamp<std::int64_t>(detectorSamples_ - changedAt_, settings_.profilingIterations,
+                                              settings_.baselineIterations);
+  const auto newest = static_cast<std::size_t>(since);
+  std::vector<diagnose::HostExplanation> explanations;
+  for (const diagnose::HostObservation& host : hostObservations(job_, newest))
+    if (auto found = diagnose::explanationOf(host)) explanations.push_back(std::move(*found));
+  const double limit = 1 + settings_.onsetThresholdPercent / 100;
+  if (explanations.empty() || diagnose::unexplainedGrowth(iterationGrowth(job_, newest), explanations) >= limit)
+    return false;
+  std::string unnamed;
+  bool named = false;
+  for (const diagnose::HostExplanation& each : explanations) {
+    if (each.isCulprit()) {
+      name(each);
+      named = true;
+    } else {
+      unnamed += fmt::format("{}on host {} {}", unnamed.empty() ? "" : "; ", each.host, each.evidence);
+    }
+  }
+  if (named)
+    onsetOpen_ = false;
+  else if (!quiet_)
+    emit({.kind = EventKind::inconclusive,
+          .ranges = rangeGrowths(job_, window()),
+          .text = "slower, and nobody stands out: " + unnamed});
+  return true;
+}
+
 void Controller::suspect() {
+  if (explainedByHosts()) return;
   instrument::Suspicion suspects = suspicionOf(job_, window());
   std::string chain;
   oneStretch_.clear();
@@ -228,6 +260,29 @@ void Controller::name(const Culprit& culprit, const Validation::Outcome& outcome
   measureFigures(failSlow, outcome);
   failSlows_.push_back(std::move(failSlow));
   mitigation_.named();
+}
+
+void Controller::name(const diagnose::HostExplanation& host) {
+  Culprit culprit{.kind = CulpritKind::host};
+  culprit.host = host.host;
+  auto failSlow = std::find_if(failSlows_.begin(), failSlows_.end(),
+                               [&](const FailSlow& each) { return isSameCulprit(each.culprit, culprit); });
+  if (failSlow == failSlows_.end()) {
+    ++named_;
+    emit({.kind = EventKind::verdict,
+          .beforeMilliseconds = healthyMilliseconds_,
+          .afterMilliseconds = currentMilliseconds_,
+          .confidence = 1,
+          .culprit = culprit,
+          .text = fmt::format("{} is slow: {}; end it, move it, or move the job", nameOf(culprit), host.evidence)});
+    failSlow = failSlows_.insert(failSlows_.end(), FailSlow{.id = nextId_++,
+                                                            .culprit = culprit,
+                                                            .healthyMilliseconds = healthyMilliseconds_,
+                                                            .lossSeconds = lossSeconds_,
+                                                            .masked = !slow_});
+  }
+  failSlow->slowMilliseconds = currentMilliseconds_;
+  failSlow->watch.emplace(1, host.growth, healthySamplesForRelief);
 }
 
 // What tells of this culprit's relief, healthy and now.

@@ -31,8 +31,9 @@ void Controller::watchRelief() {
   if (clock_.now() - lastProbe_ > probePatience) probe_.reset();
   FailSlow* next = nullptr;  // of the links, who was not probed for longest
   for (FailSlow& each : failSlows_) {
-    if (each.culprit.kind == CulpritKind::rank) {
-      if (hasRecovered(each)) return relieve(each.id);
+    if (each.culprit.kind != CulpritKind::link) {
+      const bool recovered = each.culprit.kind == CulpritKind::rank ? hasRecovered(each) : hostHasRecovered(each);
+      if (recovered) return relieve(each.id);
     } else if (each.masked || each.eased || failSlows_.size() > 1) {  // of several the time does not tell either
       if (!next || each.probed < next->probed) next = &each;
     }
@@ -50,6 +51,16 @@ bool Controller::hasRecovered(FailSlow& failSlow) {
   if (member.healthy && isTighter(member.recent.back().quotaCores, member.healthyQuotaCores)) return false;
   const auto growth = ownTimeGrowth(member, 1);
   return growth && failSlow.watch->add(*growth / usualGrowth(job_, window()));
+}
+
+// By what its ranks take for their own work: what made the host slow may be there still and be no harm any more.
+bool Controller::hostHasRecovered(FailSlow& failSlow) {
+  const auto process = watched();
+  if (!process || job_.members()[*process].received == failSlow.watchedSamples) return false;
+  failSlow.watchedSamples = job_.members()[*process].received;
+  for (const diagnose::HostObservation& host : hostObservations(job_, 1))
+    if (host.host == failSlow.culprit.host) return failSlow.watch->add(host.ownGrowth);
+  return false;
 }
 
 void Controller::probe(FailSlow& failSlow) {

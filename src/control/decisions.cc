@@ -7,6 +7,8 @@
 #include <string>
 #include <tuple>
 
+#include "base/median.h"
+
 namespace falcon::control {
 namespace {
 
@@ -191,6 +193,7 @@ instrument::Suspicion unexplained(const instrument::Suspicion& suspicion, const 
       return std::any_of(members.begin(), members.end(), [&](Rank member) { return sameAddress(job, member, rank); });
     };
     return std::any_of(known.begin(), known.end(), [&](const Culprit& culprit) {
+      if (culprit.kind == CulpritKind::host) return false;  // it slows all alike, and is no group's
       if (culprit.kind == CulpritKind::rank) return isMember(culprit.rank);
       const auto [from, to] = culprit.link;
       return sameAddress(job, from, to) ? isMember(from) && isMember(to) : isBeside(from) && isBeside(to);
@@ -213,6 +216,61 @@ double usualGrowth(const JobView& job, std::size_t window) {
   const auto middle = growths.begin() + static_cast<std::ptrdiff_t>(growths.size() / 2);
   std::nth_element(growths.begin(), middle, growths.end());
   return *middle > 0 ? *middle : 1;
+}
+
+double iterationGrowth(const JobView& job, std::size_t window) {
+  std::vector<double> growths;
+  for (const auto& [process, member] : job.members())
+    if (const auto now = JobView::comparableMeans(member, window); now && member.healthy->duration > 0)
+      growths.push_back(now->duration / member.healthy->duration);
+  return lowerMedian(growths, 1);
+}
+
+std::vector<diagnose::HostObservation> hostObservations(const JobView& job, std::size_t window) {
+  struct Host {
+    diagnose::HostObservation seen;
+    std::vector<double> growths;
+    double members = 0;
+    bool complete = true;
+  };
+  const auto add = [](diagnose::HostUse& use, const RankMeans& means) {
+    use.iteration += means.duration;
+    use.processor += *means.processor;
+    use.busyCores += *means.busyCores;
+    use.stolenCores += *means.stolenCores;
+  };
+  const auto divide = [](diagnose::HostUse& use, double members) {
+    use.iteration /= members;
+    use.busyCores /= members;
+    use.stolenCores /= members;
+  };
+  std::map<std::string, Host> hosts;
+  for (const auto& [process, member] : job.members()) {
+    // Containers of one machine have names of their own, and share its processors.
+    const auto& identity = member.identity;
+    Host& host = hosts[identity.clockDomain.empty() ? identity.host : identity.clockDomain];
+    if (host.seen.host.empty()) host.seen.host = identity.host;
+    host.seen.processors = std::max(host.seen.processors, static_cast<int>(identity.processors));
+    const auto now = JobView::comparableMeans(member, window);
+    if (!now || !now->processor || !member.healthy->processor || member.healthy->outsidePerMicroBatch <= 0) {
+      host.complete = false;  // what a member does not tell would be taken for somebody else's
+      continue;
+    }
+    add(host.seen.healthy, *member.healthy);
+    add(host.seen.now, *now);
+    host.growths.push_back(now->outsidePerMicroBatch / member.healthy->outsidePerMicroBatch);
+    ++host.members;
+  }
+  std::vector<diagnose::HostObservation> observations;
+  for (auto& [domain, host] : hosts) {
+    if (!host.complete || host.members == 0) continue;
+    divide(host.seen.healthy, host.members);
+    divide(host.seen.now, host.members);
+    host.seen.ranks = static_cast<int>(host.members);
+    host.seen.ownGrowth = lowerMedian(host.growths, 1);
+    observations.push_back(std::move(host.seen));
+  }
+  return observations;
 }
 
 double delayOf(const JobView& job, std::size_t window) {
@@ -290,6 +348,7 @@ bool isDue(const rebalance::Plan& plan, double lossSeconds, double healthyIterat
 bool isSameCulprit(const Culprit& one, const Culprit& other) {
   if (one.kind != other.kind) return false;
   if (one.kind == CulpritKind::rank) return one.rank == other.rank;
+  if (one.kind == CulpritKind::host) return one.host == other.host;
   return one.link == other.link || one.link == Link{other.link.to, other.link.from};
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/event.h"
 #include "control/job_view.h"
+#include "diagnose/host_slowness.h"
 #include "instrument/suspicion.h"
 #include "rebalance/planner.h"
 #include "rebalance/ski_rental.h"
@@ -32,6 +33,10 @@ instrument::Suspicion unexplained(const instrument::Suspicion& suspicion, const 
 std::optional<double> ownTimeGrowth(const MemberView& member, std::size_t window);
 /// The same of the member in the middle of the job: what a busy machine does to all alike; 1 where nothing is known.
 double usualGrowth(const JobView& job, std::size_t window);
+/// The job's ranks of every host whose members tell of their processors, over their newest `window` iterations.
+std::vector<diagnose::HostObservation> hostObservations(const JobView& job, std::size_t window);
+/// How much longer iterations take than in the baseline, of the rank in the middle; 1 where nothing is known.
+double iterationGrowth(const JobView& job, std::size_t window);
 /// Seconds that an iteration takes longer than in the baseline, of the rank where that is most; NaN: no baseline.
 double delayOf(const JobView& job, std::size_t window);
 /// What the own time grew by beyond the usual growth, over that delay; nothing where either is unknown or no delay.

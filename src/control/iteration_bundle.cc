@@ -8,7 +8,7 @@ namespace {
 
 bool sameKind(const Sample& one, const Sample& two) {
   return one.microBatches == two.microBatches && one.disturbed == two.disturbed && one.provisional == two.provisional &&
-         one.pattern == two.pattern;
+         one.pattern == two.pattern && (one.processor < 0) == (two.processor < 0);
 }
 
 void addTo(std::vector<CommunicatorTime>& sums, const CommunicatorTime& time) {
@@ -37,6 +37,13 @@ std::optional<Sample> IterationBundle::add(const Sample& iteration) {
   if (count_ > 0 && sameKind(sum_, iteration)) {
     sum_.index = iteration.index;
     sum_.quotaCores = iteration.quotaCores;
+    if (sum_.processor >= 0) {
+      // Cores are means over time: longer iterations count for more.
+      const double whole = sum_.seconds + iteration.seconds, share = whole > 0 ? iteration.seconds / whole : 0;
+      sum_.processor += iteration.processor;
+      sum_.busyCores += (iteration.busyCores - sum_.busyCores) * share;
+      sum_.stolenCores += (iteration.stolenCores - sum_.stolenCores) * share;
+    }
     sum_.seconds += iteration.seconds;
     sum_.outside += iteration.outside;
     for (const CommunicatorTime& time : iteration.communicators) addTo(sum_.communicators, time);
@@ -50,6 +57,7 @@ std::optional<Sample> IterationBundle::add(const Sample& iteration) {
   Sample mean = sum_;
   mean.seconds /= count_;
   mean.outside /= count_;
+  if (mean.processor >= 0) mean.processor /= count_;
   for (CommunicatorTime& time : mean.communicators) {
     time.seconds /= count_;
     time.calls = static_cast<std::uint32_t>(std::lround(static_cast<double>(time.calls) / count_));

@@ -267,6 +267,7 @@ class LiveJob final : public Job, private CallRecorder {
     identity.pid = getpid();
     identity.address = reactor_->address().host();
     identity.clockDomain = clockDomain();
+    identity.processors = static_cast<std::int32_t>(sysconf(_SC_NPROCESSORS_ONLN));
     member_ =
         std::make_unique<Member>(MemberParts{*bus_, clock_, files_->log(), trap_, transfers_, communicators_, plans_,
                                              decisions_, *benchmark_, files_->ranges(), gpu_.get(), &launched_, &stop_},

@@ -20,6 +20,7 @@ void divide(RankMeans& means, double divisor) {
   for (auto& [id, seconds] : means.inLibrary) seconds /= divisor;
   for (auto& [id, calls] : means.calls) calls /= divisor;
   for (auto& [name, seconds] : means.ranges) seconds /= divisor;
+  if (means.processor) *means.processor /= divisor;
 }
 
 double callsOf(const RankMeans& means) {
@@ -97,6 +98,8 @@ RankMeans JobView::means(const MemberView& member, std::size_t count) {
   RankMeans means;
   const std::size_t used = std::min(count, member.recent.size());
   if (used > 0) means.microBatches = 0;
+  bool known = true;
+  double processor = 0, busy = 0, stolen = 0;
   for (auto sample = member.recent.end() - static_cast<std::ptrdiff_t>(used); sample != member.recent.end(); ++sample) {
     means.duration += sample->seconds;
     means.outside += sample->outside;
@@ -107,8 +110,17 @@ RankMeans JobView::means(const MemberView& member, std::size_t count) {
       means.calls[time.id] += time.calls;
     }
     for (const RangeTime& range : sample->ranges) means.ranges[range.name] += range.seconds;
+    known = known && sample->processor >= 0;
+    processor += sample->processor;
+    busy += sample->busyCores * sample->seconds;
+    stolen += sample->stolenCores * sample->seconds;
   }
   if (used == 0) return means;
+  if (known && means.duration > 0) {
+    means.processor = processor;
+    means.busyCores = busy / means.duration;
+    means.stolenCores = stolen / means.duration;
+  }
   const auto divisor = static_cast<double>(used);
   means.iterations = static_cast<int>(used);
   means.microBatches /= divisor;

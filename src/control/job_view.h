@@ -25,6 +25,8 @@ struct RankMeans {
   std::map<CommunicatorId, double> inLibrary;
   std::map<CommunicatorId, double> calls;
   std::map<std::string, double> ranges;  ///< the application's own
+  /// As Sample has them; nothing where they are not known of every iteration.
+  std::optional<double> processor, busyCores, stolenCores;
 };
 
 /// What per-channel timing saw of one rank, and over how many iterations; 0: nothing.

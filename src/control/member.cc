@@ -32,6 +32,7 @@ Member::Member(MemberParts parts, Introduce identity)
     : parts_(parts),
       identity_(std::move(identity)),
       finder_({.method = static_cast<instrument::PeriodMethod>(parameters::period.value())}),
+      processors_(parts_.clock),
       ranges_(parts.ranges) {
   newController();
 }
@@ -92,6 +93,7 @@ void Member::tick() {
   giveUpUndecided();
   if (off_) return;
   readQuota();
+  processors_.tick();
   readLog();
   if (trapId_ != 0) tickTrap();
 }
@@ -169,6 +171,11 @@ void Member::report(const instrument::IterationSample& iteration) {
   sample.pattern = static_cast<std::uint32_t>(iteration.pattern);
   sample.calls = static_cast<std::uint32_t>(finder_.period());
   sample.quotaCores = quotaCores_;
+  if (const auto use = processors_.between(iteration.start, iteration.start + iteration.duration)) {
+    sample.processor = use->processSeconds;
+    sample.busyCores = use->busyCores;
+    sample.stolenCores = use->stolenCores;
+  }
   sample.disturbed = iteration.start < notJudgedUntil_ ||
                      (iteration.start < disturbedUntil_ && iteration.start + iteration.duration > disturbedFrom_);
   sample.ranges = ranges_.take(iteration.start, iteration.start + iteration.duration);

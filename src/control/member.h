@@ -25,6 +25,7 @@
 #include "control/trap.h"
 #include "instrument/call_log.h"
 #include "instrument/period_finder.h"
+#include "instrument/processor_use.h"
 #include "validate/compute_test.h"
 #include "validate/gpu_sample.h"
 #include "vendor/launched_work.h"
@@ -118,6 +119,7 @@ class Member {
   std::optional<LayoutKnown> layout_;
   std::map<CommunicatorId, Traffic> traffic_;
   instrument::PeriodFinder finder_;
+  instrument::ProcessorMeter processors_;
   RangeSums ranges_;
   std::uint64_t nextRecord_ = 0;
   ReadBudget budget_;

@@ -45,7 +45,7 @@ void all(A& archive, Fields&... fields) {
 
 template <class A>
 void visit(A& a, Introduce& m) {
-  all(a, m.jobRank, m.host, m.node, m.address, m.pid, m.clockDomain);
+  all(a, m.jobRank, m.host, m.node, m.address, m.pid, m.clockDomain, m.processors);
 }
 template <class A>
 void visit(A& a, CommunicatorFormed& m) {
@@ -75,7 +75,7 @@ void visit(A& a, RangeTime& m) {
 template <class A>
 void visit(A& a, Sample& m) {
   all(a, m.index, m.seconds, m.outside, m.microBatches, m.disturbed, m.provisional, m.pattern, m.calls, m.quotaCores,
-      m.communicators, m.ranges);
+      m.processor, m.busyCores, m.stolenCores, m.communicators, m.ranges);
 }
 template <class A>
 void visit(A& a, Samples& m) {

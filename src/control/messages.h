@@ -23,7 +23,8 @@ struct Introduce {
   std::string node;
   std::string address;
   std::int64_t pid = 0;
-  std::string clockDomain;  ///< processes of the same domain read the same steady clock; "": unknown
+  std::string clockDomain;      ///< processes of the same domain read the same steady clock; "": unknown
+  std::int32_t processors = 0;  ///< of the host; 0: unknown
 };
 
 /// A communicator exists; said by its rank 0.
@@ -78,6 +79,9 @@ struct Sample {
   std::uint32_t pattern = 0;  ///< another number than before: this rank makes other calls
   std::uint32_t calls = 0;    ///< calls of an iteration
   double quotaCores = 0;      ///< that its cgroup lets it use; 0: as many as there are
+  double processor = -1;      ///< seconds that this process and its children ran on a processor; -1: unknown
+  double busyCores = -1;      ///< of the host, by whomever; -1: unknown
+  double stolenCores = -1;    ///< of the host, that the hypervisor gave to others; -1: unknown
   std::vector<CommunicatorTime> communicators;
   std::vector<RangeTime> ranges;
 };

@@ -28,6 +28,7 @@ void MetricsFile::write(const Controller& controller, instrument::CallLog& calls
       static_cast<double>(calls.header().iterationNanoseconds.load(std::memory_order_relaxed)) * 1e-9;
   metrics_.slowRanks = controller.activeCount(CulpritKind::rank);
   metrics_.slowLinks = controller.activeCount(CulpritKind::link);
+  metrics_.slowHosts = controller.activeCount(CulpritKind::host);
   metrics_.mitigations = controller.mitigations();
   metrics_.durations = durations_.byName();
   const auto written = report::writeMetrics(path_, metrics_);

@@ -35,6 +35,7 @@ std::string suspectsJson(const std::vector<Suspect>& suspects) {
 
 std::string culpritJson(const Culprit& culprit) {
   if (culprit.kind == CulpritKind::rank) return fmt::format(R"({{"kind":"rank","rank":{}}})", culprit.rank);
+  if (culprit.kind == CulpritKind::host) return R"({"kind":"host","host":)" + jsonString(culprit.host) + "}";
   return fmt::format(R"({{"kind":"link","from":{},"to":{},"both_ways":{}}})", culprit.link.from, culprit.link.to,
                      culprit.bothWays);
 }

@@ -34,6 +34,7 @@ std::string metricsText(const JobMetrics& metrics) {
   metric("nccl_falcon_failslow_active", "gauge", help::failslow);
   text += fmt::format("nccl_falcon_failslow_active{{{},kind=\"rank\"}} {}\n", common, metrics.slowRanks);
   text += fmt::format("nccl_falcon_failslow_active{{{},kind=\"link\"}} {}\n", common, metrics.slowLinks);
+  text += fmt::format("nccl_falcon_failslow_active{{{},kind=\"host\"}} {}\n", common, metrics.slowHosts);
   metric("nccl_falcon_mitigations_total", "counter", help::mitigations);
   // All of them from the first scrape on: a counter that appears with its first count hides that count from rate().
   for (const char* action : mitigationActions) {

@@ -20,6 +20,7 @@ struct JobMetrics {
   double iterationSeconds = 0;
   int slowRanks = 0;  ///< fail-slows active now
   int slowLinks = 0;
+  int slowHosts = 0;
   std::map<std::pair<std::string, std::string>, int> mitigations;  ///< by action and result
   CollectiveDurations::ByName durations;                           ///< of this rank's collectives
 };

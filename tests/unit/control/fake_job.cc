@@ -60,7 +60,7 @@ void FakeJob::introduceAll() {
   for (auto& [process, member] : members_) {
     const auto at = layout_.coordinatesOf(member.rank);
     const std::string node = fmt::format("node{}", member.rank / layout_.pipelineSize);
-    say(member.rank, Introduce{member.rank, "host", node, fmt::format("10.0.0.{}", member.rank), 1});
+    say(member.rank, Introduce{member.rank, "host", node, fmt::format("10.0.0.{}", member.rank), 1, "", 8});
     say(member.rank, LayoutKnown{layout_.dataSize, layout_.pipelineSize, 1, at.data, at.pipeline, 0, microBatches, {}});
     for (const Group& group : groups_) {
       const auto found = std::find(group.members.begin(), group.members.end(), member.rank);
@@ -132,6 +132,8 @@ void FakeJob::iterate() {
     return;
   }
   while (clock.now() >= iterationEnds_) {
+    double jobCores = 0;
+    for (const Spent& each : spent_) jobCores += each.own / everyone * processorTime / each.arrival;
     for (auto& [process, member] : members_) {
       if (spent_.empty() || member.off) continue;
       const Spent& spent = spent_[static_cast<std::size_t>(member.rank)];
@@ -143,6 +145,11 @@ void FakeJob::iterate() {
                     .pattern = pattern,
                     .calls = 10 * pattern,
                     .quotaCores = extra(quota, member.rank)};
+      if (othersCores >= 0) {
+        sample.processor = spent.own / everyone * processorTime;
+        sample.busyCores = jobCores + othersCores;
+        sample.stolenCores = 0;
+      }
       sample.ranges = {{"data", usualLoading + extra(loading, member.rank), 1},
                        {"compute", spent.own - usualLoading - extra(loading, member.rank), 1}};
       for (const auto& [id, time] : spent.inLibrary) sample.communicators.push_back({id, time, 1});

@@ -34,7 +34,9 @@ class FakeJob final : public Outbox, public EventSink {
   bool trees = false;              ///< collectives go up and down the first tree instead of round the ring
   std::map<Rank, double> loading;  ///< seconds an iteration in the range "data", beside `usualLoading`
   double everyone = 1;             ///< factor of everything
-  std::uint32_t pattern = 1;       ///< which calls the ranks make
+  double othersCores = -1;    ///< of the 8 of the only host, that programs outside of the job use; -1: nobody tells
+  double processorTime = 1;   ///< factor of the processor time that the ranks need
+  std::uint32_t pattern = 1;  ///< which calls the ranks make
   /// Orders for which this is true are never answered, and not obeyed.
   std::function<bool(Rank, const Message&)> deaf;
   std::set<Rank> refusing;  ///< vote no

@@ -84,7 +84,7 @@ TEST(Families, HaveTheSamplesOfEveryRankAndThoseOfTheJobOnce) {
     return found;
   };
   EXPECT_EQ(count("\nnccl_falcon_iteration_seconds{"), 2);
-  EXPECT_EQ(count("\nnccl_falcon_failslow_active{"), 2);
+  EXPECT_EQ(count("\nnccl_falcon_failslow_active{"), 3);
   EXPECT_EQ(count("\nnccl_falcon_mitigations_total{"), 6);
   EXPECT_EQ(count("le=\"+Inf\"} 2\n"), 2);
   EXPECT_EQ(count("le=\"0.001\"} 0\n"), 2);

@@ -67,6 +67,8 @@ TEST(EventSchema, RefusesWhatIsNoEvent) {
   EXPECT_NE(with("confidence", 1.01), "");
   EXPECT_NE(with("surprise", 1), "");
   EXPECT_NE(with("culprit", {{"kind", "rank"}}), "");
+  EXPECT_EQ(with("culprit", {{"kind", "host"}, {"host", "worker-7"}}), "");
+  EXPECT_NE(with("culprit", {{"kind", "host"}, {"rank", 1}}), "");
   EXPECT_NE(with("culprit", {{"kind", "rank"}, {"rank", 1}, {"from", 2}}), "");
   EXPECT_NE(with("ranges", {{{"rank", 3}}}), "");
   EXPECT_NE(with("severity", 5), "");

@@ -173,7 +173,9 @@ std::vector<Said> parseEvents(const std::string& text) {
              entry.value("text", "")};
     if (entry.contains("culprit")) {
       const json& culprit = entry["culprit"];
-      one.culprit.kind = culprit.value("kind", "") == "rank" ? CulpritKind::rank : CulpritKind::link;
+      const std::string kind = culprit.value("kind", "");
+      one.culprit.kind = kind == "rank" ? CulpritKind::rank : kind == "host" ? CulpritKind::host : CulpritKind::link;
+      one.culprit.host = culprit.value("host", "");
       one.culprit.rank = culprit.value("rank", -1);
       one.culprit.link = {culprit.value("from", -1), culprit.value("to", -1)};
       one.culprit.bothWays = culprit.value("both_ways", false);

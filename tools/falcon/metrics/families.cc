@@ -69,7 +69,7 @@ std::vector<MetricFamily> familiesOf(const std::map<std::string, RankMetrics>& r
     missed.metric.push_back(counter(rank, static_cast<double>(rank.missed)));
     build.metric.push_back(gauge(rank, 1, {{"version", report::version}}));
     if (!rank.facts) continue;
-    for (const char* kind : {"rank", "link"})
+    for (const char* kind : {"rank", "link", "host"})
       failslow.metric.push_back(gauge(rank, rank.facts->active(kind), {{"kind", kind}}));
     for (const char* action : report::mitigationActions)
       for (const char* result : report::mitigationResults) {

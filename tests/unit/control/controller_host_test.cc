@@ -1,0 +1,87 @@
+// A host whose processors others take: told from what the kernel counts, without holding the job.
+#include <gmock/gmock.h>
+
+#include "controller_fixture.h"
+
+namespace falcon::control::test {
+namespace {
+
+using testing::HasSubstr;
+
+class HostSlowness : public ControllerTest {
+ protected:
+  static constexpr double usualOthers = 0.2;
+
+  /// A healthy job whose members tell of their processors.
+  FakeJob& startTelling() {
+    job = std::make_unique<FakeJob>(automatic());
+    job->othersCores = usualOthers;
+    EXPECT_TRUE(job->runUntil(baselineTaken, 30)) << job->text();
+    job->run(5);
+    return *job;
+  }
+
+  std::unique_ptr<FakeJob> job;
+};
+
+TEST_F(HostSlowness, OfOtherProgramsIsNamedWithoutATrapAndRelieved) {
+  FakeJob& job = startTelling();
+  job.everyone = 1.3;
+  job.othersCores = 2.5;
+  ASSERT_TRUE(job.runUntil(verdict, 20)) << job.text();
+  EXPECT_EQ(job.first(verdict)->culprit.kind, CulpritKind::host);
+  EXPECT_EQ(job.first(verdict)->culprit.host, "host");
+  EXPECT_THAT(job.first(verdict)->text, HasSubstr("host host is slow: CPU contention from outside"));
+  EXPECT_THAT(job.first(verdict)->text, HasSubstr("use 2.5 of its 8 processors (0.2 when the job was healthy)"));
+  EXPECT_EQ(job.controller().activeCount(CulpritKind::host), 1);
+  job.run(10);
+  job.everyone = 1;
+  job.othersCores = usualOthers;
+  ASSERT_TRUE(job.runUntil(relief, 20)) << job.text();
+  EXPECT_EQ(job.last(relief)->culprit.kind, CulpritKind::host);
+  job.run(10);
+  EXPECT_EQ(job.controller().activeCount(), 0);
+  EXPECT_EQ(job.count(verdict), 1) << job.text();
+  EXPECT_EQ(job.count(relief), 1) << job.text();
+  EXPECT_EQ(job.count(trapClosed), 0) << job.text();
+}
+
+TEST_F(HostSlowness, MoreProcessorTimeIsNobodysFault) {
+  FakeJob& job = startTelling();
+  job.everyone = job.processorTime = 1.3;
+  ASSERT_TRUE(job.runUntil(inconclusive, 20)) << job.text();
+  job.run(20);
+  EXPECT_THAT(job.first(inconclusive)->text, HasSubstr("there is more to do, or the processors work more slowly"));
+  EXPECT_EQ(job.count(verdict), 0) << job.text();
+  EXPECT_EQ(job.count(trapClosed), 0) << job.text();
+}
+
+TEST_F(HostSlowness, DoesNotHideASlowLinkBesideIt) {
+  FakeJob& job = startTelling();
+  job.everyone = 1.15;
+  job.othersCores = 1.6;
+  job.links[{2, 4}] = 8;
+  ASSERT_TRUE(job.runUntil(verdict, 30)) << job.text();
+  EXPECT_EQ(job.first(verdict)->culprit.link, (Link{2, 4})) << job.text();
+}
+
+// A program of low priority that takes whatever the job leaves grows by just what the job loses.
+TEST_F(HostSlowness, IsNotNamedForWhoFillsTheProcessorsThatASlowLinkLeaves) {
+  FakeJob& job = startTelling();
+  job.links[{2, 4}] = 8;
+  job.othersCores = 4;
+  ASSERT_TRUE(job.runUntil(verdict, 30)) << job.text();
+  EXPECT_EQ(job.first(verdict)->culprit.link, (Link{2, 4})) << job.text();
+  job.run(10);
+  EXPECT_EQ(job.controller().activeCount(CulpritKind::host), 0) << job.text();
+}
+
+TEST_F(HostSlowness, IsNotNamedForASlowRank) {
+  FakeJob& job = startTelling();
+  job.compute[3] = 2;
+  ASSERT_TRUE(job.runUntil(verdict, 30)) << job.text();
+  EXPECT_EQ(job.first(verdict)->culprit.rank, 3) << job.text();
+}
+
+}  // namespace
+}  // namespace falcon::control::test
