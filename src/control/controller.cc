@@ -14,6 +14,8 @@ namespace {
 constexpr int attemptsPerOnset = 3;
 constexpr Nanoseconds profilingPause = 3s;  // after the first attempt; after others that many times as long
 constexpr Nanoseconds settledJob = 1s;      // nobody joined for so long
+// What is slower by less and by nobody's fault may be a moment of the machine: severity 1 and half of 2.
+constexpr double smallOnset = 1.25;
 
 // Ids rise over the whole job, also from one controller to the next: every one begins where the wall clock is. A
 // validation takes 1000.
@@ -288,7 +290,12 @@ void Controller::onChange(const instrument::Change& change) {
                         change.before, change.after);
   event.confidence = change.confidence;
   if (kind == ChangeKind::relief) return onRelief(event);
-  emit(event);
+  if (kind == ChangeKind::onset && failSlows_.empty() && change.after < smallOnset * change.before) {
+    onsetNotSaid_ = event;
+  } else if (slower || !onsetNotSaid_) {
+    sayOnset();
+    emit(event);
+  }
   if (!slower) {
     for (FailSlow& each : failSlows_) each.eased = true;
     return;
@@ -303,6 +310,10 @@ void Controller::onChange(const instrument::Change& change) {
   if (phase_ == Phase::tracking && !mitigation_.agreeing()) startProfiling();
 }
 
+void Controller::sayOnset() {
+  if (auto event = std::exchange(onsetNotSaid_, std::nullopt)) emit(std::move(*event));
+}
+
 // Relief of what nobody mitigated shows in the iteration time. Other culprits have a figure of their own to watch.
 void Controller::onRelief(Event event) {
   onsetOpen_ = false;
@@ -315,6 +326,7 @@ void Controller::onRelief(Event event) {
   for (const FailSlow& each : failSlows_)
     if (!each.masked) relieved.push_back(each.culprit);
   std::erase_if(failSlows_, [](const FailSlow& each) { return !each.masked; });
+  if (std::exchange(onsetNotSaid_, std::nullopt)) return;  // over before it was said
   if (relieved.empty()) return emit(event);
   for (const Culprit& culprit : relieved) {
     event.culprit = culprit;
@@ -364,6 +376,7 @@ void Controller::rebase() {
   detectorSamples_ = changedAt_ = 0;
   relearning_ = true;
   slow_ = onsetOpen_ = becameFaster_ = false;
+  onsetNotSaid_.reset();
   lastProbe_ = clock_.now();
   for (FailSlow& each : failSlows_) each.masked = true;
 }

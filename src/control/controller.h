@@ -120,6 +120,8 @@ class Controller {
   void collect();
   void suspect();
   bool explainedByHosts();
+  bool waitsWhetherItLasts();
+  void sayOnset();
   void waitForBackOff(const instrument::Suspicion& suspects);
   void validate(const instrument::Suspicion& suspects);
   void conclude();
@@ -195,6 +197,7 @@ class Controller {
   double currentMilliseconds_ = 0;                ///< level after the last change
   bool slow_ = false;                             ///< an onset was said, and no relief since
   bool onsetOpen_ = false;                        ///< its cause is not known (yet)
+  std::optional<Event> onsetNotSaid_;             ///< a small one: it may be over before anybody stands out
   bool slowFromTheStart_ = false;                 ///< the detector takes a slow pace for the healthy one
   std::uint32_t pattern_ = 0, calls_ = 0;         ///< of the watched rank's last sample
   std::optional<ProcessId> patternOf_;            ///< whose they are

@@ -66,15 +66,16 @@ bool Controller::explainedByHosts() {
   const double limit = 1 + settings_.onsetThresholdPercent / 100;
   if (explanations.empty() || diagnose::unexplainedGrowth(iterationGrowth(job_, newest), explanations) >= limit)
     return false;
+  const auto isCulprit = [](const auto& each) { return each.isCulprit(); };
+  const bool named = std::any_of(explanations.begin(), explanations.end(), isCulprit);
+  if (!named && waitsWhetherItLasts()) return true;
+  sayOnset();
   std::string unnamed;
-  bool named = false;
   for (const diagnose::HostExplanation& each : explanations) {
-    if (each.isCulprit()) {
+    if (each.isCulprit())
       name(each);
-      named = true;
-    } else {
+    else
       unnamed += fmt::format("{}on host {} {}", unnamed.empty() ? "" : "; ", each.host, each.evidence);
-    }
   }
   if (named)
     onsetOpen_ = false;
@@ -82,6 +83,14 @@ bool Controller::explainedByHosts() {
     emit({.kind = EventKind::inconclusive,
           .ranges = rangeGrowths(job_, window()),
           .text = "slower, and nobody stands out: " + unnamed});
+  return true;
+}
+
+// A small slowness of nobody in particular is looked at again before it is said.
+bool Controller::waitsWhetherItLasts() {
+  constexpr int lasting = 16;  // iterations
+  if (!onsetNotSaid_ || detectorSamples_ - changedAt_ >= lasting) return false;
+  --attempts_;
   return true;
 }
 
@@ -104,11 +113,14 @@ void Controller::suspect() {
   }
   suspects.reason = instrument::reasonFor(suspects, communicatorMembers(job_)) + chain;
   if (suspects.empty()) {
+    if (waitsWhetherItLasts()) return;
+    sayOnset();
     emit({.kind = EventKind::inconclusive,
           .ranges = rangeGrowths(job_, window()),
           .text = "slower, but no rank or group stands out: " + suspects.reason});
     return;
   }
+  sayOnset();
   if (settings_.validate && backOff_.holds(suspects, clock_.now())) return waitForBackOff(suspects);
   emit({.kind = EventKind::suspicion,
         .suspects = suspectsOf(suspects, job_),

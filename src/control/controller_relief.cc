@@ -11,7 +11,8 @@
 namespace falcon::control {
 namespace {
 
-constexpr Nanoseconds probeInterval = 2s;
+// Beside the training probes take bandwidth: few while the link is as slow as ever, then some in a row.
+constexpr Nanoseconds probeInterval = 2s, probeIntervalWhenFaster = 400ms;
 constexpr Nanoseconds probePatience = 10s;  // then its answer is lost
 
 /// Whether a rank may use clearly fewer cores than when it was healthy; 0: there is no quota.
@@ -38,7 +39,9 @@ void Controller::watchRelief() {
       if (!next || each.probed < next->probed) next = &each;
     }
   }
-  if (next && !probe_ && clock_.now() - lastProbe_ > probeInterval) probe(*next);
+  if (!next || probe_) return;
+  if (clock_.now() - lastProbe_ > (next->linkRelief.mayBeHealthy() ? probeIntervalWhenFaster : probeInterval))
+    probe(*next);
 }
 
 bool Controller::hasRecovered(FailSlow& failSlow) {

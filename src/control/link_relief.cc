@@ -13,7 +13,7 @@ constexpr double healthyPart = 0.9;
 // slow by less than four times, nearer to that than to its healthy one.
 constexpr double leastGain = 2;
 // One may fall into a burst of the training, which may be over in the next.
-constexpr std::size_t newestProbes = 3;
+constexpr std::size_t newestProbes = 5;
 constexpr std::size_t mostPeers = 2;
 // Rates that differ by less count as equal.
 constexpr double equalRates = 1.2;
@@ -63,11 +63,21 @@ bool LinkRelief::add(const std::map<Link, double>& rates) {
   return std::all_of(directions_.begin(), directions_.end(), [&](const Direction& each) { return isHealthy(each); });
 }
 
+bool LinkRelief::mayBeHealthy() const {
+  return !newest_.empty() && std::all_of(directions_.begin(), directions_.end(), [&](const Direction& each) {
+    const auto rate = newest_.back().find(each.link);
+    return rate != newest_.back().end() && rate->second >= least(each);
+  });
+}
+
+double LinkRelief::least(const Direction& direction) {
+  return std::min(std::sqrt(direction.slow * direction.healthy), leastGain * direction.slow);
+}
+
 bool LinkRelief::isHealthy(const Direction& direction) const {
   const auto rate = best(direction.link);
   if (!rate || !(direction.slow > 0) || !(direction.healthy > direction.slow)) return false;
-  const double middle = std::sqrt(direction.slow * direction.healthy);
-  if (peers_.empty()) return *rate >= middle;
+  if (peers_.empty()) return *rate >= std::sqrt(direction.slow * direction.healthy);
   std::optional<double> expected;
   for (const HealthyPeer& each : peers_) {
     const auto peer = best(each.link);
@@ -76,7 +86,7 @@ bool LinkRelief::isHealthy(const Direction& direction) const {
     const double share = isFaster ? direction.healthy / each.bytesPerSecond : 1;
     expected = std::max(expected.value_or(0), share * *peer);
   }
-  return expected && *rate >= healthyPart * *expected && *rate >= std::min(middle, leastGain * direction.slow);
+  return expected && *rate >= healthyPart * *expected && *rate >= least(direction);
 }
 
 }  // namespace falcon::control

@@ -54,8 +54,12 @@ class LinkRelief {
   /// @param rates  bytes per second of one probe; a link that gave no answer is missing
   /// True when the newest probes say that the link is healthy.
   bool add(const std::map<Link, double>& rates);
+  /// The newest probe says that it is no longer as slow: the next ones should follow soon.
+  bool mayBeHealthy() const;
 
  private:
+  /// Bytes per second below which it is as slow as it was.
+  static double least(const Direction& direction);
   std::optional<double> best(const Link& link) const;
   bool isHealthy(const Direction& direction) const;
 

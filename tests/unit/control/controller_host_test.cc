@@ -56,6 +56,24 @@ TEST_F(HostSlowness, MoreProcessorTimeIsNobodysFault) {
   EXPECT_EQ(job.count(trapClosed), 0) << job.text();
 }
 
+TEST_F(HostSlowness, OfAMomentIsNotSpokenOf) {
+  for (const bool tells : {true, false}) {
+    FakeJob& job = startTelling();
+    if (!tells) job.othersCores = -1;
+    job.everyone = job.processorTime = 1.15;
+    job.run(2);  // ten iterations
+    job.everyone = job.processorTime = 1;
+    job.run(20);
+    EXPECT_THAT(job.story(), testing::IsEmpty()) << job.text();
+    EXPECT_EQ(job.controller().state(), instrument::JobState::tracking);
+    job.everyone = job.processorTime = 1.15;
+    job.run(20);
+    EXPECT_EQ(job.count(onset), 1) << job.text();
+    EXPECT_GE(job.count(inconclusive), 1) << job.text();
+    EXPECT_EQ(job.count(trapClosed), 0) << job.text();
+  }
+}
+
 TEST_F(HostSlowness, DoesNotHideASlowLinkBesideIt) {
   FakeJob& job = startTelling();
   job.everyone = 1.15;

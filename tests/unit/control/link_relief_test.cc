@@ -79,6 +79,17 @@ TEST(LinkRelief, IsSeenAmongScatteredRates) {
   EXPECT_LT(probes / 200.0, 8);
 }
 
+TEST(LinkRelief, MayBeWhereEveryDirectionIsFasterThanItWas) {
+  LinkRelief relief = bothWays(3);
+  EXPECT_FALSE(relief.mayBeHealthy());
+  relief.add({{slow, 0.34e7}, {back, 1e7}, {peer, 1e7}});
+  EXPECT_FALSE(relief.mayBeHealthy());
+  relief.add({{slow, 0.8e7}, {back, 1e7}, {peer, 1e7}});
+  EXPECT_TRUE(relief.mayBeHealthy());
+  relief.add({{back, 1e7}, {peer, 1e7}});
+  EXPECT_FALSE(relief.mayBeHealthy()) << "one gave no answer";
+}
+
 TEST(LinkRelief, WithoutPeersIsNearerToTheHealthyRate) {
   const LinkRelief alone({{slow, 1e6, 1e8}}, {});
   EXPECT_FALSE(isRelief(alone, {{slow, 5e6}}));
