@@ -266,7 +266,7 @@ void Reception::makeRoomForEarly() {
   drop(oldest, fmt::format("{} others wait already for someone to expect them", mostEarly));
 }
 
-void Reception::deliver(FileDescriptor socket, std::string address, Hello hello) {
+void Reception::deliver(FileDescriptor socket, const std::string& address, Hello hello) {
   std::shared_ptr<Reactor::ConnectionHandler> handler;
   EventLoop::Token token;
   {

@@ -68,7 +68,7 @@ class Reception : public std::enable_shared_from_this<Reception> {
   void pauseAccepting(bool crowded);
   void listenAgain();
   void readFrom(int socket);
-  void deliver(FileDescriptor socket, std::string address, Hello hello);
+  void deliver(FileDescriptor socket, const std::string& address, Hello hello);
   void challengeEarly();
   // With mutex_ held.
   void resume();
