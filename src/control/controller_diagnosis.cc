@@ -88,8 +88,10 @@ bool Controller::explainedByHosts() {
 
 // A small slowness of nobody in particular is looked at again before it is said.
 bool Controller::waitsWhetherItLasts() {
-  constexpr int lasting = 16;  // iterations
-  if (!onsetNotSaid_ || detectorSamples_ - changedAt_ >= lasting) return false;
+  // Iterations. What a young job is held for healthy by may have been a quiet moment of the machine.
+  constexpr int lasting = 16, young = 48, lastingInYoungJob = 64;
+  if (!onsetNotSaid_ || detectorSamples_ - changedAt_ >= (changedAt_ < young ? lastingInYoungJob : lasting))
+    return false;
   --attempts_;
   return true;
 }

@@ -74,6 +74,26 @@ TEST_F(HostSlowness, OfAMomentIsNotSpokenOf) {
   }
 }
 
+// The baseline may be of a quiet moment: the machine's usual pace is said late, somebody slow at once.
+TEST_F(HostSlowness, InAYoungJobHasToLastLonger) {
+  FakeJob job(automatic());
+  ASSERT_TRUE(job.runUntil(baselineTaken, 30));
+  job.everyone = 1.15;
+  job.run(8);  // some 35 iterations
+  EXPECT_THAT(job.story(), testing::IsEmpty()) << job.text();
+  job.run(20);
+  EXPECT_EQ(job.count(onset), 1) << job.text();
+
+  FakeJob slower(automatic());
+  ASSERT_TRUE(slower.runUntil(baselineTaken, 30));
+  slower.everyone = 1.15;
+  slower.run(5);
+  slower.links[{2, 4}] = 8;
+  ASSERT_TRUE(slower.runUntil(verdict, 15)) << slower.text();
+  EXPECT_EQ(slower.first(verdict)->culprit.link, (Link{2, 4}));
+  EXPECT_LT(slower.first(onset)->time, slower.first(verdict)->time);
+}
+
 TEST_F(HostSlowness, DoesNotHideASlowLinkBesideIt) {
   FakeJob& job = startTelling();
   job.everyone = 1.15;
