@@ -127,6 +127,7 @@ class Controller {
   void conclude();
   void name(const Culprit& culprit, const Validation::Outcome& outcome);
   void name(const diagnose::HostExplanation& host);
+  FailSlow newFailSlow(const Culprit& culprit);
   std::string whereabouts(const Culprit& culprit) const;
   bool looksSlow(const Link& link, const Validation::Outcome& outcome) const;
   void measureFigures(FailSlow& failSlow, const Validation::Outcome& outcome) const;
@@ -156,6 +157,7 @@ class Controller {
   void sendProbe();
   void onProbe(const LinkResults& results);
   FailSlow* find(std::uint64_t id);
+  std::vector<FailSlow>::iterator find(const Culprit& culprit);
   void relieve(std::uint64_t id);
   /// What an iteration takes just now.
   double measuredMilliseconds() const;

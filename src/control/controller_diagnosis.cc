@@ -233,8 +233,7 @@ std::string Controller::whereabouts(const Culprit& culprit) const {
 }
 
 void Controller::name(const Culprit& culprit, const Validation::Outcome& outcome) {
-  const auto known = std::find_if(failSlows_.begin(), failSlows_.end(),
-                                  [&](const FailSlow& each) { return isSameCulprit(each.culprit, culprit); });
+  const auto known = find(culprit);
   const bool news = known == failSlows_.end() || culprit.bothWays > known->culprit.bothWays ||
                     (!known->culprit.bothWays && culprit.link != known->culprit.link);
   if (!news) {
@@ -261,12 +260,7 @@ void Controller::name(const Culprit& culprit, const Validation::Outcome& outcome
        .culprit = culprit,
        .ranges = std::move(ranges),
        .text = nameOf(culprit) + " is slow: " + evidence + (where.empty() ? "" : "; " + where) + whereabouts(culprit)});
-  FailSlow failSlow{.id = nextId_++,
-                    .culprit = culprit,
-                    .healthyMilliseconds = healthyMilliseconds_,
-                    .slowMilliseconds = currentMilliseconds_,
-                    .lossSeconds = lossSeconds_,
-                    .masked = !slow_};
+  FailSlow failSlow = newFailSlow(culprit);
   if (known != failSlows_.end()) {  // a link that was slow one way: now it is both
     failSlow.culprit.bothWays = true;
     failSlows_.erase(known);
@@ -276,11 +270,19 @@ void Controller::name(const Culprit& culprit, const Validation::Outcome& outcome
   mitigation_.named();
 }
 
+FailSlow Controller::newFailSlow(const Culprit& culprit) {
+  return {.id = nextId_++,
+          .culprit = culprit,
+          .healthyMilliseconds = healthyMilliseconds_,
+          .slowMilliseconds = currentMilliseconds_,
+          .lossSeconds = lossSeconds_,
+          .masked = !slow_};
+}
+
 void Controller::name(const diagnose::HostExplanation& host) {
   Culprit culprit{.kind = CulpritKind::host};
   culprit.host = host.host;
-  auto failSlow = std::find_if(failSlows_.begin(), failSlows_.end(),
-                               [&](const FailSlow& each) { return isSameCulprit(each.culprit, culprit); });
+  auto failSlow = find(culprit);
   if (failSlow == failSlows_.end()) {
     ++named_;
     emit({.kind = EventKind::verdict,
@@ -289,11 +291,7 @@ void Controller::name(const diagnose::HostExplanation& host) {
           .confidence = 1,
           .culprit = culprit,
           .text = fmt::format("{} is slow: {}; end it, move it, or move the job", nameOf(culprit), host.evidence)});
-    failSlow = failSlows_.insert(failSlows_.end(), FailSlow{.id = nextId_++,
-                                                            .culprit = culprit,
-                                                            .healthyMilliseconds = healthyMilliseconds_,
-                                                            .lossSeconds = lossSeconds_,
-                                                            .masked = !slow_});
+    failSlow = failSlows_.insert(failSlows_.end(), newFailSlow(culprit));
   }
   failSlow->slowMilliseconds = currentMilliseconds_;
   failSlow->watch.emplace(1, host.growth, healthySamplesForRelief);

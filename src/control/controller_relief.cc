@@ -28,6 +28,11 @@ FailSlow* Controller::find(std::uint64_t id) {
   return nullptr;
 }
 
+std::vector<FailSlow>::iterator Controller::find(const Culprit& culprit) {
+  return std::find_if(failSlows_.begin(), failSlows_.end(),
+                      [&](const FailSlow& each) { return isSameCulprit(each.culprit, culprit); });
+}
+
 void Controller::watchRelief() {
   if (clock_.now() - lastProbe_ > probePatience) probe_.reset();
   FailSlow* next = nullptr;  // of the links, who was not probed for longest

@@ -21,6 +21,11 @@ instrument::RankProfile profileOf(const RankMeans& means, double microBatches, c
   return profile;
 }
 
+std::optional<double> growthOfOwnTime(const RankMeans& healthy, const RankMeans& now) {
+  if (healthy.outsidePerMicroBatch <= 0) return std::nullopt;
+  return now.outsidePerMicroBatch / healthy.outsidePerMicroBatch;
+}
+
 bool sameAddress(const JobView& job, Rank one, Rank other) {
   if (one == other) return true;
   const auto first = job.processOf(one), second = job.processOf(other);
@@ -204,8 +209,7 @@ instrument::Suspicion unexplained(const instrument::Suspicion& suspicion, const 
 
 std::optional<double> ownTimeGrowth(const MemberView& member, std::size_t window) {
   const auto now = JobView::comparableMeans(member, window);
-  if (!now || member.healthy->outsidePerMicroBatch <= 0) return std::nullopt;
-  return now->outsidePerMicroBatch / member.healthy->outsidePerMicroBatch;
+  return now ? growthOfOwnTime(*member.healthy, *now) : std::nullopt;
 }
 
 double usualGrowth(const JobView& job, std::size_t window) {
@@ -252,13 +256,14 @@ std::vector<diagnose::HostObservation> hostObservations(const JobView& job, std:
     if (host.seen.host.empty()) host.seen.host = identity.host;
     host.seen.processors = std::max(host.seen.processors, static_cast<int>(identity.processors));
     const auto now = JobView::comparableMeans(member, window);
-    if (!now || !now->processor || !member.healthy->processor || member.healthy->outsidePerMicroBatch <= 0) {
+    const auto growth = now ? growthOfOwnTime(*member.healthy, *now) : std::nullopt;
+    if (!growth || !now->processor || !member.healthy->processor) {
       host.complete = false;  // what a member does not tell would be taken for somebody else's
       continue;
     }
     add(host.seen.healthy, *member.healthy);
     add(host.seen.now, *now);
-    host.growths.push_back(now->outsidePerMicroBatch / member.healthy->outsidePerMicroBatch);
+    host.growths.push_back(*growth);
     ++host.members;
   }
   std::vector<diagnose::HostObservation> observations;

@@ -75,22 +75,21 @@ Attempt failed(Error error, Attempt::Why why = Attempt::Why::other) {
   return {{}, std::move(error), why};
 }
 
+/// What a wait ends an attempt with, but for its limit, about which the caller has words of its own.
+std::optional<Attempt> endedBy(Event event, const SocketAddress& to) {
+  if (event == Event::givenUp) return failed(Error::remote("gave up connecting to {}", to.text()), Attempt::Why::final);
+  if (event == Event::problem) return failed(connectError(to, errno));
+  return std::nullopt;
+}
+
 Attempt connectOnce(const SocketAddress& from, const SocketAddress& to, const Hello& hello, Instant deadline,
                     const std::function<bool()>& givenUp) {
   using Why = Attempt::Why;
   auto socket = beginConnect(from, to);
   if (!socket) return failed(socket.error(), socket.error().code() == ErrorCode::remote ? Why::other : Why::final);
-  const Error gaveUp = Error::remote("gave up connecting to {}", to.text());
-  switch (await(socket->get(), POLLOUT, deadline, givenUp)) {
-    case Event::late:
-      return failed(connectError(to, ETIMEDOUT));
-    case Event::givenUp:
-      return failed(gaveUp, Why::final);
-    case Event::problem:
-      return failed(connectError(to, errno));
-    case Event::ready:
-      break;
-  }
+  const Event connected = await(socket->get(), POLLOUT, deadline, givenUp);
+  if (connected == Event::late) return failed(connectError(to, ETIMEDOUT));
+  if (auto ended = endedBy(connected, to)) return std::move(*ended);
   if (const int problem = problemOf(socket->get()))
     return failed(connectError(to, problem), problem == ECONNREFUSED ? Why::refused : Why::other);
   Greeting greeting(hello);
@@ -98,20 +97,13 @@ Attempt connectOnce(const SocketAddress& from, const SocketAddress& to, const He
   if (const Status opened = greeting.open(socket->get(), to); !opened)
     return failed(opened.error(), opened.error().code() == ErrorCode::remote ? Why::other : Why::final);
   while (true) {
-    switch (await(socket->get(), POLLIN, deadline, givenUp)) {
-      case Event::late:
-        return failed(
-            Error::remote("{} has accepted a connection and not said whether it knows the secret of this job: "
-                          "it was not ready for us in time, or is another program",
-                          to.text()),
-            Why::final);
-      case Event::givenUp:
-        return failed(gaveUp, Why::final);
-      case Event::problem:
-        return failed(connectError(to, errno));
-      case Event::ready:
-        break;
-    }
+    const Event answered = await(socket->get(), POLLIN, deadline, givenUp);
+    if (answered == Event::late)
+      return failed(Error::remote("{} has accepted a connection and not said whether it knows the secret of this job: "
+                                  "it was not ready for us in time, or is another program",
+                                  to.text()),
+                    Why::final);
+    if (auto ended = endedBy(answered, to)) return std::move(*ended);
     switch (greeting.read(socket->get())) {
       case Greeting::Progress::incomplete:
         continue;

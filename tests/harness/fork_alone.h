@@ -23,21 +23,6 @@ inline int threadsBesidesThis() {
 #endif
 }
 
-/// As fork(); ends the test program if other threads run. The locks that they hold would stay locked in the child: the
-/// address sanitizer's allocator hangs there (seen once in some hundred forks), the thread sanitizer allows no threads.
-inline pid_t forkAlone() {
-  // A thread that was joined may be seen in /proc a moment longer.
-  for (int i = 0; threadsBesidesThis() > 0; ++i) {
-    if (i == 5000) {
-      std::fprintf(stderr, "a test forks while %d other threads run\n", threadsBesidesThis());
-      std::abort();
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  std::fflush(nullptr);
-  return fork();
-}
-
 /// How many threads besides the caller run or could run at this moment.
 inline int threadsAwakeBesidesThis() {
   int awake = 0;
@@ -51,20 +36,33 @@ inline int threadsAwakeBesidesThis() {
   return awake;
 }
 
-/// As fork(), for tests about what a child does with its parent's threads; ends the test program if those never sleep.
-/// A thread that was just started may hold the sanitizer's locks for a moment, and they would stay locked in the child.
-inline pid_t forkBesideSleepers() {
-  constexpr int inARow = 3;
-  for (int asleep = 0, i = 0; asleep < inARow; ++i) {
-    asleep = threadsAwakeBesidesThis() == 0 ? asleep + 1 : 0;
+/// Forks when `others` has found nobody `inARow` times; ends the test program if that does not come.
+inline pid_t forkWithout(int (*others)(), int inARow, const char* whatTheyDo) {
+  for (int none = 0, i = 0;; ++i) {
+    const int found = others();
+    none = found == 0 ? none + 1 : 0;
+    if (none == inARow) break;
     if (i == 5000) {
-      std::fprintf(stderr, "a test forks while %d other threads are at work\n", threadsAwakeBesidesThis());
+      std::fprintf(stderr, "a test forks while %d other threads %s\n", found, whatTheyDo);
       std::abort();
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   std::fflush(nullptr);
   return fork();
+}
+
+/// As fork(); ends the test program if other threads run. The locks that they hold would stay locked in the child: the
+/// address sanitizer's allocator hangs there (seen once in some hundred forks), the thread sanitizer allows no threads.
+/// A thread that was joined may be seen in /proc a moment longer: that is waited for.
+inline pid_t forkAlone() {
+  return forkWithout(threadsBesidesThis, 1, "run");
+}
+
+/// As fork(), for tests about what a child does with its parent's threads; ends the test program if those never sleep.
+/// A thread that was just started may hold the sanitizer's locks for a moment, and they would stay locked in the child.
+inline pid_t forkBesideSleepers() {
+  return forkWithout(threadsAwakeBesidesThis, 3, "are at work");
 }
 
 }  // namespace falcon::test
