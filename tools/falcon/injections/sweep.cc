@@ -23,7 +23,7 @@ constexpr double forLinks = 30, forBaseline = 240;  ///< s
 constexpr double forFitting = 12;                   ///< s of iterations, of which a median is taken
 constexpr double forEffect = 25, forVerdict = 45, forRelief = 30, quiet = 20;
 constexpr double afterVerdict = 1, afterRelief = 5;
-constexpr double calm = 12;  ///< s after the baseline: what is healthy is known by more than that
+constexpr double calm = 25;  ///< s after the baseline: what is healthy is known by more than that
 constexpr double longestHold = 3;
 
 using Surroundings = std::function<demo::JobSurroundings(const std::string& name)>;
