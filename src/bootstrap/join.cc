@@ -16,6 +16,8 @@ namespace {
 
 using Instant = std::chrono::steady_clock::time_point;
 
+constexpr std::size_t longestReason = 1000;  // of what goes into a greeting
+
 /// One visit to the rendezvous. The connection stays open until the star is formed: should another rank die meanwhile,
 /// the rendezvous tells.
 class Visit {
@@ -110,6 +112,12 @@ void sayWithoutSecret() {
 
 }  // namespace
 
+void withdraw(const UniqueId& id, Rank rank, int size, const Error& why) {
+  const JoinRequest request{size, thisMember({}), why.message().substr(0, longestReason)};
+  transport::withdraw(id.address, {transport::Purpose::rendezvous, id.key, id.secret, rank, request.encode()},
+                      transport::withdrawalLimit);
+}
+
 Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id,
                                                   Rank rank, int size, Nanoseconds limit,
                                                   const std::function<bool()>& givenUp,
@@ -150,6 +158,8 @@ Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Rea
                                               fixed ? Nanoseconds::max() : transport::goneLimit, givenUp, &turnedAway);
     if (givenUp()) return gaveUp;
     if (!socket && !turnedAway) {
+      // Nobody else can say it: without a proof this rank is a stranger, whose coming and going ends nothing.
+      if (socket.error().code() == ErrorCode::system) withdraw(id, rank, size, socket.error());
       if (socket.error().code() != ErrorCode::invalidUsage)
         return Error(socket.error().code(),
                      fmt::format("rank {} cannot reach the rendezvous: {}", rank, socket.error().message()));

@@ -35,6 +35,7 @@ std::string JoinRequest::encode() const {
   WireWriter writer;
   writer.put(static_cast<std::int32_t>(size));
   write(writer, member);
+  writer.put(std::string_view(withdrawal));
   return writer.take();
 }
 
@@ -42,7 +43,9 @@ bool JoinRequest::decode(std::string_view bytes, JoinRequest& request) {
   WireReader reader(bytes);
   request.size = reader.get<std::int32_t>();
   request.member = readMember(reader);
-  return reader.finished() && request.size > 0 && request.size <= mostRanks && !request.member.address.empty();
+  request.withdrawal = reader.getString();
+  return reader.finished() && request.size > 0 && request.size <= mostRanks &&
+         (!request.member.address.empty() || !request.withdrawal.empty());
 }
 
 std::string JoinAnswer::encode() const {
@@ -148,6 +151,9 @@ void Rendezvous::admit(int number, Rank rank, const JoinRequest& request) {
     guests_[number].rank = -1;  // no business of the others
     return;
   }
+  if (!request.withdrawal.empty())
+    return fail(
+        log::decided(Error::remote("{} cannot take part: {}", nameOf(rank, request.member), request.withdrawal)));
   if (known_.empty()) size_ = request.size;
   if (request.size != size_)
     return fail(

@@ -22,6 +22,7 @@ bool hasFixedAddress(const UniqueId& id);
 struct JoinRequest {
   int size = 0;
   Member member;
+  std::string withdrawal{};  ///< why it does not join after all; then it need not have an address
   std::string encode() const;
   static bool decode(std::string_view bytes, JoinRequest& request);
 };
