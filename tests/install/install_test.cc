@@ -114,8 +114,11 @@ TEST_F(Install, LiesApartFromTheVendors) {
   // Neither the loader, a compiler, pkg-config nor CMake takes ours for the site's own.
   for (const std::string& file : files) {
     const std::string name = fs::path(file).filename();
-    if (name.starts_with("lib")) EXPECT_THAT(file, StartsWith(std::string(libraries) + "/"));
-    if (name.ends_with(".h")) EXPECT_THAT(file, StartsWith("include/nccl-falcon/"));
+    if (name.starts_with("lib")) {
+      EXPECT_THAT(file, StartsWith(std::string(libraries) + "/"));
+    } else if (name.ends_with(".h")) {
+      EXPECT_THAT(file, StartsWith("include/nccl-falcon/"));
+    }
     EXPECT_NE(name, "nccl.pc");
     EXPECT_NE(name, "NCCLConfig.cmake");
   }
