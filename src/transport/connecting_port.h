@@ -69,6 +69,10 @@ class ConnectingSendPort final : public SendPort {
     const SendPort* port = connection.port();
     return port == nullptr ? connectingSource : port->waitSource();
   }
+  std::optional<Nanoseconds> underWay() const override {
+    const SendPort* port = connection.port();
+    return port == nullptr ? std::nullopt : port->underWay();
+  }
 
   Connecting<SendPort> connection;
   // While the peer has not answered yet; guarded by who connects.
