@@ -71,7 +71,7 @@ class Visit {
   const std::shared_ptr<MessageChannel> channel_;
 };
 
-/// The rendezvous that rank 0 opens itself, on the port that NCCL_COMM_ID names.
+/// The rendezvous that rank 0 opens itself, on the port that the environment names.
 class OwnRendezvous {
  public:
   static Result<std::unique_ptr<OwnRendezvous>> open(const UniqueId& id, Instant deadline) {
@@ -87,7 +87,7 @@ class OwnRendezvous {
       }
       if (std::chrono::steady_clock::now() >= deadline)
         return log::decided(
-            Error::system("the rendezvous that NCCL_COMM_ID names cannot be opened: {}", reactor.error().message()));
+            Error::system("the rendezvous at {} cannot be opened: {}", id.address.text(), reactor.error().message()));
       std::this_thread::sleep_for(20ms);
     }
   }
@@ -106,7 +106,8 @@ class OwnRendezvous {
 void sayWithoutSecret() {
   if (parameters::secret.isSet() || !firstTime(parameters::secret.name())) return;
   log::notice(
-      "NCCL_COMM_ID names the rendezvous and NCCL_FALCON_SECRET is not set: anybody who reaches the address can join "
+      "the environment names the rendezvous and NCCL_FALCON_SECRET is not set: anybody who reaches the address can "
+      "join "
       "the job; set it to the same value on all ranks");
 }
 

@@ -16,11 +16,12 @@ namespace {
 
 constexpr auto failureLimit = 10s;  // how long late ranks still hear why it failed
 constexpr int mostRanks = 1 << 20;
+constexpr std::uint64_t seriesBits = 0xffff;  // of a fixed address' key
 
 }  // namespace
 
-UniqueId idOfFixedAddress(const SocketAddress& address, std::string_view secret) {
-  UniqueId id{address, hashOf(std::string_view(address.text())), {}};
+UniqueId idOfFixedAddress(const SocketAddress& address, std::string_view secret, std::uint16_t series) {
+  UniqueId id{address, (hashOf(std::string_view(address.text())) & ~seriesBits) | series, {}};
   // Without a secret this one keeps out only connections that went astray: it comes from a name that all know.
   const Digest digest = hmacSha256(std::as_bytes(std::span(secret)), fmt::format("NCCL_COMM_ID {}", address.text()));
   std::copy_n(digest.begin(), id.secret.size(), id.secret.begin());
@@ -28,7 +29,7 @@ UniqueId idOfFixedAddress(const SocketAddress& address, std::string_view secret)
 }
 
 bool hasFixedAddress(const UniqueId& id) {
-  return idOfFixedAddress(id.address, {}).key == id.key;
+  return idOfFixedAddress(id.address, {}).key == (id.key & ~seriesBits);
 }
 
 std::string JoinRequest::encode() const {

@@ -171,6 +171,13 @@ constinit PerProcess<CurrentJob> current;
 
 }  // namespace
 
+Result<Nanoseconds> suspensionLimit(const char* function, unsigned milliseconds) {
+  if (milliseconds == 0) return parameters::trapTimeout.value();
+  const Nanoseconds limit = std::chrono::milliseconds(milliseconds);
+  if (limit <= longestTrap) return limit;
+  return log::decided(Error::invalidArgument("{}: limitMilliseconds is {}, more than an hour", function, milliseconds));
+}
+
 std::string jobNameFromEnvironment() {
   if (parameters::job.isSet()) return parameters::job.value();
   if (const char* elastic = std::getenv("TORCHELASTIC_RUN_ID")) {
