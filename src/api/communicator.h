@@ -20,7 +20,7 @@
 #include "base/call_counts.h"
 #include "base/engine.h"
 #include "control/job.h"
-#include "vendor/cuda_driver.h"
+#include "gpu/cuda_driver.h"
 
 namespace falcon::api {
 
@@ -79,7 +79,7 @@ struct ncclComm {
   bool watched = false;         ///< calls pass the hold point and the recorder
   bool plain = false;           ///< its calls outside of groups go straight to the host engine, which nobody watches
   int place = falcon::noPlace;  ///< where the recorder keeps it
-  std::shared_ptr<const falcon::vendor::CudaDriver> driver;  ///< null: no pointer can be a device's
+  std::shared_ptr<const falcon::gpu::CudaDriver> driver;  ///< null: no pointer can be a device's
   std::unique_ptr<falcon::Engine> engine;
   unsigned ranks = 0;  ///< engine->size()
   std::optional<falcon::control::Layout> layout;

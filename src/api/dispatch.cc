@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "collectives/host_communicator.h"
 #include "collectives/time_estimate.h"
-#include "vendor/vendor_communicator.h"
+#include "gpu/vendor_communicator.h"
 
 namespace falcon::api {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 Status refuseDevicePointers(const PendingCall& pending) {
   const Call& call = pending.call;
   for (const void* pointer : {call.send, static_cast<const void*>(call.receive), call.multiplier.address})
-    if (pointer && pending.communicator->driver->memoryOf(pointer) == vendor::MemoryKind::device)
+    if (pointer && pending.communicator->driver->memoryOf(pointer) == gpu::MemoryKind::device)
       return log::decided(
           Error::invalidArgument("nccl{}: {} is device memory, but this communicator moves host memory "
                                  "(NCCL_FALCON_ENGINE=vendor moves device "
@@ -47,7 +47,7 @@ Result<Shares> divide(std::span<const PendingCall> calls) {
         return possible.error();
     }
     if (submission.engine->kind() == EngineKind::vendor)
-      submission.engine = &static_cast<vendor::VendorCommunicator&>(*submission.engine).host();
+      submission.engine = &static_cast<gpu::VendorCommunicator&>(*submission.engine).host();
     if (pending.communicator->driver) {
       if (const Status allowed = refuseDevicePointers(pending); !allowed) return allowed.error();
     }
@@ -60,7 +60,7 @@ Result<Shares> divide(std::span<const PendingCall> calls) {
 Status runMixed(std::span<const PendingCall> calls) {
   const auto shares = divide(calls);
   if (!shares) return shares.error();
-  if (const Status done = vendor::runVendorGroup(shares->onVendor); !done) return done;
+  if (const Status done = gpu::runVendorGroup(shares->onVendor); !done) return done;
   return shares->onHost.empty() ? Status() : collectives::runGroup(shares->onHost);
 }
 
@@ -249,7 +249,7 @@ Status runWatched(std::span<const PendingCall> calls) {
 
 bool isForVendor(const PendingCall& pending) {
   if (pending.hostStream || pending.communicator->engine->kind() != EngineKind::vendor) return false;
-  const auto& communicator = static_cast<vendor::VendorCommunicator&>(*pending.communicator->engine);
+  const auto& communicator = static_cast<gpu::VendorCommunicator&>(*pending.communicator->engine);
   return !communicator.isForHost(pending.call, pending.stream);
 }
 
@@ -281,7 +281,7 @@ Status runNow(std::span<const PendingCall> calls) {
 Result<float> estimateCalls(std::span<const PendingCall> calls) {
   const auto shares = divide(calls);
   if (!shares) return shares.error();
-  const auto onVendor = vendor::simulateVendorGroup(shares->onVendor);
+  const auto onVendor = gpu::simulateVendorGroup(shares->onVendor);
   if (!onVendor) return onVendor.error();
   // Communicators work side by side; the calls of one follow each other.
   std::vector<std::pair<const Engine*, double>> sums;

@@ -8,7 +8,7 @@
 #include "api/one_sided.h"
 #include "api/process.h"
 #include "base/log.h"
-#include "vendor/vendor_communicator.h"
+#include "gpu/vendor_communicator.h"
 
 using namespace falcon;
 using namespace falcon::api;
@@ -44,10 +44,10 @@ Status release(void* address) {
 }
 
 /// The vendor's part of a communicator, where it is the one that moves what is at `address`.
-vendor::VendorCommunicator* moverOf(ncclComm& communicator, const void* address) {
+gpu::VendorCommunicator* moverOf(ncclComm& communicator, const void* address) {
   if (communicator.engine->kind() != EngineKind::vendor) return nullptr;
-  if (communicator.driver && communicator.driver->memoryOf(address) == vendor::MemoryKind::pageable) return nullptr;
-  return static_cast<vendor::VendorCommunicator*>(communicator.engine.get());
+  if (communicator.driver && communicator.driver->memoryOf(address) == gpu::MemoryKind::pageable) return nullptr;
+  return static_cast<gpu::VendorCommunicator*>(communicator.engine.get());
 }
 
 Status checkBuffer(const char* function, const void* buffer, size_t size) {
@@ -84,7 +84,7 @@ Status deregisterBuffer(ncclComm_t comm, void* handle) {
   const auto known = (*use)->buffers.remove(function, "registered buffer", handle);
   if (!known) return known.error();
   if (!known->atVendor) return {};
-  return static_cast<vendor::VendorCommunicator&>(*(*use)->engine).deregisterBuffer(handle);
+  return static_cast<gpu::VendorCommunicator&>(*(*use)->engine).deregisterBuffer(handle);
 }
 
 Status checkHostWindow(const char* function, const void* buffer, int flags) {
@@ -128,7 +128,7 @@ Status deregisterWindow(ncclComm_t comm, ncclWindow_t window) {
   if (!window) return {};
   const auto known = (*use)->windows.remove(function, "window", window);
   if (!known) return known.error();
-  if (known->atVendor) return static_cast<vendor::VendorCommunicator&>(*(*use)->engine).deregisterWindow(window);
+  if (known->atVendor) return static_cast<gpu::VendorCommunicator&>(*(*use)->engine).deregisterWindow(window);
   closeWindow(**use, known->number);
   return {};
 }

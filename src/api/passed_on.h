@@ -4,7 +4,7 @@
 #include "api/communicator.h"
 #include "api/guard.h"
 #include "base/log.h"
-#include "vendor/vendor_communicator.h"
+#include "gpu/vendor_communicator.h"
 
 namespace falcon::api {
 
@@ -37,7 +37,7 @@ ncclResult_t passOnFor(const char* name, ncclComm_t comm, Work&& work) {
     if ((*use)->engine->kind() != EngineKind::vendor)
       return log::decided(Error::invalidUsage(
           "{}: this communicator moves host memory, where there is no device that could do this", name));
-    auto& engine = static_cast<vendor::VendorCommunicator&>(*(*use)->engine);
+    auto& engine = static_cast<gpu::VendorCommunicator&>(*(*use)->engine);
     const ncclComm_t handle = engine.handle();
     if (!handle) return log::decided(Error::invalidUsage("{}: the communicator was aborted", name));
     const auto function = engine.library().template find<Function>(name);

@@ -3,14 +3,14 @@
 
 #include "api/exports.h"
 #include "base/result.h"
-#include "vendor/vendor_communicator.h"
+#include "gpu/vendor_communicator.h"
 
 namespace falcon::api {
 
 /// What a communicator was configured with.
 struct Settings {
   bool blocking = true;
-  vendor::VendorConfig vendor;
+  gpu::VendorConfig vendor;
 };
 
 /// `config` may be null: defaults. Fields newer than the caller's version take defaults.

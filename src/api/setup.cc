@@ -7,9 +7,9 @@
 #include "bootstrap/communicator_network.h"
 #include "collectives/host_communicator.h"
 #include "control/job.h"
+#include "gpu/engine_choice.h"
+#include "gpu/vendor_communicator.h"
 #include "transport/reactor.h"
-#include "vendor/engine_choice.h"
-#include "vendor/vendor_communicator.h"
 
 namespace falcon::api {
 namespace {
@@ -19,13 +19,13 @@ using Network = std::shared_ptr<bootstrap::CommunicatorNetwork>;
 Result<EngineKind> agreeOnEngine(bootstrap::CommunicatorNetwork& network, Nanoseconds limit) {
   const auto answers = network.allGather(Process::instance().offer().encode(), limit);
   if (!answers) return answers.error();
-  std::vector<vendor::EngineOffer> offers;
+  std::vector<gpu::EngineOffer> offers;
   for (const std::string& bytes : *answers) {
-    auto offer = vendor::EngineOffer::decode(bytes);
+    auto offer = gpu::EngineOffer::decode(bytes);
     if (!offer) return log::decided(offer.error());
     offers.push_back(std::move(*offer));
   }
-  auto kind = vendor::chooseEngine(offers);
+  auto kind = gpu::chooseEngine(offers);
   if (!kind) return log::decided(kind.error());
   return kind;
 }
@@ -46,7 +46,7 @@ collectives::ChannelWish channelsOf(const Settings& settings) {
 }
 
 collectives::HostCommunicator& hostPartOf(Engine& engine) {
-  return engine.kind() == EngineKind::vendor ? static_cast<vendor::VendorCommunicator&>(engine).host()
+  return engine.kind() == EngineKind::vendor ? static_cast<gpu::VendorCommunicator&>(engine).host()
                                              : static_cast<collectives::HostCommunicator&>(engine);
 }
 
@@ -122,9 +122,9 @@ Status establish(ncclComm& communicator, const JoinRequest& request) {
     startWith(communicator, std::move(*host), std::move(job));
     return {};
   }
-  auto engine = vendor::VendorCommunicator::create(Process::instance().vendorLibrary(), Process::instance().driver(),
-                                                   std::move(*host), communicator.settings.vendor, limit,
-                                                   job ? &job->launchedWork() : nullptr);
+  auto engine = gpu::VendorCommunicator::create(Process::instance().vendorLibrary(), Process::instance().driver(),
+                                                std::move(*host), communicator.settings.vendor, limit,
+                                                job ? &job->launchedWork() : nullptr);
   if (!engine) return engine.error();
   startWith(communicator, std::move(*engine), std::move(job));
   return {};

@@ -7,7 +7,7 @@
 #include "api/group.h"
 #include "api/guard.h"
 #include "base/log.h"
-#include "vendor/vendor_communicator.h"
+#include "gpu/vendor_communicator.h"
 
 using namespace falcon;
 using namespace falcon::api;
@@ -15,9 +15,9 @@ using namespace falcon::api;
 namespace {
 
 /// Null where the vendor's engine has no part in the communicator.
-vendor::VendorCommunicator* vendorOf(ncclComm& communicator) {
+gpu::VendorCommunicator* vendorOf(ncclComm& communicator) {
   if (communicator.engine->kind() != EngineKind::vendor) return nullptr;
-  return static_cast<vendor::VendorCommunicator*>(communicator.engine.get());
+  return static_cast<gpu::VendorCommunicator*>(communicator.engine.get());
 }
 
 Status createPreMulSum(ncclRedOp_t* output, void* scalar, ncclDataType_t type, ncclScalarResidence_t residence,

@@ -113,7 +113,7 @@ class LiveJob final : public Job, private CallRecorder {
   EngineHooks hooks() override { return {&trap_, this, &transfers_}; }
   std::string contact() const override { return bus_->contact().encode(); }
 
-  vendor::LaunchedWork& launchedWork() override { return launched_; }
+  gpu::LaunchedWork& launchedWork() override { return launched_; }
 
   instrument::Making making(const instrument::MakingEntry& entry) override { return files_->log().making(entry); }
 
@@ -413,7 +413,7 @@ class LiveJob final : public Job, private CallRecorder {
   std::shared_ptr<transport::Reactor> reactor_;
   std::unique_ptr<JobFiles> files_;
   Trap trap_;
-  vendor::MarkedWork launched_{vendor::cudaDriverIfLoaded};
+  gpu::MarkedWork launched_{gpu::cudaDriverIfLoaded};
   TransferSums transfers_;
   CommunicatorTable communicators_;
   PlanBook plans_;

@@ -8,9 +8,9 @@
 #include "base/call_counts.h"
 #include "base/engine.h"
 #include "collectives/host_communicator.h"
+#include "gpu/launched_work.h"
 #include "instrument/making.h"
 #include "transport/reactor.h"
-#include "vendor/launched_work.h"
 
 namespace falcon::control {
 
@@ -59,7 +59,7 @@ class Job {
   virtual std::string contact() const = 0;
 
   /// Told what the vendor's communicators launch. Valid as long as the job is held.
-  virtual vendor::LaunchedWork& launchedWork() = 0;
+  virtual gpu::LaunchedWork& launchedWork() = 0;
 
   /// Shows outside that this process makes a communicator, while the result lives; the job must be held longer.
   virtual instrument::Making making(const instrument::MakingEntry& entry) = 0;

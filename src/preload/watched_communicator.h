@@ -20,7 +20,7 @@ struct Watch {
   CommunicatorId id = 0;
   EngineHooks hooks;
   int place = noPlace;
-  vendor::LaunchedWork* launched = nullptr;
+  gpu::LaunchedWork* launched = nullptr;
 };
 
 /// Made and ended by the application's thread, introduced by another one. For control it is an engine that moves

@@ -1,4 +1,4 @@
-#include "vendor/vendor_candidates.h"
+#include "gpu/vendor_candidates.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
-namespace falcon::vendor {
+namespace falcon::gpu {
 namespace {
 
 constexpr const char* fileName = "libnccl.so.2";
@@ -115,4 +115,4 @@ std::vector<Candidate> vendorCandidates() {
   return candidates.take();
 }
 
-}  // namespace falcon::vendor
+}  // namespace falcon::gpu

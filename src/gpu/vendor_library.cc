@@ -1,4 +1,4 @@
-#include "vendor/vendor_library.h"
+#include "gpu/vendor_library.h"
 
 #include <dlfcn.h>
 #include <sys/stat.h>
@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "base/shared_library.h"
-#include "vendor/vendor_candidates.h"
+#include "gpu/vendor_candidates.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define FALCON_DEEPBIND 0  // The sanitizers' run-time refuses RTLD_DEEPBIND.
@@ -15,7 +15,7 @@
 #define FALCON_DEEPBIND RTLD_DEEPBIND
 #endif
 
-namespace falcon::vendor {
+namespace falcon::gpu {
 namespace {
 
 constexpr int oldestVersion = 21800;  // the first with CommSplit and the config's current head
@@ -129,4 +129,4 @@ Result<std::shared_ptr<const VendorLibrary>> loadVendorLibrary(const std::string
                              tried.empty() ? "" : ": ", tried);
 }
 
-}  // namespace falcon::vendor
+}  // namespace falcon::gpu

@@ -1,11 +1,11 @@
 // Which streams are asked for, and when what was launched on them counts as done.
-#include "vendor/launched_work.h"
+#include "gpu/launched_work.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-namespace falcon::vendor {
+namespace falcon::gpu {
 namespace {
 
 /// Events are numbers from 1 on, as pointers. Streams are any pointers.
@@ -115,4 +115,4 @@ TEST(LaunchedWork, WithoutEventsAllCountsAsDone) {
 }
 
 }  // namespace
-}  // namespace falcon::vendor
+}  // namespace falcon::gpu

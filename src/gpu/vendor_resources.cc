@@ -1,8 +1,8 @@
 // What an application keeps with a vendor's communicator: user ops and registrations.
 #include "base/log.h"
-#include "vendor/vendor_communicator.h"
+#include "gpu/vendor_communicator.h"
 
-namespace falcon::vendor {
+namespace falcon::gpu {
 
 Result<ncclComm_t> VendorCommunicator::forCall(const char* function, bool exists) const {
   if (!exists) return log::decided(library_->missing(function));
@@ -71,4 +71,4 @@ Status VendorCommunicator::deregisterWindow(ncclWindow_t window) {
   return told(library_->functions.commWindowDeregister(*communicator, window), function, *communicator);
 }
 
-}  // namespace falcon::vendor
+}  // namespace falcon::gpu

@@ -1,9 +1,9 @@
-#include "vendor/launched_work.h"
+#include "gpu/launched_work.h"
 
 #include <exception>
 #include <utility>
 
-namespace falcon::vendor {
+namespace falcon::gpu {
 namespace {
 
 // An application that makes streams without end leaves marks behind: then those that are done go.
@@ -44,4 +44,4 @@ void MarkedWork::dropWhatIsDone() {
   });
 }
 
-}  // namespace falcon::vendor
+}  // namespace falcon::gpu

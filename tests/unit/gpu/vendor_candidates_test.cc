@@ -1,4 +1,4 @@
-#include "vendor/vendor_candidates.h"
+#include "gpu/vendor_candidates.h"
 
 #include <dlfcn.h>
 #include <gmock/gmock.h>
@@ -7,7 +7,7 @@
 
 #include <filesystem>
 
-namespace falcon::vendor {
+namespace falcon::gpu {
 namespace {
 
 using testing::ElementsAre;
@@ -55,4 +55,4 @@ TEST(VendorCandidates, AreInThePackagesOfTheInterpreterAndWhereTheLoaderLooks) {
 }
 
 }  // namespace
-}  // namespace falcon::vendor
+}  // namespace falcon::gpu

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace falcon::vendor {
+namespace falcon::gpu {
 
 /// A place to look at, and why there.
 struct Candidate {
@@ -21,4 +21,4 @@ std::vector<Candidate> vendorCandidates();
 /// /x/lib/python3.11/site-packages. Each once.
 std::vector<std::string> packageFoldersOf(const std::vector<std::string>& files);
 
-}  // namespace falcon::vendor
+}  // namespace falcon::gpu

@@ -8,7 +8,7 @@
 #include "base/shared_library.h"
 #include "nccl.h"
 
-namespace falcon::vendor {
+namespace falcon::gpu {
 
 /// What the GPU engine calls. A library that lacks one of the first part is refused; those of the second part, which
 /// came later, may be null.
@@ -82,4 +82,4 @@ struct VendorLibrary {
 /// copy of it. Once loaded it stays: NCCL starts threads. Errors list what was tried, and are not logged.
 Result<std::shared_ptr<const VendorLibrary>> loadVendorLibrary(const std::string& path);
 
-}  // namespace falcon::vendor
+}  // namespace falcon::gpu

@@ -1,11 +1,11 @@
-#include "vendor/engine_choice.h"
+#include "gpu/engine_choice.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
-namespace falcon::vendor {
+namespace falcon::gpu {
 namespace {
 
 EngineOffer offer(EngineWish wish, bool works) {
@@ -78,4 +78,4 @@ TEST(EngineOffer, SurvivesTheWireAndEveryCutOfItIsRefused) {
 }
 
 }  // namespace
-}  // namespace falcon::vendor
+}  // namespace falcon::gpu

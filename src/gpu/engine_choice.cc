@@ -1,8 +1,8 @@
-#include "vendor/engine_choice.h"
+#include "gpu/engine_choice.h"
 
 #include "base/wire.h"
 
-namespace falcon::vendor {
+namespace falcon::gpu {
 
 std::string EngineOffer::encode() const {
   return WireWriter()
@@ -48,4 +48,4 @@ Result<EngineKind> chooseEngine(std::span<const EngineOffer> offers) {
   return wantsHost < 0 && cannot < 0 ? EngineKind::vendor : EngineKind::host;
 }
 
-}  // namespace falcon::vendor
+}  // namespace falcon::gpu

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-namespace falcon::vendor {
+namespace falcon::gpu {
 
 /// Whose memory a pointer names. `pageable`: the driver does not know it, so it is ordinary host memory.
 enum class MemoryKind { pageable, pinned, device, managed };
@@ -42,4 +42,4 @@ std::shared_ptr<const CudaDriver> loadCudaDriver();
 /// The same, but only where the process has loaded it already: who has no driver has no device pointers.
 std::shared_ptr<const CudaDriver> cudaDriverIfLoaded();
 
-}  // namespace falcon::vendor
+}  // namespace falcon::gpu

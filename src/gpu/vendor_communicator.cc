@@ -1,4 +1,4 @@
-#include "vendor/vendor_communicator.h"
+#include "gpu/vendor_communicator.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/parameters.h"
 
-namespace falcon::vendor {
+namespace falcon::gpu {
 namespace {
 
 ncclRedOp_t opOf(const Call& call) {
@@ -289,4 +289,4 @@ Status runVendorGroup(std::span<const Submission> submissions) {
   return {};
 }
 
-}  // namespace falcon::vendor
+}  // namespace falcon::gpu

@@ -8,7 +8,7 @@
 #include "base/engine.h"
 #include "base/result.h"
 
-namespace falcon::vendor {
+namespace falcon::gpu {
 
 /// The words of NCCL_FALCON_ENGINE, in their order.
 enum class EngineWish : std::uint8_t { automatic, host, vendor };
@@ -29,4 +29,4 @@ struct EngineOffer {
 /// fulfilled.
 Result<EngineKind> chooseEngine(std::span<const EngineOffer> offers);
 
-}  // namespace falcon::vendor
+}  // namespace falcon::gpu

@@ -1,4 +1,4 @@
-#include "vendor/vendor_library.h"
+#include "gpu/vendor_library.h"
 
 #include <dlfcn.h>
 #include <gmock/gmock.h>
@@ -7,7 +7,7 @@
 
 #include <filesystem>
 
-namespace falcon::vendor {
+namespace falcon::gpu {
 namespace {
 
 using testing::HasSubstr;
@@ -52,4 +52,4 @@ TEST(VendorLibrary, NeverLoadsItself) {
 }
 
 }  // namespace
-}  // namespace falcon::vendor
+}  // namespace falcon::gpu

@@ -6,11 +6,11 @@
 
 #include "base/engine.h"
 #include "collectives/host_communicator.h"
-#include "vendor/cuda_driver.h"
-#include "vendor/launched_work.h"
-#include "vendor/vendor_library.h"
+#include "gpu/cuda_driver.h"
+#include "gpu/launched_work.h"
+#include "gpu/vendor_library.h"
 
-namespace falcon::vendor {
+namespace falcon::gpu {
 
 /// A communicator's configuration with the texts it points to. Always blocking for the vendor: who wants a nonblocking
 /// communicator gets its set-up in the background by the C ABI, for both engines alike.
@@ -96,4 +96,4 @@ Status runVendorGroup(std::span<const Submission> submissions);
 /// The vendor's estimate of the time that the group would take, in its unit. Nothing runs.
 Result<float> simulateVendorGroup(std::span<const Submission> submissions);
 
-}  // namespace falcon::vendor
+}  // namespace falcon::gpu

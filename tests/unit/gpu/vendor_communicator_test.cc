@@ -1,11 +1,11 @@
-#include "vendor/vendor_communicator.h"
+#include "gpu/vendor_communicator.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "harness/fakes.h"
 
-namespace falcon::vendor {
+namespace falcon::gpu {
 namespace {
 
 using testing::ElementsAre;
@@ -330,4 +330,4 @@ TEST_F(VendorCommunicatorTest, WithoutADriverEverythingIsTheVendors) {
 }
 
 }  // namespace
-}  // namespace falcon::vendor
+}  // namespace falcon::gpu

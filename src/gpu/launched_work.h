@@ -7,9 +7,9 @@
 #include <memory>
 #include <mutex>
 
-#include "vendor/cuda_driver.h"
+#include "gpu/cuda_driver.h"
 
-namespace falcon::vendor {
+namespace falcon::gpu {
 
 /// One for a process; outlives its communicators. Thread-safe.
 class LaunchedWork {
@@ -43,4 +43,4 @@ class MarkedWork final : public LaunchedWork {
   std::map<void*, void*> marks_;          ///< by stream: the event behind its last work
 };
 
-}  // namespace falcon::vendor
+}  // namespace falcon::gpu

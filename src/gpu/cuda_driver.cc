@@ -1,4 +1,4 @@
-#include "vendor/cuda_driver.h"
+#include "gpu/cuda_driver.h"
 
 #include <dlfcn.h>
 
@@ -9,7 +9,7 @@
 
 #include "base/shared_library.h"
 
-namespace falcon::vendor {
+namespace falcon::gpu {
 namespace {
 
 // The driver's C interface, as far as it is used here.
@@ -188,4 +188,4 @@ std::shared_ptr<const CudaDriver> cudaDriverIfLoaded() {
   return isMapped("libcuda.so") ? open(RTLD_NOLOAD) : nullptr;
 }
 
-}  // namespace falcon::vendor
+}  // namespace falcon::gpu
