@@ -49,6 +49,16 @@ ncclResult_t ask(const char* function, ncclComm_t communicator, int* output, Ask
   });
 }
 
+/// Ours, and the vendor's where its library is in use; `function` is both's name.
+void resetLogging(const char* function) {
+  log::reset();
+  (void)guarded(function, [&]() -> Status {
+    const auto library = Process::instance().vendorLibrary();
+    if (const auto theirs = library ? library->find<void()>(function) : nullptr) theirs();
+    return {};
+  });
+}
+
 }  // namespace
 
 extern "C" {
@@ -153,12 +163,12 @@ const char* pncclGetLastError(ncclComm_t) {
 }
 
 void pncclResetDebugInit(void) {
-  log::reset();
+  resetLogging("ncclResetDebugInit");
 }
 
 /// In no header: what the vendor's ncclResetDebugInit calls, and programs of its own.
 __attribute__((visibility("default"))) void ncclResetDebugInitInternal(void) {
-  log::reset();
+  resetLogging("ncclResetDebugInitInternal");
 }
 
 }  // extern "C"

@@ -41,6 +41,7 @@ ncclResult_t submitWith(const char* function, const Arguments& arguments, ncclCo
     if (!use) return group.noted(use.error());
     Call call;
     if (const Status sound = checkCall(function, **use, arguments, call); !sound) return group.noted(sound);
+    if (const Status possible = checkSettings(function, **use, *settings); !possible) return group.noted(possible);
     return group.noted(group.submit(function, std::move(*use), call, stream, std::move(*settings)));
   });
 }

@@ -35,7 +35,7 @@ IterationPlan equalSplit(const Layout& layout);
 
 /// A communicator as Falcon knows it. `host` is null for the vendor engine: no link tests and no re-route then.
 struct KnownCommunicator {
-  Engine* engine = nullptr;
+  Membership* membership = nullptr;
   collectives::HostCommunicator* host = nullptr;
   std::vector<collectives::MemberInfo> members;  ///< by rank
   transport::Secret secret{};
@@ -66,13 +66,13 @@ class Job {
 
   /// Gives the place of the communicator for CallRecorder::enter().
   virtual int add(KnownCommunicator communicator) = 0;
-  /// Before the engine is destroyed. When it returns, the monitor no longer uses it.
-  virtual void remove(Engine& engine) = 0;
+  /// Before it is destroyed. When it returns, the monitor no longer uses it.
+  virtual void remove(Membership& membership) = 0;
 
-  /// Ranks that are threads of one process are told apart by their engines.
-  virtual Status registerLayout(Engine& engine, const Layout& layout) = 0;
+  /// Ranks that are threads of one process are told apart by their memberships.
+  virtual Status registerLayout(Membership& membership, const Layout& layout) = 0;
   /// Local; may hold the caller while a plan is being agreed or the job is trapped.
-  virtual Result<IterationPlan> iterationBegin(Engine& engine, std::uint64_t iteration) = 0;
+  virtual Result<IterationPlan> iterationBegin(Membership& membership, std::uint64_t iteration) = 0;
 
   /// Holds the whole job until resume(), `limit` at most; returns when every rank is held. Errors: it is suspended
   /// already (invalidUsage), not all ranks came (system), one died (remote).

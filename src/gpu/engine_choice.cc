@@ -10,6 +10,7 @@ std::string EngineOffer::encode() const {
       .put(wish)
       .put(static_cast<std::uint8_t>(vendorWorks))
       .put(std::string_view(obstacle))
+      .put(static_cast<std::uint8_t>(watches))
       .take();
 }
 
@@ -20,6 +21,7 @@ Result<EngineOffer> EngineOffer::decode(std::string_view bytes) {
   const auto wish = reader.get<std::uint8_t>();
   offer.vendorWorks = reader.get<std::uint8_t>() != 0;
   offer.obstacle = reader.getString();
+  offer.watches = reader.get<std::uint8_t>() != 0;
   if (!reader.finished() || wish > static_cast<std::uint8_t>(EngineWish::vendor))
     return Error::invalidUsage(
         "a member of the communicator runs another version of NCCL Falcon (its engine offer is unreadable)");

@@ -19,6 +19,7 @@ struct EngineOffer {
   EngineWish wish = EngineWish::automatic;
   bool vendorWorks = false;  ///< a device is there and the vendor's library is loaded
   std::string obstacle;      ///< why not, where a person asked for it
+  bool watches = false;      ///< Falcon is on there
 
   std::string encode() const;
   static Result<EngineOffer> decode(std::string_view bytes);

@@ -1,12 +1,13 @@
-// A communicator of the GPU engine: the vendor's communicator, and a host one beside it for host pointers.
+// A communicator of the GPU engine: the vendor's, which moves the data and judges what it is given.
 #pragma once
 
 #include <atomic>
 #include <memory>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "base/engine.h"
-#include "collectives/host_communicator.h"
-#include "gpu/cuda_driver.h"
 #include "gpu/launched_work.h"
 #include "gpu/vendor_library.h"
 
@@ -24,76 +25,101 @@ struct VendorConfig {
 
 class VendorCommunicator final : public Engine {
  public:
-  /// Blocking; collective over the host communicator's members. `driver` may be null: then all pointers are the
-  /// vendor's. `work` is told what is launched, by this and by what is split from it; null: nobody wants to know.
-  static Result<std::unique_ptr<VendorCommunicator>> create(std::shared_ptr<const VendorLibrary> library,
-                                                            std::shared_ptr<const CudaDriver> driver,
-                                                            std::unique_ptr<collectives::HostCommunicator> host,
-                                                            const VendorConfig& config, Nanoseconds limit,
-                                                            LaunchedWork* work = nullptr);
+  using Made = Result<std::unique_ptr<VendorCommunicator>>;
+
+  /// What is alike for a communicator and for all that are made of it.
+  struct Surroundings {
+    std::shared_ptr<const VendorLibrary> library;
+    LaunchedWork* work = nullptr;  ///< is told what is launched; null: nobody wants to know
+  };
+  /// One rank's place among those that make a communicator together.
+  struct Place {
+    int size = 0;
+    Rank rank = -1;
+    CommunicatorId id = 0;  ///< what Falcon calls the communicator
+  };
+
+  /// These are blocking, and collective over all that are to be members.
+  static Made create(const Surroundings& surroundings, const ncclUniqueId& id, const Place& place,
+                     const VendorConfig& config);
+  /// Joins one that grows, of which this rank was no member.
+  static Made joinGrown(const Surroundings& surroundings, const ncclUniqueId& id, const Place& place,
+                        const VendorConfig& config);
+  /// Collective over this communicator. `config` null: as this one. `name`: what Falcon calls the new one. A negative
+  /// colour has no part, and gets null.
+  Made split(int color, int key, const VendorConfig* config, CommunicatorId name);
+  /// `excluded`: valid, in rising order, not this rank; they do not call. `despiteFailure`: running operations are
+  /// stopped first, and a broken communicator will do.
+  Made shrink(std::span<const Rank> excluded, bool despiteFailure, const VendorConfig* config, CommunicatorId name);
+  /// `id` and `rank` as the application gave them: NCCL wants an id from one rank at least, and of all the rank -1.
+  Made grow(int size, const ncclUniqueId* id, Rank rank, const VendorConfig* config, CommunicatorId name);
+  Result<ncclUniqueId> uniqueIdToGrow();
+
   ~VendorCommunicator() override;
 
   EngineKind kind() const override { return EngineKind::vendor; }
-  CommunicatorId id() const override { return host_->id(); }
-  Rank rank() const override { return host_->rank(); }
-  int size() const override { return host_->size(); }
+  CommunicatorId id() const override { return id_; }
+  Rank rank() const override { return rank_; }
+  int size() const override { return size_; }
   int device() const override { return device_; }
+  std::uint64_t nextCollective() const override { return collectives_.load(std::memory_order_relaxed); }
 
-  Result<std::unique_ptr<Engine>> split(int color, int key) override;
-  Result<std::unique_ptr<Engine>> shrink(std::span<const Rank> excluded, bool despiteFailure) override;
+  /// As one group of the vendor's, where there are several calls.
+  Status run(std::span<const Submission> group) override;
+  Status run(const Call& call) override;
+  /// The vendor judges when it is called.
+  Status check(std::span<const Submission>) override { return {}; }
+  Result<double> estimate(std::span<const Submission> group) override;
+
+  Status makeOp(DataType type, PreMultiplier& multiplier) override;
+  Status destroyOp(const PreMultiplier& multiplier) override;
+
+  Result<void*> registerBuffer(void* buffer, std::size_t size) override;
+  Status deregisterBuffer(void* handle) override;
+  Result<void*> registerWindow(void* buffer, std::size_t size, int flags) override;
+  Status deregisterWindow(void* window) override;
+  Result<void*> addressOf(void* window) override;
+
   Status revoke() override;
   Status finalize() override;
-  void abort() override;
+  Status abort() override;
   Status asyncError() const override;
-  std::uint64_t nextCollective() const override { return collectives_ + host_->nextCollective(); }
+  Status end() override;
 
-  /// A PreMulSum op of the vendor's: its number, for PreMultiplier::vendorOp. `scalar` as nccl.h has it.
-  Result<int> createPreMulSum(void* scalar, DataType type, ncclScalarResidence_t residence);
-  Status destroyOp(int op);
-
-  /// Registrations with the vendor; the results are its handles.
-  Result<void*> registerBuffer(void* buffer, size_t size);
-  Status deregisterBuffer(void* handle);
-  Result<ncclWindow_t> registerWindow(void* buffer, size_t size, int flags);
-  Status deregisterWindow(ncclWindow_t window);
-
-  collectives::HostCommunicator& host() { return *host_; }
-  /// For calls that are only passed on. The handle is null after abort().
-  const VendorLibrary& library() const { return *library_; }
+  /// For calls that are only passed on. The handle is null after abort() and end().
+  const VendorLibrary& library() const { return *surroundings_.library; }
   ncclComm_t handle() const { return communicator_.load(); }
-  /// Ordinary host memory with stream NULL is the host engine's; everything else the vendor's.
-  bool isForHost(const Call& call, const void* stream) const;
 
  private:
-  friend Status runVendorGroup(std::span<const Submission> submissions);
-  friend Result<float> simulateVendorGroup(std::span<const Submission> submissions);
+  VendorCommunicator(Surroundings surroundings, const Place& place, ncclComm_t communicator);
+  /// What is made of this one: rank and size are the vendor's to say.
+  Made childOf(ncclComm_t child, CommunicatorId name) const;
 
-  VendorCommunicator(std::shared_ptr<const VendorLibrary> library, std::shared_ptr<const CudaDriver> driver,
-                     std::unique_ptr<collectives::HostCommunicator> host, VendorConfig config, ncclComm_t communicator,
-                     LaunchedWork* work);
   /// `settings`: an ncclCollConfig_t, or null.
   Status submit(const Call& call, cudaStream_t stream, const void* settings = nullptr);
   Result<ncclResult_t> submitPlain(const Call& call, ncclComm_t communicator, cudaStream_t stream) const;
   Result<ncclResult_t> submitWith(const Call& call, ncclComm_t communicator, cudaStream_t stream,
                                   const ncclCollConfig_t* settings) const;
-  /// The vendor's communicator. Errors (invalidUsage): it was aborted, or the library lacks the function.
+  Status submitAll(std::span<const Submission> group) const;
+  void noteLaunches(std::span<const Submission> group) const;
+  /// The vendor's communicator. Errors (invalidUsage): it is gone, or the library lacks the function.
   Result<ncclComm_t> forCall(const char* function, bool exists) const;
+  /// `call` with the vendor's communicator, and what it says as a status.
+  template <class Work>
+  Status ask(const char* function, bool exists, Work&& call) const {
+    const auto communicator = forCall(function, exists);
+    return communicator ? told(call(*communicator), function, *communicator) : communicator.error();
+  }
   Status told(ncclResult_t result, const char* function, ncclComm_t communicator) const;
+  const VendorFunctions& functions() const { return surroundings_.library->functions; }
 
-  std::shared_ptr<const VendorLibrary> library_;
-  std::shared_ptr<const CudaDriver> driver_;
-  std::unique_ptr<collectives::HostCommunicator> host_;
-  VendorConfig config_;
-  LaunchedWork* const work_;
-  std::atomic<ncclComm_t> communicator_;  // null after abort(): the vendor has freed it
+  const Surroundings surroundings_;
+  const CommunicatorId id_;
+  Rank rank_;
+  int size_;
   int device_ = 0;
-  std::uint64_t collectives_ = 0;
+  std::atomic<ncclComm_t> communicator_;  // null after abort() and end(): the vendor has freed it
+  std::atomic<std::uint64_t> collectives_{0};
 };
-
-/// Hands calls to the vendor, as one vendor group where there are several; all engines are VendorCommunicators of one
-/// library. Returns when the vendor does: the work goes on on its streams.
-Status runVendorGroup(std::span<const Submission> submissions);
-/// The vendor's estimate of the time that the group would take, in its unit. Nothing runs.
-Result<float> simulateVendorGroup(std::span<const Submission> submissions);
 
 }  // namespace falcon::gpu

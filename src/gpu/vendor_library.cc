@@ -54,6 +54,8 @@ const char* fill(VendorFunctions& table, void* library) {
   FALCON_FIND(commDestroy, "pncclCommDestroy");
   FALCON_FIND(commAbort, "pncclCommAbort");
   FALCON_FIND(commGetAsyncError, "pncclCommGetAsyncError");
+  FALCON_FIND(commCount, "pncclCommCount");
+  FALCON_FIND(commUserRank, "pncclCommUserRank");
   FALCON_FIND(commCuDevice, "pncclCommCuDevice");
   FALCON_FIND(allReduce, "pncclAllReduce");
   FALCON_FIND(broadcast, "pncclBroadcast");
@@ -77,6 +79,9 @@ const char* fill(VendorFunctions& table, void* library) {
   findFunction(library, "pncclGroupSimulateEnd", table.groupSimulateEnd);
   findFunction(library, "pncclCommShrink", table.commShrink);
   findFunction(library, "pncclCommRevoke", table.commRevoke);
+  findFunction(library, "pncclCommGrow", table.commGrow);
+  findFunction(library, "pncclCommGetUniqueId", table.commGetUniqueId);
+  findFunction(library, "pncclWinGetUserPtr", table.winGetUserPtr);
   findFunction(library, "pncclAlltoAll", table.allToAll);
   findFunction(library, "pncclGather", table.gather);
   findFunction(library, "pncclScatter", table.scatter);

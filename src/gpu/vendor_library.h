@@ -23,6 +23,8 @@ struct VendorFunctions {
   decltype(&::ncclCommDestroy) commDestroy = nullptr;
   decltype(&::ncclCommAbort) commAbort = nullptr;
   decltype(&::ncclCommGetAsyncError) commGetAsyncError = nullptr;
+  decltype(&::ncclCommCount) commCount = nullptr;
+  decltype(&::ncclCommUserRank) commUserRank = nullptr;
   decltype(&::ncclCommCuDevice) commCuDevice = nullptr;
   decltype(&::ncclAllReduce) allReduce = nullptr;
   decltype(&::ncclBroadcast) broadcast = nullptr;
@@ -45,6 +47,9 @@ struct VendorFunctions {
   decltype(&::ncclGroupSimulateEnd) groupSimulateEnd = nullptr;
   decltype(&::ncclCommShrink) commShrink = nullptr;
   decltype(&::ncclCommRevoke) commRevoke = nullptr;
+  decltype(&::ncclCommGrow) commGrow = nullptr;
+  decltype(&::ncclCommGetUniqueId) commGetUniqueId = nullptr;
+  decltype(&::ncclWinGetUserPtr) winGetUserPtr = nullptr;
   decltype(&::ncclAlltoAll) allToAll = nullptr;
   decltype(&::ncclGather) gather = nullptr;
   decltype(&::ncclScatter) scatter = nullptr;
@@ -57,12 +62,13 @@ struct VendorLibrary {
   int version = 0;
   void* handle = nullptr;  ///< of dlopen; null for a table of a test's own
 
-  /// What the GPU engine only passes on: the function of that name ("ncclX"), or null where this library has none. The
-  /// p-name, so that a profiler between us and the vendor sees a call once.
+  /// What the GPU engine only passes on: the function of that name ("ncclX"), or null where this library has none. By
+  /// its p-name where it has one, so that a profiler between us and the vendor sees a call once.
   template <class Function>
   Function* find(const char* name) const {
     Function* function = nullptr;
-    if (handle) findFunction(handle, fmt::format("p{}", name).c_str(), function);
+    if (handle && !findFunction(handle, fmt::format("p{}", name).c_str(), function))
+      findFunction(handle, name, function);
     return function;
   }
 

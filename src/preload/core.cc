@@ -1,4 +1,6 @@
 // The core's functions as the front calls them: none fails or throws.
+#include "front/core_functions.h"
+
 #include <pthread.h>
 #include <unistd.h>
 
@@ -9,8 +11,8 @@
 #include "base/log.h"
 #include "base/parameters.h"
 #include "control/ranges.h"
+#include "gpu/unique_id_room.h"
 #include "preload/pending_children.h"
-#include "preload/unique_id_room.h"
 #include "preload/watched_calls.h"
 
 namespace falcon::preload {
@@ -67,10 +69,11 @@ void uniqueIdMade(ncclUniqueId* id) noexcept {
     // There every process makes the id for itself, and all have to make the same.
     if (parameters::commId.isSet() && !parameters::commId.value().empty())
       return log::notice("with NCCL_COMM_ID communicators are not watched: Falcon's rendezvous has no room in it");
-    if (!hasRoom(*id)) return log::notice("communicators of this unique id are not watched: the vendor uses all of it");
+    if (!gpu::hasRoom(*id))
+      return log::notice("communicators of this unique id are not watched: the vendor uses all of it");
     const auto ours = bootstrap::makeOwnUniqueId();
     if (!ours) return log::notice("communicators of this unique id are not watched: {}", ours.error().message());
-    if (!write(*ours, *id)) bootstrap::dropUniqueId(*ours);
+    if (!gpu::write(*ours, *id)) bootstrap::dropUniqueId(*ours);
   });
 }
 
@@ -82,7 +85,7 @@ struct Begun {
 
 void* initBegins(const ncclUniqueId* id, int size, int rank, const VendorQuestions* questions) noexcept {
   return carefully([&]() -> void* {
-    const auto ours = read(*id);
+    const auto ours = gpu::read(*id);
     if (!ours || size < 1 || rank < 0 || rank >= size) return nullptr;
     auto begun = std::make_unique<Begun>();
     *begun = {Making::start(joinById(*ours, rank, size)), size, rank, questions};

@@ -1,10 +1,10 @@
-#include "preload/unique_id_room.h"
+#include "gpu/unique_id_room.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-namespace falcon::preload {
+namespace falcon::gpu {
 namespace {
 
 /// As the vendor leaves it.
@@ -54,4 +54,4 @@ TEST(UniqueIdRoom, WhatIsDamagedIsNotOurs) {
 }
 
 }  // namespace
-}  // namespace falcon::preload
+}  // namespace falcon::gpu

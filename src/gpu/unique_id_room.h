@@ -7,7 +7,7 @@
 #include "bootstrap/unique_id.h"
 #include "nccl.h"
 
-namespace falcon::preload {
+namespace falcon::gpu {
 
 /// Whether the bytes that the vendor leaves to nobody are free in `id`.
 bool hasRoom(const ncclUniqueId& id);
@@ -16,4 +16,4 @@ bool write(const bootstrap::UniqueId& ours, ncclUniqueId& id);
 /// Nothing: the id bears none of ours, since Falcon is off where it was made, or another library made it.
 std::optional<bootstrap::UniqueId> read(const ncclUniqueId& id);
 
-}  // namespace falcon::preload
+}  // namespace falcon::gpu

@@ -1,9 +1,9 @@
-#include "preload/unique_id_room.h"
+#include "gpu/unique_id_room.h"
 
 #include <algorithm>
 #include <cstring>
 
-namespace falcon::preload {
+namespace falcon::gpu {
 namespace {
 
 /// ncclBootstrapHandle: magic, and an address as the kernel has it (facts: NCCL 2.18 to 2.32).
@@ -33,4 +33,4 @@ std::optional<bootstrap::UniqueId> read(const ncclUniqueId& id) {
   return *ours;
 }
 
-}  // namespace falcon::preload
+}  // namespace falcon::gpu
