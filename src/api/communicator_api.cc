@@ -8,6 +8,7 @@
 #include "api/guard.h"
 #include "api/queued_calls.h"
 #include "api/setup.h"
+#include "api/vendors_own_call.h"
 #include "base/log.h"
 
 using namespace falcon;
@@ -208,6 +209,7 @@ ncclResult_t pncclCommAbort(ncclComm_t comm) {
 }
 
 ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncErrorOutput) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclCommGetAsyncError, comm, asyncErrorOutput)
   return guarded("ncclCommGetAsyncError", [&] { return asyncError(comm, asyncErrorOutput); });
 }
 

@@ -2,6 +2,7 @@
 #include "api/exports.h"
 
 #include "api/passed_on.h"
+#include "api/vendors_own_call.h"
 
 using namespace falcon;
 using namespace falcon::api;
@@ -45,11 +46,13 @@ Answer told(const char* name, Answer nothing, ncclComm_t comm, Arguments... argu
 
 #define FALCON_PASS_ON(name, parameters, ...)                                                    \
   ncclResult_t p##name parameters {                                                              \
+    FALCON_LET_VENDORS_OWN_PASS(name, __VA_ARGS__)                                               \
     return passOn<decltype(name)>(#name, [&](auto* function) { return function(__VA_ARGS__); }); \
   }
 /// Of a communicator, which is their first argument: the others are named.
 #define FALCON_PASS_ON_FOR(name, parameters, ...)                                                       \
   ncclResult_t p##name parameters {                                                                     \
+    FALCON_LET_VENDORS_OWN_PASS(name, comm, __VA_ARGS__)                                                \
     return passOnFor<decltype(name)>(                                                                   \
         #name, comm, [&](auto* function, ncclComm_t handle) { return function(handle, __VA_ARGS__); }); \
   }
@@ -99,6 +102,7 @@ FALCON_PASS_ON(ncclGetPeerDeviceLeInfo,
                offset, peerWorld, leId, leOffset)
 
 int pncclLLA2ACalcSlots(int maxElts, int maxEltSize) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclLLA2ACalcSlots, maxElts, maxEltSize)
   int slots = maxElts * ((maxEltSize + 7) / 8);  // of 8 bytes, as far as we know; a release may have it otherwise
   (void)guarded("ncclLLA2ACalcSlots", [&]() -> Status {
     const auto library = Process::instance().deviceLibrary();
@@ -110,6 +114,7 @@ int pncclLLA2ACalcSlots(int maxElts, int maxEltSize) {
 }
 
 ncclTeam_t pncclTeamWorld(ncclComm_t comm) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclTeamWorld, comm)
   if (isVendors(comm)) return told<decltype(ncclTeamWorld)>("ncclTeamWorld", noTeam, comm);
   ncclTeam team = noTeam;
   (void)guarded("ncclTeamWorld", [&]() -> Status {
@@ -121,21 +126,27 @@ ncclTeam_t pncclTeamWorld(ncclComm_t comm) {
   return team;
 }
 ncclTeam_t pncclTeamLsa(ncclComm_t comm) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclTeamLsa, comm)
   return told<decltype(ncclTeamLsa)>("ncclTeamLsa", noTeam, comm);
 }
 ncclTeam_t pncclTeamRail(ncclComm_t comm) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclTeamRail, comm)
   return told<decltype(ncclTeamRail)>("ncclTeamRail", noTeam, comm);
 }
 ncclTeam_t pncclTeamCft(ncclComm_t comm, int mode) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclTeamCft, comm, mode)
   return told<decltype(ncclTeamCft)>("ncclTeamCft", noTeam, comm, mode);
 }
 ncclTeam_t pncclTeamCftMultimem(ncclComm_t comm) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclTeamCftMultimem, comm)
   return told<decltype(ncclTeamCftMultimem)>("ncclTeamCftMultimem", noTeam, comm);
 }
 int pncclTeamRankToWorld(ncclComm_t comm, ncclTeam_t team, int rank) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclTeamRankToWorld, comm, team, rank)
   return told<decltype(ncclTeamRankToWorld)>("ncclTeamRankToWorld", noRank, comm, team, rank);
 }
 int pncclTeamRankToLsa(ncclComm_t comm, ncclTeam_t team, int rank) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclTeamRankToLsa, comm, team, rank)
   return told<decltype(ncclTeamRankToLsa)>("ncclTeamRankToLsa", noRank, comm, team, rank);
 }
 

@@ -6,6 +6,7 @@
 #include "api/guard.h"
 #include "api/host_memory.h"
 #include "api/process.h"
+#include "api/vendors_own_call.h"
 #include "base/log.h"
 #include "collectives/registrations.h"
 
@@ -101,18 +102,22 @@ Status deregisterWindow(ncclComm_t comm, ncclWindow_t window) {
 extern "C" {
 
 ncclResult_t pncclMemAlloc(void** ptr, size_t size) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclMemAlloc, ptr, size)
   return guarded("ncclMemAlloc", [&] { return allocate(ptr, size); });
 }
 
 ncclResult_t pncclMemFree(void* ptr) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclMemFree, ptr)
   return guarded("ncclMemFree", [&] { return release(ptr); });
 }
 
 ncclResult_t pncclCommRegister(const ncclComm_t comm, void* buff, size_t size, void** handle) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclCommRegister, comm, buff, size, handle)
   return guarded("ncclCommRegister", [&] { return registerBuffer(comm, buff, size, handle); });
 }
 
 ncclResult_t pncclCommDeregister(const ncclComm_t comm, void* handle) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclCommDeregister, comm, handle)
   return guarded("ncclCommDeregister", [&] { return deregisterBuffer(comm, handle); });
 }
 
@@ -121,6 +126,7 @@ ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, n
 }
 
 ncclResult_t pncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclCommWindowDeregister, comm, win)
   return guarded("ncclCommWindowDeregister", [&] { return deregisterWindow(comm, win); });
 }
 

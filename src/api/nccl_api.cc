@@ -7,6 +7,7 @@
 #include "api/guard.h"
 #include "api/process.h"
 #include "api/setup.h"
+#include "api/vendors_own_call.h"
 #include "base/log.h"
 
 using namespace falcon;
@@ -64,6 +65,7 @@ void resetLogging(const char* function) {
 extern "C" {
 
 ncclResult_t pncclGetVersion(int* version) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclGetVersion, version)
   return guarded("ncclGetVersion", [&]() -> Status {
     if (const Status given = requireOutput("ncclGetVersion", "version", version); !given) return given;
     // Programs ask before anything else, and go by it: the vendor's library is looked for now.
@@ -74,6 +76,7 @@ ncclResult_t pncclGetVersion(int* version) {
 }
 
 ncclResult_t pncclGetUniqueId(ncclUniqueId* uniqueId) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclGetUniqueId, uniqueId)
   return guarded("ncclGetUniqueId", [&]() -> Status {
     if (const Status given = requireOutput("ncclGetUniqueId", "uniqueId", uniqueId); !given) return given;
     Process::instance();
@@ -134,6 +137,7 @@ ncclResult_t pncclCommUserRank(const ncclComm_t comm, int* rank) {
 }
 
 const char* pncclGetErrorString(ncclResult_t result) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclGetErrorString, result)
   switch (result) {
     case ncclSuccess:
       return "no error";

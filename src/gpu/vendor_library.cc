@@ -8,12 +8,7 @@
 #include "base/log.h"
 #include "base/shared_library.h"
 #include "gpu/vendor_candidates.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define FALCON_DEEPBIND 0  // The sanitizers' run-time refuses RTLD_DEEPBIND.
-#else
-#define FALCON_DEEPBIND RTLD_DEEPBIND
-#endif
+#include "gpu/vendor_code.h"
 
 namespace falcon::gpu {
 namespace {
@@ -93,9 +88,9 @@ Result<std::shared_ptr<const VendorLibrary>> open(const std::string& path) {
   FileIdentity file;
   if (!identify(path.c_str(), file)) return Error::invalidUsage("{} does not exist", path);
   if (isThisLibrary(path)) return Error::invalidUsage("{} is NCCL Falcon itself", path);
-  // Deep binding: the vendor's library calls some of its own exports through the PLT and would end up with ours.
-  // Never closed: NCCL keeps threads.
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | FALCON_DEEPBIND);
+  // Not bound to itself (RTLD_DEEPBIND): it is to have the program's allocator. What it calls of its own exports comes
+  // to us, and is told (vendor_code.h). Never closed: NCCL keeps threads.
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) return Error::invalidUsage("{} cannot be loaded: {}", path, dlerror());
   if (dlsym(library, "ncclFalconGetVersion")) return Error::invalidUsage("{} is a copy of NCCL Falcon", path);
 
@@ -105,6 +100,7 @@ Result<std::shared_ptr<const VendorLibrary>> open(const std::string& path) {
   if (const char* missing = fill(loaded->functions, library)) return Error::invalidUsage("{} has no {}", path, missing);
   if (loaded->functions.getVersion(&loaded->version) != ncclSuccess || loaded->version < oldestVersion)
     return Error::invalidUsage("{} is version {}; {} or newer is needed", path, loaded->version, oldestVersion);
+  tellCallsOf(*loaded);
   log::info("GPU engine: {} version {}", path, loaded->version);
   return std::shared_ptr<const VendorLibrary>(std::move(loaded));
 }

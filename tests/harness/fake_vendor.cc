@@ -203,16 +203,8 @@ FAKE ncclResult_t pncclRecv(void* receive, size_t count, ncclDataType_t type, in
                             cudaStream_t stream) {
   return note("Recv %p %zu %d peer=%d %p", receive, count, type, peer, static_cast<void*>(stream));
 }
-// As the vendor's library does, it reaches one of its own exports through the PLT: without deep binding that is ours.
-FAKE ncclResult_t ncclGroupStart(void) {
-  return note("GroupStart");
-}
 FAKE ncclResult_t pncclGroupStart(void) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return note("GroupStart");  // sanitizer builds have no deep binding
-#else
-  return ncclGroupStart();
-#endif
+  return note("GroupStart");
 }
 FAKE ncclResult_t pncclGroupEnd(void) {
   return note("GroupEnd");

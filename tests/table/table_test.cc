@@ -160,6 +160,23 @@ TEST_P(Table, OfWhatTheVendorCallsItselfLittleIsOurs) {
   EXPECT_THAT(called, testing::IsSupersetOf({"ncclBroadcast", "ncclGetUniqueId"}));
 }
 
+// Also where its calls would be watched, or are answered by ourselves.
+TEST_P(Table, WhatTheVendorCallsItselfReachesItUntouched) {
+  std::string names;
+  std::size_t count = 0;
+  for (const auto& [name, use] : functionsOf(GetParam()))
+    if (use != "-") {
+      names += " " + name;
+      ++count;
+    }
+  ASSERT_GT(count, 4u);
+  for (const Setting& setting : settings) {
+    const auto verdicts = run(setting, GetParam(), "itself" + names);
+    EXPECT_EQ(verdicts.size(), count) << setting.name;
+    for (const auto& [name, verdict] : verdicts) EXPECT_EQ(verdict, "same") << setting.name << ": " << name;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Releases, Table, testing::ValuesIn(releases()), [](const auto& release) {
   std::string name = release.param;
   for (char& letter : name)
@@ -189,6 +206,55 @@ TEST(OurLibraries, CallNoneOfTheirOwnExportsByName) {
     EXPECT_EQ(pclose(pipe), 0) << command;
     EXPECT_GT(lines, 10) << command;
   }
+}
+
+/// The instructions of every function in a library, by its name without a version.
+std::map<std::string, std::vector<std::string>> codeOf(const std::string& library) {
+  std::map<std::string, std::vector<std::string>> functions;
+  FILE* const pipe = popen(("objdump -d --no-show-raw-insn " + library).c_str(), "r");
+  if (!pipe) return functions;
+  std::vector<std::string>* function = nullptr;
+  char line[4096];
+  while (fgets(line, sizeof line, pipe)) {
+    const std::string text(line, std::strcspn(line, "\n"));
+    const std::size_t begin = text.find(" <"), colon = text.find('\t');
+    if (!text.empty() && text.back() == ':' && begin != std::string::npos)
+      function = &functions[text.substr(begin + 2, text.size() - begin - 4)];
+    else if (function && colon != std::string::npos)
+      function->push_back(text.substr(colon + 1));
+  }
+  EXPECT_EQ(pclose(pipe), 0) << library;
+  return functions;
+}
+
+// Who called is told by the return address, which is taken in the exported function: nobody else may call that, and it
+// must not jump on to the vendor's, whose address would then not be the one that is returned to.
+TEST(OurLibraries, LeaveTheAddressOfWhoeverCalledThem) {
+  std::set<std::string> looked;
+  for (const char* library : {FALCON_PRELOAD, FALCON_OWN_LIBRARY}) {
+    const bool forwardsOnly = library == std::string(FALCON_PRELOAD);
+    for (const auto& [label, code] : codeOf(library)) {
+      const std::string name = label.substr(0, label.find('.'));  // what the compiler put aside is part of it
+      if (isNccls(name)) looked.insert(library + name);
+      for (const std::string& instruction : code) {
+        std::istringstream words(instruction);
+        std::string word, target;
+        words >> word;
+        if (word == "bnd" || word == "notrack") words >> word;
+        const bool jumps = word == "jmp", calls = word == "call" || word == "callq";
+        if (!jumps && !calls) continue;
+        std::getline(words, target);
+        const std::size_t begin = target.find('<');
+        const std::string to = begin == std::string::npos ? "" : target.substr(begin + 1, target.find('>') - begin - 1);
+        // name+0x1c is inside of it.
+        const bool isAnothers = isNccls(to) && to.find('+') == std::string::npos && to.substr(0, to.find('.')) != name;
+        EXPECT_FALSE(isAnothers) << library << ": " << label << " has " << instruction;
+        const bool leaves = forwardsOnly && isNccls(name) && jumps && to.rfind(name, 0) != 0;
+        EXPECT_FALSE(leaves) << library << ": " << name << " leaves by " << instruction;
+      }
+    }
+  }
+  EXPECT_GT(looked.size(), interposed().size() + 90) << "objdump shows too few functions";
 }
 
 }  // namespace
