@@ -111,15 +111,15 @@ TEST_F(WindowsOfARank, BytesComeWhereTheyBelongThenTheSignal) {
 TEST_F(WindowsOfARank, ManyInOnePieceAreAllAnswered) {
   char memory[4] = {};
   inbox.openWindow(1, memory, sizeof memory);
-  std::string all;
-  for (int i = 0; i < 100; ++i) {
-    const WindowHeader header{.kind = 2, .window = 1, .bytes = i % 5 == 0 ? 0u : 1u};
-    all.append(reinterpret_cast<const char*>(&header), sizeof header);
-    if (header.bytes > 0) all += 'b';
+  const WindowHeader header{.kind = 2, .window = 1, .bytes = 1};
+  const std::string one = std::string(reinterpret_cast<const char*>(&header), sizeof header) + 'b';
+  for (int count = 1; count <= 50; ++count) {
+    std::string all;
+    for (int i = 0; i < count; ++i) all += one;
+    say(all.data(), all.size());
+    for (int i = 0; i < count; ++i) ASSERT_EQ(outcome(), Outcome::done) << i << " of " << count;
   }
-  say(all.data(), all.size());
-  for (int i = 0; i < 100; ++i) ASSERT_EQ(outcome(), Outcome::done) << i;
-  EXPECT_EQ(inbox.signalsFrom(1, 2), 100u);
+  EXPECT_EQ(inbox.signalsFrom(1, 2), 50u * 51 / 2);
 }
 
 TEST_F(WindowsOfARank, AWindowThatIsGivenBackInTheMiddleIsNotWrittenToAnyMore) {
