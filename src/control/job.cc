@@ -295,13 +295,7 @@ class LiveJob final : public Job, private CallRecorder {
   // Becomes the controller, or stops being it, as the bus says.
   void takeOffice() {
     if (bus_->isController() && !controller_) {
-      if (!events_) {
-        const std::string chosen = parameters::events.value();
-        const std::string path = !chosen.empty()            ? chosen
-                                 : files_->folder().empty() ? ""
-                                                            : files_->folder() + "/events.jsonl";
-        events_ = std::make_unique<EventFile>(path.empty() ? "/dev/null" : path);
-      }
+      if (!events_) events_ = std::make_unique<EventFile>(files_->noteEventsPath(parameters::events.value()));
       ControllerSettings settings = settingsFromParameters();
       settings.successor = std::exchange(served_, true);
       settings.clockDomain = clockDomain();
