@@ -424,7 +424,7 @@ class LiveJob final : public Job, private CallRecorder {
   std::unique_ptr<BusOutbox> outbox_;
   std::unique_ptr<EventFile> events_;
   std::unique_ptr<Controller> controller_;
-  MetricsFile metrics_{parameters::metrics.value(), name_, hostName()};
+  MetricsFile metrics_{parameters::metrics.value(), name_, hostName(), wallTime};
   Nanoseconds shown_{0};
   instrument::JobState shownState_ = instrument::JobState::starting;
   Nanoseconds inOfficeSince_{0};
