@@ -34,12 +34,12 @@ ncclComm* splitOff(ncclComm* world, int size, int color, int key) {
 
 }  // namespace
 
-Communicators::Communicators(const Place& place, const Layout& layout, int microBatches, bool overlap)
+Communicators::Communicators(const JobMembership& membership, const RankParts& layout, int microBatches, bool overlap)
     : layout_(layout), microBatches_(microBatches) {
   ncclUniqueId id{};
-  if (place.rank == 0) require(ncclGetUniqueId(&id), "ncclGetUniqueId");
-  shareToken(place, id.internal);
-  require(ncclCommInitRank(&world_, place.size, id, place.rank), "ncclCommInitRank");
+  if (membership.rank == 0) require(ncclGetUniqueId(&id), "ncclGetUniqueId");
+  shareToken(membership, id.internal);
+  require(ncclCommInitRank(&world_, membership.size, id, membership.rank), "ncclCommInitRank");
 
   const auto& [data, pipeline, tensor] = layout_;
   data_ = splitOff(world_, data.count, pipeline.index * tensor.count + tensor.index, data.index);
