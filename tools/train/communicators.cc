@@ -34,12 +34,12 @@ ncclComm* splitOff(ncclComm* world, int size, int color, int key) {
 
 }  // namespace
 
-Communicators::Communicators(const JobMembership& membership, const RankParts& layout, int microBatches, bool overlap)
+Communicators::Communicators(const RankInJob& inJob, const RankParts& layout, int microBatches, bool overlap)
     : layout_(layout), microBatches_(microBatches) {
   ncclUniqueId id{};
-  if (membership.rank == 0) require(ncclGetUniqueId(&id), "ncclGetUniqueId");
-  shareToken(membership, id.internal);
-  require(ncclCommInitRank(&world_, membership.size, id, membership.rank), "ncclCommInitRank");
+  if (inJob.rank == 0) require(ncclGetUniqueId(&id), "ncclGetUniqueId");
+  shareToken(inJob, id.internal);
+  require(ncclCommInitRank(&world_, inJob.size, id, inJob.rank), "ncclCommInitRank");
 
   const auto& [data, pipeline, tensor] = layout_;
   data_ = splitOff(world_, data.count, pipeline.index * tensor.count + tensor.index, data.index);

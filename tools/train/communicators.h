@@ -19,7 +19,7 @@ namespace falcon::train {
 class Communicators final : public Reducer<float>, public PipelineLink<float> {
  public:
   /// @param overlap  sumGradients() shall return at once, if the library has host streams
-  Communicators(const JobMembership& membership, const RankParts& layout, int microBatches, bool overlap);
+  Communicators(const RankInJob& inJob, const RankParts& layout, int microBatches, bool overlap);
   Communicators(const Communicators&) = delete;
   Communicators& operator=(const Communicators&) = delete;
   /// Leaves what is open to the end of the process: after an error, peers may never answer.
