@@ -42,7 +42,9 @@ const char* nameOf(EventKind kind) {
                                    "job-ended",
                                    "pattern-changed",
                                    "suspended",
-                                   "resumed"};
+                                   "resumed",
+                                   "minor",
+                                   "minor-over"};
   static_assert(std::size(names) == eventKindCount);
   return names[static_cast<int>(kind)];
 }

@@ -84,9 +84,11 @@ enum class EventKind : std::uint8_t {
   jobEnded,
   patternChanged,
   suspended,
-  resumed
+  resumed,
+  minor,
+  minorOver
 };
-inline constexpr int eventKindCount = static_cast<int>(EventKind::resumed) + 1;
+inline constexpr int eventKindCount = static_cast<int>(EventKind::minorOver) + 1;
 
 /// "onset", "trap-closed" ... the `kind` of the JSON line.
 const char* nameOf(EventKind kind);

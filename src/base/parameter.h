@@ -62,6 +62,9 @@ class NumberParameter final : public ParameterRow {
   constexpr NumberParameter(const char* name, double fallback, double low, double high, const char* description)
       : ParameterRow(name, description), fallback_(fallback), low_(low), high_(high) {}
   double value() const;
+  double fallback() const { return fallback_; }
+  double low() const { return low_; }
+  double high() const { return high_; }
   std::string typeText() const override { return "number"; }
   std::string defaultText() const override;
   std::string rangeText() const override;

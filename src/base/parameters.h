@@ -51,7 +51,8 @@ inline constexpr ChoiceParameter trapDeath{
 // Detection.
 inline constexpr NumberParameter onsetThreshold{
     "NCCL_FALCON_ONSET_THRESHOLD", 10, 1, 1000,
-    "Smallest lasting change of the iteration time, in percent, that counts as an onset."};
+    "Smallest lasting change of the iteration time, in percent, that counts as an onset. Half of it, for 200 "
+    "iterations, is reported as minor."};
 inline constexpr const char* periodWords[] = {"falcon", "acf"};
 inline constexpr ChoiceParameter period{
     "NCCL_FALCON_PERIOD", periodWords, 0,

@@ -175,6 +175,7 @@ void Controller::handOver() {
 void Controller::end(std::int64_t iterations) {
   handOver();
   if (!announced_ || off_) return;
+  if (minorNotSaid_) emit(*std::exchange(minorNotSaid_, std::nullopt));
   emit({.kind = EventKind::jobEnded,
         .text = fmt::format("the job ends after {} iterations; {} fail-slow{} named", iterations,
                             named_ == 0 ? "no" : std::to_string(named_), named_ == 1 ? " was" : "s were")});
@@ -262,7 +263,9 @@ void Controller::onSample(const Sample& sample) {
     for (FailSlow& each : failSlows_) each.lossSeconds += lost;
   }
   const auto change = detector_.add(sample.seconds * 1e3);
-  if (!change) return noticeFaster();
+  followMinor(change);
+  using instrument::ChangeKind;
+  if (!change || change->kind == ChangeKind::minor || change->kind == ChangeKind::minorOver) return noticeFaster();
   if (becameFaster_ && detector_.slow()) keepFormerBaseline();
   if (phase_ != Phase::learning) onChange(*change);
 }
@@ -306,6 +309,7 @@ void Controller::onChange(const instrument::Change& change) {
         rebalance::accumulatedLoss(detectorSamples_ - change.sample, change.after * 1e-3, change.before * 1e-3);
   }
   slow_ = onsetOpen_ = true;
+  minorProfile_ = false;
   attempts_ = traps_ = 0;
   if (phase_ == Phase::tracking && !mitigation_.agreeing()) startProfiling();
 }
@@ -354,6 +358,7 @@ void Controller::track() {
   if (onsetOpen_ && attempts_ < attemptsPerOnset && now - phaseStarted_ > profilingPause * std::max(1, attempts_) &&
       (!settings_.validate || budget_.allows(now, traps_ == 0)))
     return startProfiling();
+  if (profileMinor()) return;
   if (relearning_) {
     if (detector_.healthyMilliseconds() <= 0) return;
     relearning_ = false;

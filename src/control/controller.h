@@ -53,7 +53,7 @@ struct ControllerSettings {
 /// Used by one thread, the monitor of the controlling process. Side effects go through the outbox and the sink only.
 /// controller.cc: the job, onsets. controller_baseline.cc: what is healthy. controller_diagnosis.cc: profiling and
 /// validation. controller_relief.cc: who has recovered. controller_suspension.cc: held because somebody asked.
-/// controller_examination.cc: tested because somebody asked.
+/// controller_examination.cc: tested because somebody asked. controller_minor.cc: a little slower, for long.
 class Controller {
  public:
   Controller(const ControllerSettings& settings, const Clock& clock, std::function<double()> wallTime, Outbox& outbox,
@@ -76,6 +76,8 @@ class Controller {
   int activeCount() const { return static_cast<int>(failSlows_.size()); }
   int activeCount(CulpritKind kind) const;
   const Mitigation::Counts& mitigations() const { return mitigation_.counts(); }
+  /// A minor slowness was said and is not over.
+  bool isMinor() const { return minorSaid_; }
   bool isOff() const { return off_; }
 
  private:
@@ -98,6 +100,7 @@ class Controller {
   void keepFormerBaseline();
   bool compareWithStored();
   bool askPeers();
+  instrument::Suspicion byPeers() const;
   void keepBaseline();
   void beginSlow(double beforeSeconds, Event event);
   void track();
@@ -113,6 +116,8 @@ class Controller {
   void switchOff();
   void rebase();
   std::optional<ProcessId> watched() const;
+  /// Half of what a change is: less of a healthy iteration is nobody's fault.
+  double leastShare() const { return settings_.onsetThresholdPercent / 200; }
   std::size_t window() const { return static_cast<std::size_t>(settings_.profilingIterations); }
 
   void startProfiling();
@@ -143,6 +148,13 @@ class Controller {
   void endSuspension();
   void giveUpSuspension(const std::string& why);
   void learnAnew();
+
+  void followMinor(const std::optional<instrument::Change>& change);
+  void beginMinor(const instrument::Change& change);
+  bool profileMinor();
+  void sayMinor();
+  void endMinor(const std::string& why);
+  int iterationsToProfile() const;
 
   void onExamine(const RequestId& asked);
   void startExamination();
@@ -200,6 +212,9 @@ class Controller {
   bool slow_ = false;                             ///< an onset was said, and no relief since
   bool onsetOpen_ = false;                        ///< its cause is not known (yet)
   std::optional<Event> onsetNotSaid_;             ///< a small one: it may be over before anybody stands out
+  std::optional<Event> minorNotSaid_;             ///< to be profiled first
+  bool minorProfile_ = false;                     ///< the profiling in progress is for that
+  bool minorSaid_ = false;                        ///< and it is not over
   bool slowFromTheStart_ = false;                 ///< the detector takes a slow pace for the healthy one
   std::uint32_t pattern_ = 0, calls_ = 0;         ///< of the watched rank's last sample
   std::optional<ProcessId> patternOf_;            ///< whose they are

@@ -103,7 +103,7 @@ bool Controller::compareWithStored() {
   const double seconds = healthyMilliseconds_ * 1e-3;
   const double limit = 1 + settings_.onsetThresholdPercent / 100;
   if (!first || !settings_.stored || !isOfThisJob(*settings_.stored, job_, calls_)) {
-    byPeers_ = suspicionByPeers(job_, static_cast<std::size_t>(settings_.baselineIterations));
+    byPeers_ = byPeers();
     peerRounds_ = 1;
     peersSince_ = job_.receivedNow();
     return askPeers();
@@ -130,7 +130,7 @@ bool Controller::askPeers() {
   }
   if (!byPeers_->empty() && peerRounds_ < peerRounds) {
     if (job_.samplesSince(peersSince_) < settings_.baselineIterations) return false;
-    byPeers_ = inBoth(suspicionByPeers(job_, static_cast<std::size_t>(settings_.baselineIterations)), *byPeers_);
+    byPeers_ = inBoth(byPeers(), *byPeers_);
     ++peerRounds_;
     peersSince_ = job_.receivedNow();
   }
@@ -148,6 +148,10 @@ bool Controller::askPeers() {
        .text = fmt::format("slow from the start, beside peers: {}; iterations take {:.1f} ms, and could take {:.1f}",
                            suspects.reason, healthyMilliseconds_, healthyMilliseconds_ - saved * 1e3)});
   return true;
+}
+
+instrument::Suspicion Controller::byPeers() const {
+  return suspicionByPeers(job_, static_cast<std::size_t>(settings_.baselineIterations), {.leastShare = leastShare()});
 }
 
 void Controller::keepBaseline() {

@@ -29,15 +29,15 @@ void Controller::startProfiling() {
   mark_ = job_.receivedNow();
   phaseStarted_ = clock_.now();
   ++attempts_;
-  quiet_ = false;
+  quiet_ = minorProfile_ = false;
   phase_ = Phase::profiling;
   outbox_.toAll(profilingOrder());
 }
 
 void Controller::endProfiling() {
   // A rank that has lost the thread is not waited for: twice as many iterations of the others tell that it has.
-  const bool enough = job_.samplesSince(mark_) >= settings_.profilingIterations ||
-                      job_.samplesOfMostSince(mark_) >= 2 * settings_.profilingIterations;
+  const bool enough =
+      job_.samplesSince(mark_) >= iterationsToProfile() || job_.samplesOfMostSince(mark_) >= 2 * iterationsToProfile();
   const double patience = std::max(10.0, 20 * currentMilliseconds_ * 1e-3);
   if (!enough && seconds(clock_.now() - phaseStarted_) < patience) return;
   transfersDue_ = job_.allProcesses();
@@ -97,11 +97,12 @@ bool Controller::waitsWhetherItLasts() {
 }
 
 void Controller::suspect() {
+  if (std::exchange(minorProfile_, false)) return sayMinor();
   if (explainedByHosts()) return;
-  instrument::Suspicion suspects = suspicionOf(job_, window());
+  instrument::Suspicion suspects = suspicionOf(job_, window(), {.leastShare = leastShare()});
   std::string chain;
   oneStretch_.clear();
-  if (const auto blame = blameOf(job_, clocks_, window())) {
+  if (const auto blame = blameOf(job_, clocks_, window(), {.leastShare = leastShare()})) {
     for (const auto& cause : blame->causes)
       if (cause.kind == instrument::Cause::Kind::rank && cause.oneStretch) oneStretch_.insert(cause.rank);
     followChain(*blame, job_, suspects);
@@ -113,7 +114,7 @@ void Controller::suspect() {
     suspects = unexplained(suspects, job_, culprits());
     if (suspects.empty()) return;  // else something was hidden behind what is known
   }
-  suspects.reason = instrument::reasonFor(suspects, communicatorMembers(job_)) + chain;
+  suspects.reason = instrument::reasonFor(suspects, namedCommunicators(job_)) + chain;
   if (suspects.empty()) {
     if (waitsWhetherItLasts()) return;
     sayOnset();
@@ -221,6 +222,7 @@ bool Controller::looksSlow(const Link& link, const Validation::Outcome& outcome)
 // Where to look for it: processes, hosts, and the addresses of their data.
 std::string Controller::whereabouts(const Culprit& culprit) const {
   std::string text;
+  if (culprit.kind != CulpritKind::rank && culprit.kind != CulpritKind::link) return text;
   const bool isRank = culprit.kind == CulpritKind::rank;
   for (const Rank rank : isRank ? std::vector{culprit.rank} : std::vector{culprit.link.from, culprit.link.to}) {
     const auto process = job_.processOf(rank);

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/median.h"
+#include "control/peers.h"
 
 namespace falcon::control {
 namespace {
@@ -168,8 +169,19 @@ std::vector<instrument::CommunicatorMembers> communicatorMembers(const JobView& 
   return all;
 }
 
-instrument::Suspicion suspicionOf(const JobView& job, std::size_t window) {
-  return instrument::suspect(comparisonsOf(job, window), communicatorMembers(job));
+instrument::CommunicatorNames communicatorNames(const JobView& job) {
+  return instrument::CommunicatorNames(shapesOf(job));
+}
+
+std::vector<instrument::CommunicatorMembers> namedCommunicators(const JobView& job) {
+  const instrument::CommunicatorNames names = communicatorNames(job);
+  std::vector<instrument::CommunicatorMembers> all = communicatorMembers(job);
+  for (instrument::CommunicatorMembers& each : all) each.name = names.membersOf(each.communicator);
+  return all;
+}
+
+instrument::Suspicion suspicionOf(const JobView& job, std::size_t window, const instrument::SuspicionRules& rules) {
+  return instrument::suspect(comparisonsOf(job, window), communicatorMembers(job), rules);
 }
 
 std::vector<Suspect> suspectsOf(const instrument::Suspicion& suspicion, const JobView& job) {
@@ -318,8 +330,11 @@ rebalance::JobFacts jobFactsOf(const JobView& job, std::size_t window, bool dete
   rebalance::JobFacts facts;
   facts.deterministic = deterministic;
   std::map<std::string, int> nodes;
-  for (const auto& [id, communicator] : job.communicators())
+  const instrument::CommunicatorNames names = communicatorNames(job);
+  for (const auto& [id, communicator] : job.communicators()) {
     facts.communicators.push_back(factsOf(job, communicator, nodes));
+    facts.communicators.back().name = names.nameOf(id);
+  }
   for (const auto& [process, member] : job.members())
     if (!member.identity.address.empty()) facts.addresses[member.identity.jobRank] = member.identity.address;
   addLayout(job, nodes, facts);

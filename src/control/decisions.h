@@ -8,6 +8,7 @@
 #include "base/event.h"
 #include "control/job_view.h"
 #include "diagnose/host_slowness.h"
+#include "instrument/communicator_names.h"
 #include "instrument/suspicion.h"
 #include "rebalance/planner.h"
 #include "rebalance/ski_rental.h"
@@ -20,8 +21,12 @@ std::vector<instrument::TransferProfile> perIteration(const TransferView& transf
 /// of micro-batches, so that a split of ours makes nobody look slow or fast.
 std::vector<instrument::RankComparison> comparisonsOf(const JobView& job, std::size_t window);
 std::vector<instrument::CommunicatorMembers> communicatorMembers(const JobView& job);
+/// What the communicators are called in events.
+instrument::CommunicatorNames communicatorNames(const JobView& job);
+/// Their members, with these names.
+std::vector<instrument::CommunicatorMembers> namedCommunicators(const JobView& job);
 /// Who may be to blame, before any test.
-instrument::Suspicion suspicionOf(const JobView& job, std::size_t window);
+instrument::Suspicion suspicionOf(const JobView& job, std::size_t window, const instrument::SuspicionRules& rules = {});
 /// The same for an event.
 std::vector<Suspect> suspectsOf(const instrument::Suspicion& suspicion, const JobView& job);
 /// What of a suspicion is new: without the known slow ranks, their groups, and the groups with a rank at either address

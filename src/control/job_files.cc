@@ -12,6 +12,7 @@
 #include "base/whole_file.h"
 #include "control/job_folder.h"
 #include "control/ranges.h"
+#include "instrument/events_path.h"
 
 namespace falcon::control {
 namespace {
@@ -64,6 +65,15 @@ void JobFiles::keepSettings() {
   if (folder_.empty()) return;
   if (const auto written = writeWhole(file_ + ".settings", shownSettings()); !written)
     log::notice("{}", written.error().message());
+}
+
+std::string JobFiles::noteEventsPath(const std::string& chosen) const {
+  if (folder_.empty()) return chosen.empty() ? "/dev/null" : chosen;
+  if (const auto noted = instrument::noteEventsPath(folder_, chosen); !noted) {
+    log::notice("{}; `falcon` will not find this job's events", noted.error().message());
+    return chosen.empty() ? folder_ + "/events.jsonl" : chosen;
+  }
+  return instrument::eventsPath(folder_);
 }
 
 void JobFiles::keepExamination(const std::string& problem, const std::string& content) {

@@ -25,6 +25,10 @@ class JobFiles {
 
   const std::string& folder() const { return folder_; }  ///< "" where shared memory was not to be had
   instrument::CallLog& log() { return *log_; }
+  /// Says in the folder where events go, before the first is written.
+  /// @param chosen  "": into the folder
+  /// @return        that file; /dev/null where there is none
+  std::string noteEventsPath(const std::string& chosen) const;
   /// What came of an examination that somebody asked this process for from outside: why there was none, or the figures.
   void keepExamination(const std::string& problem, const std::string& content);
   instrument::RangeLog* ranges() { return ranges_.get(); }  ///< null where there is no memory for it

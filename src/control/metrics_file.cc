@@ -14,7 +14,8 @@ constexpr std::size_t mostRecords = 1 << 14;
 
 }  // namespace
 
-MetricsFile::MetricsFile(std::string path, std::string job, std::string node) : path_(std::move(path)) {
+MetricsFile::MetricsFile(std::string path, std::string job, std::string node, std::function<double()> wallTime)
+    : path_(std::move(path)), wallTime_(std::move(wallTime)) {
   metrics_.job = std::move(job);
   metrics_.node = std::move(node);
   metrics_.rank = jobRankFromEnvironment();
@@ -29,6 +30,8 @@ void MetricsFile::write(const Controller& controller, instrument::CallLog& calls
   metrics_.slowRanks = controller.activeCount(CulpritKind::rank);
   metrics_.slowLinks = controller.activeCount(CulpritKind::link);
   metrics_.slowHosts = controller.activeCount(CulpritKind::host);
+  metrics_.minor = controller.isMinor();
+  metrics_.writtenAt = wallTime_();
   metrics_.mitigations = controller.mitigations();
   metrics_.durations = durations_.byName();
   const auto written = report::writeMetrics(path_, metrics_);

@@ -45,12 +45,6 @@ class BusOutbox final : public Outbox {
   DecisionBook& decisions_;
 };
 
-std::string eventPath(const std::string& folder) {
-  const std::string chosen = parameters::events.value();
-  if (!chosen.empty()) return chosen;
-  return folder.empty() ? "/dev/null" : folder + "/events.jsonl";
-}
-
 }  // namespace
 
 std::string clockDomain() {
@@ -69,7 +63,7 @@ Office::Office(std::string jobName, bootstrap::Bus& bus, const Clock& clock, Job
       files_(files),
       decisions_(decisions),
       outbox_(std::make_unique<BusOutbox>(bus, decisions)),
-      metrics_(parameters::metrics.value(), jobName_, hostName()) {}
+      metrics_(parameters::metrics.value(), jobName_, hostName(), wallTime) {}
 
 ControllerSettings Office::settings() {
   ControllerSettings settings = settingsFromParameters();
@@ -89,7 +83,7 @@ ControllerSettings Office::settings() {
 
 void Office::take() {
   if (bus_.isController() && !controller_) {
-    if (!events_) events_ = std::make_unique<EventFile>(eventPath(files_.folder()));
+    if (!events_) events_ = std::make_unique<EventFile>(files_.noteEventsPath(parameters::events.value()));
     const ControllerSettings given = settings();
     since_ = clock_.now();
     controller_ = std::make_unique<Controller>(given, clock_, wallTime, *outbox_, *events_);

@@ -82,7 +82,7 @@ std::vector<CommunicatorShape> shapesOf(const JobView& job) {
   return list;
 }
 
-instrument::Suspicion suspicionByPeers(const JobView& job, std::size_t window) {
+instrument::Suspicion suspicionByPeers(const JobView& job, std::size_t window, const instrument::PeerRules& rules) {
   std::vector<instrument::RankNow> ranks;
   for (const auto& [process, member] : job.members()) {
     const RankMeans means = JobView::means(member, window);
@@ -99,7 +99,7 @@ instrument::Suspicion suspicionByPeers(const JobView& job, std::size_t window) {
   std::set<Rank> distinct;
   for (const auto& each : ranks) distinct.insert(each.rank);
   if (distinct.size() != ranks.size() || distinct.contains(-1)) return {};
-  return instrument::comparePeers(ranks, shapesOf(job));
+  return instrument::comparePeers(ranks, shapesOf(job), rules);
 }
 
 instrument::Suspicion inBoth(const instrument::Suspicion& one, const instrument::Suspicion& other) {

@@ -16,7 +16,7 @@ std::vector<instrument::CommunicatorShape> shapesOf(const JobView& job);
 
 /// Who was slower than peers over the newest `window` iterations. Own times are compared at the same number of
 /// micro-batches.
-instrument::Suspicion suspicionByPeers(const JobView& job, std::size_t window);
+instrument::Suspicion suspicionByPeers(const JobView& job, std::size_t window, const instrument::PeerRules& rules = {});
 
 /// Those of `one` whom `other` suspects too.
 instrument::Suspicion inBoth(const instrument::Suspicion& one, const instrument::Suspicion& other);

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "base/format.h"
-#include "base/rank_list.h"
 #include "control/decisions.h"
 
 namespace falcon::control {
@@ -75,12 +74,7 @@ bool oneRankAProcess(const JobView& job) {
   return true;
 }
 
-std::string membersOf(CommunicatorId id, const JobView& job) {
-  const auto communicator = job.communicators().find(id);
-  return communicator == job.communicators().end() ? "[]" : "[" + listOf(communicator->second.jobRanks) + "]";
-}
-
-std::string nameOf(const Cause& cause, const JobView& job) {
+std::string nameOf(const Cause& cause, const instrument::CommunicatorNames& names) {
   switch (cause.kind) {
     case Cause::Kind::rank:
       return fmt::format("rank {}{}", cause.rank,
@@ -88,7 +82,7 @@ std::string nameOf(const Cause& cause, const JobView& job) {
     case Cause::Kind::link:
       return fmt::format("messages from rank {} to rank {}", cause.link.from, cause.link.to);
     case Cause::Kind::group:
-      return fmt::format("collectives among {} after all have come", membersOf(cause.communicator, job));
+      return fmt::format("collectives among {} after all have come", names.membersOf(cause.communicator));
     case Cause::Kind::everybody:
       return "computing that is slower on all ranks alike";
   }
@@ -125,7 +119,8 @@ std::set<Rank> wholeCauses(const instrument::Blame& blame, const JobView& job, c
 
 }  // namespace
 
-std::optional<instrument::Blame> blameOf(JobView& job, const ClockBook& clocks, std::size_t window) {
+std::optional<instrument::Blame> blameOf(JobView& job, const ClockBook& clocks, std::size_t window,
+                                         const instrument::BlameRules& rules) {
   if (!oneRankAProcess(job)) return std::nullopt;
   double healthySeconds = 0, slowSeconds = 0;
   for (const auto& [process, member] : job.members()) {
@@ -142,14 +137,15 @@ std::optional<instrument::Blame> blameOf(JobView& job, const ClockBook& clocks, 
   const JobTimeline* const healthy = healthyCalls.cutTo(healthySeconds);
   const JobTimeline* const now = calls.cutTo(slowSeconds);
   if (!healthy || !now) return std::nullopt;
-  return instrument::blame(*healthy, *now, communicatorMembers(job));
+  return instrument::blame(*healthy, *now, communicatorMembers(job), rules);
 }
 
 std::string sentenceOf(const instrument::Blame& blame, const JobView& job) {
   if (blame.causes.empty()) return "the chain of waiting ends at nobody in particular";
+  const instrument::CommunicatorNames names = communicatorNames(job);
   std::string text = "the chain of waiting ends at ";
   for (std::size_t i = 0; i < blame.causes.size() && i < 4; ++i)
-    text += fmt::format("{}{} ({:.0f} % of the delay)", i == 0 ? "" : ", ", nameOf(blame.causes[i], job),
+    text += fmt::format("{}{} ({:.0f} % of the delay)", i == 0 ? "" : ", ", nameOf(blame.causes[i], names),
                         100 * blame.causes[i].share);
   return text;
 }

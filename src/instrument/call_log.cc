@@ -48,8 +48,8 @@ Result<ipc::mapped_region> mapFile(const std::string& path) {
   }
 }
 
-struct Layout {
-  explicit Layout(std::uint32_t capacity) {
+struct FileSections {
+  explicit FileSections(std::uint32_t capacity) {
     place(SectionKind::inFlight, sizeof(CallLogSlot), flightRoom);
     place(SectionKind::communicators, sizeof(CommunicatorSlot), communicatorRoom);
     place(SectionKind::members, sizeof(MemberSlot), memberRoom);
@@ -107,7 +107,7 @@ struct CallLog::ThreadState {
 
 Result<std::unique_ptr<CallLog>> CallLog::create(const std::string& path, const CallLogIdentity& identity,
                                                  std::uint32_t capacity) {
-  const Layout layout(capacity);
+  const FileSections layout(capacity);
   std::unique_ptr<CallLog> log(new CallLog);
   if (path.empty()) {
     log->region_ = ipc::anonymous_shared_memory(layout.bytes);
@@ -142,7 +142,7 @@ Result<std::unique_ptr<CallLog>> CallLog::create(const std::string& path, const 
 }
 
 void CallLog::layOut(std::uint32_t capacity) {
-  const Layout layout(capacity);
+  const FileSections layout(capacity);
   auto* bytes = static_cast<char*>(region_.get_address());
   const auto at = [&](SectionKind kind) { return bytes + layout.sections[static_cast<std::size_t>(kind)].offset; };
   header_ = reinterpret_cast<CallLogHeader*>(bytes);

@@ -32,7 +32,7 @@ double deviationAround(double centre, std::span<const double> samples) {
 bool ChangePointDetector::learntWarmUp() const {
   if (state_ != State::healthy || added_ >= 4 * warmUpSamples) return false;
   const auto samples = newest(movedSamples);
-  return std::all_of(samples.begin(), samples.end(), [&](double sample) { return sample < level_ - large; });
+  return std::all_of(samples.begin(), samples.end(), [&](double sample) { return sample < level_ - large(); });
 }
 
 void ChangePointDetector::learnAnew() {
@@ -56,7 +56,7 @@ void ChangePointDetector::learn() {
   otherMode_ = 0;
   for (const double sample : samples) {
     const double distance = sample - level_;
-    if (distance > large) continue;
+    if (distance > large()) continue;
     healthyNoise_.add(distance);
     otherMode_ += std::abs(distance) > 0.75 * threshold_;
   }
@@ -67,6 +67,7 @@ void ChangePointDetector::learnLevel(const std::vector<double>& samples, double 
   healthy_ = healthyCeiling_ = level_ = anchor_ = robustCentre(samples, deviation);
   healthySamples_ = std::ssize(samples);
   levelStart_ = added_ - healthySamples_;
+  minor_.restart();
   settled_ = added_;
   baselineOpen_ = anchorOpen_ = true;
 }

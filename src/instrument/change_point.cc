@@ -29,12 +29,15 @@ constexpr double verified = 0.95;
 }  // namespace
 
 const char* nameOf(ChangeKind kind) {
-  constexpr const char* names[] = {"onset", "worsening", "easing", "relief"};
+  constexpr const char* names[] = {"onset", "worsening", "easing", "relief", "minor", "minor-over"};
   return names[static_cast<int>(kind)];
 }
 
 ChangePointDetector::ChangePointDetector(ChangePointOptions options)
-    : threshold_(std::log1p(options.threshold)), healthyNoise_(128), slowNoise_(64) {}
+    : threshold_(std::log1p(options.threshold)),
+      minor_(std::log1p(options.threshold / 2)),
+      healthyNoise_(128),
+      slowNoise_(64) {}
 
 double ChangePointDetector::healthyMilliseconds() const {
   return state_ == State::learning ? 0 : std::exp(healthy_);
@@ -53,6 +56,7 @@ void ChangePointDetector::rebase() {
   slowNoise_.clear();
   upward_.clear();
   downward_.clear();
+  minor_.clear();
   added_ = settled_ = levelStart_ = burstAt_ = patternSince_ = 0;
   streak_ = longestBurst_ = 0;
 }
@@ -92,7 +96,7 @@ int ChangePointDetector::lastingSamples() const {
   const int byRate = static_cast<int>(std::ceil(std::log(6e-7) / std::log(spikeRate())));
   const int byBurst = added_ - burstAt_ < burstsCount ? longestBurst_ + 2 : 0;
   // A young job may have shown one of two modes only.
-  const bool young = watched_ < 48 && std::abs(history_.back() - level_) < large;
+  const bool young = watched_ < 48 && std::abs(history_.back() - level_) < large();
   const int byAge = !young ? shortestChange : otherMode_ == 0 ? 5 : otherMode_ == 1 ? 7 : 12;
   return std::max(std::clamp(std::max(byRate, byBurst), shortestChange, 8), byAge);
 }
@@ -110,10 +114,10 @@ void ChangePointDetector::countSpikes(double value) {
   spikes_ *= 0.999;
   if (side == 0 || side * streak_ < 0) {
     const int burst = std::abs(streak_);  // the streak has ended without a change: it was spikes
-    const bool warmUp = added_ <= warmUpSamples && distanceOfStreak_ > large;
+    const bool warmUp = added_ <= warmUpSamples && distanceOfStreak_ > large();
     if (!warmUp) spikes_ += burst;
     if (!warmUp && burst > 1 && burst < movedSamples) countBurst(burst);
-    if (distanceOfStreak_ < large) otherMode_ += burst;
+    if (distanceOfStreak_ < large()) otherMode_ += burst;
     streak_ = 0;
   }
   streak_ += side;
@@ -141,7 +145,11 @@ std::optional<Change> ChangePointDetector::add(double milliseconds) {
   const std::int64_t delay = std::clamp((added_ - levelStart_) / 2, shortDelay, longDelay);
   settle(added_ - std::max<std::int64_t>(delay, std::abs(streak_)));
   addToDrift(value);
+  if (const auto change = nextChange()) return change;
+  return nextMinor(value);
+}
 
+std::optional<Change> ChangePointDetector::nextChange() {
   auto candidate = healthyStreak();
   if (!candidate) candidate = lastingStreak();
   if (!candidate) candidate = clearestWindow();
@@ -157,6 +165,19 @@ std::optional<Change> ChangePointDetector::add(double milliseconds) {
   return std::nullopt;
 }
 
+/// While slow there is nothing minor: the onset has been told.
+std::optional<Change> ChangePointDetector::nextMinor(double value) {
+  if (state_ == State::slow) {
+    minor_.clear();
+    return std::nullopt;
+  }
+  const auto turn = minor_.add(value, healthy_, healthySamples_, deviation() * memory());
+  if (turn == MinorSlowness::Turn::none) return std::nullopt;
+  const bool begins = turn == MinorSlowness::Turn::begins;
+  return Change{begins ? ChangeKind::minor : ChangeKind::minorOver, std::exp(healthy_), std::exp(minor_.level()),
+                minor_.confidence(), added_ - static_cast<std::int64_t>(begins ? MinorSlowness::lasting : 0)};
+}
+
 /// Samples before `end` are part of the level in force: it follows them, and their residuals tell the noise.
 void ChangePointDetector::settle(std::int64_t end) {
   const std::int64_t oldest = added_ - static_cast<std::int64_t>(history_.size());
@@ -164,7 +185,7 @@ void ChangePointDetector::settle(std::int64_t end) {
   const bool inBursts = longestBurst_ > 1 && spikeRate() < mostBursts;
   for (settled_ = std::max(settled_, oldest); settled_ < end; ++settled_) {
     const double residual = history_[static_cast<std::size_t>(settled_ - oldest)] - level_;
-    if (residual < large || (settled_ >= warmUpSamples && !inBursts)) noise().add(residual);
+    if (residual < large() || (settled_ >= warmUpSamples && !inBursts)) noise().add(residual);
     if (settled_ - levelStart_ < fewSamples) continue;
     const double limit = 2.5 * deviation();
     level_ +=
@@ -269,6 +290,7 @@ Change ChangePointDetector::relieve(const Candidate& candidate, double before) {
 
 void ChangePointDetector::enterLevel(const Candidate& candidate, State state) {
   if (!candidate.crept) settle(candidate.start);
+  minor_.restart();
   if (state != state_) baselineOpen_ = false;
   if (state == State::slow) slowNoise_.clear();
   visits_ = slowSamples_ = 0;

@@ -1,21 +1,24 @@
 // Where a fail-slow starts and ends, seen in the iteration times of one rank.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <optional>
 #include <vector>
 
 #include "instrument/drift_sum.h"
+#include "instrument/minor_slowness.h"
 #include "instrument/noise_estimate.h"
 #include "instrument/periodic_pattern.h"
 #include "instrument/run_length.h"
 
 namespace falcon::instrument {
 
-/// Onset and relief lead from and to the healthy level; worsening and easing lie between.
-enum class ChangeKind : std::uint8_t { onset, worsening, easing, relief };
-/// "onset", "worsening", "easing", "relief".
+/// Onset and relief lead from and to the healthy level; worsening and easing lie between. Minor is what stays above it
+/// by half of what a change is, for 200 iterations (minor_slowness.h).
+enum class ChangeKind : std::uint8_t { onset, worsening, easing, relief, minor, minorOver };
+/// "onset", "worsening", "easing", "relief", "minor", "minor-over".
 const char* nameOf(ChangeKind kind);
 
 /// A lasting change of the iteration time.
@@ -28,7 +31,7 @@ struct Change {
 };
 
 struct ChangePointOptions {
-  double threshold = 0.1;  ///< smallest relative change that counts
+  double threshold = 0.1;  ///< smallest relative change that counts; half of it, if it lasts, is minor
 };
 
 /// Watches iteration times as they come. A change is reported once it is likely (BOCD, probability above 0.9) and
@@ -53,6 +56,8 @@ class ChangePointDetector {
   /// The level in force, 0 while it is being learnt.
   double currentMilliseconds() const;
   bool slow() const { return state_ == State::slow; }
+  /// A minor slowness was told and is not over. An onset takes its place, without a word of its end.
+  bool minor() const { return minor_.active(); }
 
  private:
   enum class State { learning, healthy, slow };
@@ -60,8 +65,8 @@ class ChangePointDetector {
   static constexpr std::int64_t learningSamples = 6;
   /// Slow ones among the first iterations are warm-up, also where quick ones lie between: neither noise nor spikes.
   static constexpr std::int64_t warmUpSamples = 16;
-  /// A change that is no alternation of healthy iterations: half as long again.
-  static constexpr double large = 0.45;
+  /// A change that is no alternation of healthy iterations: half as long again, and clearly more than what counts.
+  double large() const { return std::max(0.45, 1.5 * threshold_); }
   /// A computer's iteration time is never steadier than this, however few samples say so.
   static constexpr double leastNoise = 0.01;
   /// A level is estimated anew from all its samples as long as these are few, then follows with this share a sample.
@@ -114,6 +119,8 @@ class ChangePointDetector {
   void addToDrift(double value);
 
   // Decisions.
+  std::optional<Change> nextChange();
+  std::optional<Change> nextMinor(double value);
   std::optional<Change> accept(const Candidate& candidate);
   std::optional<Change> silentReturn();
   Change relieve(const Candidate& candidate, double before);
@@ -121,6 +128,7 @@ class ChangePointDetector {
   void enterLevel(const Candidate& candidate, State state);
 
   const double threshold_;  // of the logarithm
+  MinorSlowness minor_;
   State state_ = State::learning;
   RunLengthPosterior posterior_;
   std::deque<double> raw_, history_;  // logarithms of the newest samples, as they came and without the pattern

@@ -46,13 +46,13 @@ Rank rootOf(std::map<Rank, Rank>& parents, Rank rank) {
 const char* nameOf(CommunicatorRole role) {
   switch (role) {
     case CommunicatorRole::data:
-      return "data-parallel";
+      return "data parallel";
     case CommunicatorRole::pipeline:
       return "pipeline";
     case CommunicatorRole::tensor:
-      return "tensor-parallel";
+      return "tensor parallel";
     case CommunicatorRole::job:
-      return "whole-job";
+      return "whole job";
     case CommunicatorRole::unknown:
       break;
   }

@@ -20,7 +20,7 @@ struct CommunicatorShape {
 };
 
 enum class CommunicatorRole : std::uint8_t { unknown, data, pipeline, tensor, job };
-/// "unknown", "data-parallel", "pipeline", "tensor-parallel", "whole-job".
+/// "unknown", "data parallel", "pipeline", "tensor parallel", "whole job".
 const char* nameOf(CommunicatorRole role);
 
 /// - Mostly messages: a pipeline.

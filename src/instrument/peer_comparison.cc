@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/format.h"
+#include "instrument/communicator_names.h"
 
 namespace falcon::instrument {
 namespace {
@@ -124,12 +125,13 @@ Suspicion comparePeers(std::span<const RankNow> ranks, std::span<const Communica
   const auto worstFirst = [](const auto& a, const auto& b) { return a.growth > b.growth; };
   std::stable_sort(result.ranks.begin(), result.ranks.end(), worstFirst);
   std::stable_sort(result.groups.begin(), result.groups.end(), worstFirst);
+  const CommunicatorNames names(communicators);
   const auto say = [&](const std::string& text) { result.reason += (result.reason.empty() ? "" : ", ") + text; };
   for (const ComputeSuspect& each : result.ranks)
     say(fmt::format("rank {} computes {:.2f}x as long as ranks that do the same", each.rank, each.growth));
   for (const GroupSuspect& each : result.groups)
-    say(fmt::format("a {} group takes {:.2f}x as long as others like it", nameOf(roles.at(each.communicator)),
-                    each.growth));
+    say(fmt::format("communication among {} takes {:.2f}x as long as among others like it",
+                    names.membersOf(each.communicator), each.growth));
   if (result.empty())
     result.reason = fmt::format("nobody of {} ranks is slower than those that do the same", ranks.size());
   return result;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/types.h"
@@ -43,6 +44,7 @@ struct RankComparison {
 struct CommunicatorMembers {
   CommunicatorId communicator = 0;
   std::vector<Rank> members;  ///< job ranks by rank of the communicator
+  std::string name{};         ///< as CommunicatorNames::membersOf has it; "": the ranks alone
 };
 
 }  // namespace falcon::instrument

@@ -9,7 +9,7 @@
 
 #include "base/format.h"
 #include "base/median.h"
-#include "base/rank_list.h"
+#include "instrument/communicator_names.h"
 
 namespace falcon::instrument {
 namespace {
@@ -218,15 +218,15 @@ std::string reasonFor(const Suspicion& suspicion, std::span<const CommunicatorMe
   const auto say = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
   const auto membersOf = [&](CommunicatorId id) {
     for (const CommunicatorMembers& each : communicators)
-      if (each.communicator == id) return listOf(each.members);
-    return std::string();
+      if (each.communicator == id) return each.name.empty() ? ranksText(each.members) : each.name;
+    return CommunicatorNames().membersOf(id);
   };
   for (const ComputeSuspect& each : suspicion.ranks)
     say(fmt::format("rank {} computes {:.2f}x longer than usual", each.rank, each.growth));
   for (const GroupSuspect& each : suspicion.groups)
-    say(each.waitsOnly ? fmt::format("all of [{}] wait {:.1f} times longer there, and who for is not told",
+    say(each.waitsOnly ? fmt::format("all of {} wait {:.1f} times longer there, and who for is not told",
                                      membersOf(each.communicator), each.growth)
-                       : fmt::format("communication among [{}] takes {:.2f}x its healthy time",
+                       : fmt::format("communication among {} takes {:.2f}x its healthy time",
                                      membersOf(each.communicator), each.growth));
   if (text.empty())
     return fmt::format("computing grew by {:.2f}x in the middle of {} ranks", suspicion.usualGrowth,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "instrument/communicator_names.h"
 #include "rebalance/micro_batch_split.h"
 #include "topology/ring_avoiding.h"
 #include "topology/ring_order.h"
@@ -91,6 +92,10 @@ std::vector<Link> slowLinksIn(const JobFacts& job, const CommunicatorFacts& comm
   return slow;
 }
 
+std::string nameOf(const CommunicatorFacts& communicator) {
+  return communicator.name.empty() ? instrument::CommunicatorNames().nameOf(communicator.id) : communicator.name;
+}
+
 bool anyOf(std::span<const Link> links, std::span<const Link> slow) {
   return std::any_of(links.begin(), links.end(),
                      [&](const Link& link) { return std::find(slow.begin(), slow.end(), link) != slow.end(); });
@@ -119,16 +124,15 @@ std::vector<Plan> plansForLinks(const JobFacts& job, std::span<const Culprit> cu
     const auto slow = slowLinksIn(job, communicator, culprits);
     if (slow.empty()) continue;
     if (anyOf(communicator.pointToPoint, slow))
-      obstacles +=
-          fmt::format("{}communicator {:x} sends directly over it", obstacles.empty() ? "" : ", ", communicator.id);
+      obstacles += fmt::format("{}{} sends directly over it", obstacles.empty() ? "" : ", ", nameOf(communicator));
     if (!communicator.ringCollectives || !anyOf(topology::ringLinks(communicator.ring), slow)) continue;
     const auto around = topology::ringAvoiding(communicator.ring, slow, communicator.nodes);
     if (!around) {
-      obstacles += fmt::format("{}communicator {:x} has no other ring over its {} ranks", obstacles.empty() ? "" : ", ",
-                               communicator.id, communicator.members.size());
+      obstacles += fmt::format("{}{} has no other ring over its {} ranks", obstacles.empty() ? "" : ", ",
+                               nameOf(communicator), communicator.members.size());
     } else if (job.deterministic) {
-      obstacles += fmt::format("{}NCCL_FALCON_DETERMINISTIC=1 forbids another ring in communicator {:x}",
-                               obstacles.empty() ? "" : ", ", communicator.id);
+      obstacles += fmt::format("{}NCCL_FALCON_DETERMINISTIC=1 forbids another ring in {}",
+                               obstacles.empty() ? "" : ", ", nameOf(communicator));
     } else {
       reroute.rings.push_back({communicator.id, 0, *around, communicator.ring});
       std::vector<Rank> members;

@@ -17,6 +17,7 @@ namespace falcon::rebalance {
 /// What the planner knows of a communicator.
 struct CommunicatorFacts {
   CommunicatorId id = 0;
+  std::string name;                ///< "data parallel 0"; "": its id
   std::vector<Rank> members;       ///< job ranks by rank of the communicator
   std::vector<int> nodes;          ///< by rank of the communicator; empty: every rank is a node of its own
   std::vector<Rank> ring;          ///< the order in force, ranks of the communicator

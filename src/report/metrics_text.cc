@@ -35,6 +35,8 @@ std::string metricsText(const JobMetrics& metrics) {
   text += fmt::format("nccl_falcon_failslow_active{{{},kind=\"rank\"}} {}\n", common, metrics.slowRanks);
   text += fmt::format("nccl_falcon_failslow_active{{{},kind=\"link\"}} {}\n", common, metrics.slowLinks);
   text += fmt::format("nccl_falcon_failslow_active{{{},kind=\"host\"}} {}\n", common, metrics.slowHosts);
+  metric("nccl_falcon_minor_active", "gauge", help::minor);
+  text += fmt::format("nccl_falcon_minor_active{{{}}} {}\n", common, metrics.minor ? 1 : 0);
   metric("nccl_falcon_mitigations_total", "counter", help::mitigations);
   // All of them from the first scrape on: a counter that appears with its first count hides that count from rate().
   for (const char* action : mitigationActions) {
@@ -46,6 +48,8 @@ std::string metricsText(const JobMetrics& metrics) {
   }
   metric("nccl_falcon_build_info", "gauge", help::build);
   text += fmt::format("nccl_falcon_build_info{{{},version=\"{}\"}} 1\n", common, version);
+  metric("nccl_falcon_written_timestamp_seconds", "gauge", help::written);
+  text += fmt::format("nccl_falcon_written_timestamp_seconds{{{}}} {:.3f}\n", common, metrics.writtenAt);
   return text;
 }
 

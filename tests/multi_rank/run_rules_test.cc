@@ -88,7 +88,7 @@ TEST(WhyNot, NamesTheValueAndTheRemedy) {
 
 TEST(EnvironmentOf, KeepsWhatTheUserChose) {
   const JobSettings job{"run", "job", 4, 2, "10.0.0.1", 29500, "/lib/of/falcon"};
-  const Place place{3, 1, 1, 2, {}};
+  const RankPlacement place{3, 1, 1, 2, {}};
   const auto fresh = environmentOf(place, job, {});
   EXPECT_EQ(fresh.at("NCCL_FALCON"), "1");
   EXPECT_EQ(fresh.at("LD_LIBRARY_PATH"), "/lib/of/falcon");

@@ -34,12 +34,12 @@ ncclComm* splitOff(ncclComm* world, int size, int color, int key) {
 
 }  // namespace
 
-Communicators::Communicators(const Place& place, const Layout& layout, int microBatches, bool overlap)
+Communicators::Communicators(const RankInJob& inJob, const RankParts& layout, int microBatches, bool overlap)
     : layout_(layout), microBatches_(microBatches) {
   ncclUniqueId id{};
-  if (place.rank == 0) require(ncclGetUniqueId(&id), "ncclGetUniqueId");
-  shareToken(place, id.internal);
-  require(ncclCommInitRank(&world_, place.size, id, place.rank), "ncclCommInitRank");
+  if (inJob.rank == 0) require(ncclGetUniqueId(&id), "ncclGetUniqueId");
+  shareToken(inJob, id.internal);
+  require(ncclCommInitRank(&world_, inJob.size, id, inJob.rank), "ncclCommInitRank");
 
   const auto& [data, pipeline, tensor] = layout_;
   data_ = splitOff(world_, data.count, pipeline.index * tensor.count + tensor.index, data.index);

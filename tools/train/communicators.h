@@ -19,7 +19,7 @@ namespace falcon::train {
 class Communicators final : public Reducer<float>, public PipelineLink<float> {
  public:
   /// @param overlap  sumGradients() shall return at once, if the library has host streams
-  Communicators(const Place& place, const Layout& layout, int microBatches, bool overlap);
+  Communicators(const RankInJob& inJob, const RankParts& layout, int microBatches, bool overlap);
   Communicators(const Communicators&) = delete;
   Communicators& operator=(const Communicators&) = delete;
   /// Leaves what is open to the end of the process: after an error, peers may never answer.
@@ -48,7 +48,7 @@ class Communicators final : public Reducer<float>, public PipelineLink<float> {
   /// Tells Falcon the layout; false, on all ranks alike, where some rank's library does not offer that.
   bool registerLayout();
 
-  Layout layout_;
+  RankParts layout_;
   int microBatches_;
   bool planned_ = false;
   CUstream_st* gradientStream_ = nullptr;  // null: sums are complete on return

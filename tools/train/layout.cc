@@ -4,7 +4,7 @@
 
 namespace falcon::train {
 
-Layout layoutOf(int rank, int dataParallel, int pipelineParallel, int tensorParallel) {
+RankParts layoutOf(int rank, int dataParallel, int pipelineParallel, int tensorParallel) {
   return {{rank / (pipelineParallel * tensorParallel), dataParallel},
           {rank / tensorParallel % pipelineParallel, pipelineParallel},
           {rank % tensorParallel, tensorParallel}};

@@ -6,13 +6,13 @@
 namespace falcon::train {
 
 /// rank = (data.index * pipeline.count + pipeline.index) * tensor.count + tensor.index
-struct Layout {
+struct RankParts {
   Shard data;
   Shard pipeline;
   Shard tensor;
 };
 
-Layout layoutOf(int rank, int dataParallel, int pipelineParallel, int tensorParallel);
+RankParts layoutOf(int rank, int dataParallel, int pipelineParallel, int tensorParallel);
 
 /// Consecutive global micro-batches.
 struct MicroBatchRange {

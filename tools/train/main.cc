@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
     falcon::train::useOneBlasThread();
     falcon::train::Trainer(*parsed.options).run();
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "falcon-train: rank %d: %s\n", parsed.options->place.rank, error.what());
+    std::fprintf(stderr, "falcon-train: rank %d: %s\n", parsed.options->inJob.rank, error.what());
     // Not exit(): a library that has just failed must not get the chance to wait for peers in a destructor.
     std::fflush(nullptr);
     ::_exit(1);

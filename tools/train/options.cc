@@ -34,19 +34,19 @@ std::string environmentText(const char* name) {
   return text;
 }
 
-Place placeFromEnvironment() {
-  Place place;
-  if (std::getenv("RANK") == nullptr) return place;
-  place.rank = environmentNumber("RANK", 0);
-  place.size = environmentNumber("WORLD_SIZE", 1);
-  if (place.rank >= place.size)
-    throw std::invalid_argument("RANK=" + std::to_string(place.rank) +
-                                " is not below WORLD_SIZE=" + std::to_string(place.size));
-  if (place.size > 1) {
-    place.masterAddress = environmentText("MASTER_ADDR");
-    place.masterPort = environmentText("MASTER_PORT");
+RankInJob rankInJobFromEnvironment() {
+  RankInJob inJob;
+  if (std::getenv("RANK") == nullptr) return inJob;
+  inJob.rank = environmentNumber("RANK", 0);
+  inJob.size = environmentNumber("WORLD_SIZE", 1);
+  if (inJob.rank >= inJob.size)
+    throw std::invalid_argument("RANK=" + std::to_string(inJob.rank) +
+                                " is not below WORLD_SIZE=" + std::to_string(inJob.size));
+  if (inJob.size > 1) {
+    inJob.masterAddress = environmentText("MASTER_ADDR");
+    inJob.masterPort = environmentText("MASTER_PORT");
   }
-  return place;
+  return inJob;
 }
 
 void require(bool holds, const std::string& message) {
@@ -57,10 +57,10 @@ void check(const Options& options) {
   const auto text = [](long long value) { return std::to_string(value); };
   const ModelShape& shape = options.shape;
   const long long ranks = 1LL * options.dataParallel * options.pipelineParallel * options.tensorParallel;
-  require(ranks == options.place.size, "--dp " + text(options.dataParallel) + " x --pp " +
+  require(ranks == options.inJob.size, "--dp " + text(options.dataParallel) + " x --pp " +
                                            text(options.pipelineParallel) + " x --tp " + text(options.tensorParallel) +
                                            " makes " + text(ranks) + " ranks, but WORLD_SIZE is " +
-                                           text(options.place.size));
+                                           text(options.inJob.size));
   require(shape.hidden % shape.heads == 0,
           "--hidden " + text(shape.hidden) + " is not a multiple of --heads " + text(shape.heads));
   require(shape.heads % options.tensorParallel == 0,
@@ -114,7 +114,7 @@ ParsedOptions parseOptions(int argc, char** argv) {
   app.add_flag("--quiet", options.quiet, "No line per iteration on standard output");
   try {
     app.parse(argc, argv);
-    options.place = placeFromEnvironment();
+    options.inJob = rankInJobFromEnvironment();
     check(options);
   } catch (const CLI::Success& request) {
     return {std::nullopt, app.exit(request)};

@@ -10,7 +10,7 @@
 namespace falcon::train {
 
 /// This process's place in the job, as torchrun and `falcon run` set it.
-struct Place {
+struct RankInJob {
   int rank = 0;
   int size = 1;
   std::string masterAddress;
@@ -31,7 +31,7 @@ struct Options {
   std::string log;  ///< empty: none
   bool quiet = false;
   bool overlap = true;  ///< gradients are summed while others are computed
-  Place place;
+  RankInJob inJob;
 };
 
 /// Parsed options, or the exit code after --help (0) or a message about bad flags (2).

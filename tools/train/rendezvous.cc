@@ -63,21 +63,21 @@ struct FreeAddresses {
 };
 using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
 
-std::string nameOf(const Place& place) {
-  return place.masterAddress + ":" + place.masterPort;
+std::string nameOf(const RankInJob& inJob) {
+  return inJob.masterAddress + ":" + inJob.masterPort;
 }
 
-Addresses resolve(const Place& place) {
+Addresses resolve(const RankInJob& inJob) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
-  const int error = ::getaddrinfo(place.masterAddress.c_str(), place.masterPort.c_str(), &hints, &list);
-  if (error != 0) throw std::runtime_error("cannot resolve " + nameOf(place) + ": " + ::gai_strerror(error));
+  const int error = ::getaddrinfo(inJob.masterAddress.c_str(), inJob.masterPort.c_str(), &hints, &list);
+  if (error != 0) throw std::runtime_error("cannot resolve " + nameOf(inJob) + ": " + ::gai_strerror(error));
   return Addresses(list);
 }
 
-Socket listenAt(const Place& place) {
-  const Addresses addresses = resolve(place);
+Socket listenAt(const RankInJob& inJob) {
+  const Addresses addresses = resolve(inJob);
   int reason = 0;
   for (const addrinfo* one = addresses.get(); one != nullptr; one = one->ai_next) {
     Socket socket(::socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, one->ai_protocol));
@@ -87,12 +87,12 @@ Socket listenAt(const Place& place) {
       return socket;
     reason = errno;
   }
-  throw std::runtime_error("rank 0 cannot listen on MASTER_ADDR:MASTER_PORT " + nameOf(place) + ": " +
+  throw std::runtime_error("rank 0 cannot listen on MASTER_ADDR:MASTER_PORT " + nameOf(inJob) + ": " +
                            std::strerror(reason));
 }
 
-Socket connectTo(const Place& place) {
-  const Addresses addresses = resolve(place);
+Socket connectTo(const RankInJob& inJob) {
+  const Addresses addresses = resolve(inJob);
   for (const addrinfo* one = addresses.get(); one != nullptr; one = one->ai_next) {
     Socket socket(::socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, one->ai_protocol));
     if (!socket) continue;
@@ -103,17 +103,17 @@ Socket connectTo(const Place& place) {
 }
 
 /// The rank that a peer says it is, or -1 for a stranger.
-int readHello(const Socket& peer, const Place& place) {
+int readHello(const Socket& peer, const RankInJob& inJob) {
   const Hello expected;
   Hello hello;
   if (!peer.receiveAll(&hello, sizeof hello)) return -1;
-  const bool ours = std::memcmp(hello.magic, expected.magic, sizeof hello.magic) == 0 && hello.size == place.size;
-  return ours && hello.rank >= 1 && hello.rank < place.size ? hello.rank : -1;
+  const bool ours = std::memcmp(hello.magic, expected.magic, sizeof hello.magic) == 0 && hello.size == inJob.size;
+  return ours && hello.rank >= 1 && hello.rank < inJob.size ? hello.rank : -1;
 }
 
-void handOut(const Place& place, std::span<const char> token, Clock::time_point deadline) {
-  const Socket listener = listenAt(place);
-  std::vector<bool> served(place.size);
+void handOut(const RankInJob& inJob, std::span<const char> token, Clock::time_point deadline) {
+  const Socket listener = listenAt(inJob);
+  std::vector<bool> served(inJob.size);
   served[0] = true;
   for (;;) {
     const auto missing = std::find(served.begin(), served.end(), false);
@@ -121,43 +121,43 @@ void handOut(const Place& place, std::span<const char> token, Clock::time_point 
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
     if (left <= 0ms)
       throw std::runtime_error("rank " + std::to_string(missing - served.begin()) + " did not come to " +
-                               nameOf(place) + " in time");
+                               nameOf(inJob) + " in time");
     pollfd waiting{listener.get(), POLLIN, 0};
     if (::poll(&waiting, 1, static_cast<int>(left.count())) <= 0) continue;
     const Socket peer(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!peer) continue;
     peer.limitWaits(2s);
-    const int rank = readHello(peer, place);
+    const int rank = readHello(peer, inJob);
     // A rank that lost its answer comes again.
     if (rank > 0 && peer.sendAll(token.data(), token.size())) served[rank] = true;
   }
 }
 
-void fetch(const Place& place, std::span<char> token, Clock::time_point deadline) {
+void fetch(const RankInJob& inJob, std::span<char> token, Clock::time_point deadline) {
   Hello hello;
-  hello.rank = place.rank;
-  hello.size = place.size;
+  hello.rank = inJob.rank;
+  hello.size = inJob.size;
   for (;;) {
-    const Socket master = connectTo(place);
+    const Socket master = connectTo(inJob);
     if (master && master.sendAll(&hello, sizeof hello)) {
       master.limitWaits(std::max(1s, std::chrono::duration_cast<std::chrono::seconds>(deadline - Clock::now())));
       if (master.receiveAll(token.data(), token.size())) return;
     }
     if (Clock::now() >= deadline)
-      throw std::runtime_error("rank 0 cannot be reached at MASTER_ADDR:MASTER_PORT " + nameOf(place));
+      throw std::runtime_error("rank 0 cannot be reached at MASTER_ADDR:MASTER_PORT " + nameOf(inJob));
     std::this_thread::sleep_for(50ms);
   }
 }
 
 }  // namespace
 
-void shareToken(const Place& place, std::span<char> token, std::chrono::seconds limit) {
-  if (place.size == 1) return;
+void shareToken(const RankInJob& inJob, std::span<char> token, std::chrono::seconds limit) {
+  if (inJob.size == 1) return;
   const auto deadline = Clock::now() + limit;
-  if (place.rank == 0)
-    handOut(place, token, deadline);
+  if (inJob.rank == 0)
+    handOut(inJob, token, deadline);
   else
-    fetch(place, token, deadline);
+    fetch(inJob, token, deadline);
 }
 
 }  // namespace falcon::train

@@ -10,6 +10,6 @@ namespace falcon::train {
 
 /// On rank 0 `token` is what all others shall have; on the others it is set. Returns when this rank's part is done.
 /// Throws std::runtime_error when a rank has not come, or cannot be reached, within `limit`.
-void shareToken(const Place& place, std::span<char> token, std::chrono::seconds limit = std::chrono::seconds(60));
+void shareToken(const RankInJob& inJob, std::span<char> token, std::chrono::seconds limit = std::chrono::seconds(60));
 
 }  // namespace falcon::train

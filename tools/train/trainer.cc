@@ -22,9 +22,9 @@ double monotonicSeconds() {
 
 Trainer::Trainer(const Options& options)
     : options_(options),
-      layout_(layoutOf(options.place.rank, options.dataParallel, options.pipelineParallel, options.tensorParallel)),
-      log_(options.log, options.place.rank),
-      communicators_(options.place, layout_, options.microBatches, options.overlap),
+      layout_(layoutOf(options.inJob.rank, options.dataParallel, options.pipelineParallel, options.tensorParallel)),
+      log_(options.log, options.inJob.rank),
+      communicators_(options.inJob, layout_, options.microBatches, options.overlap),
       source_(options.seed, options.shape.vocabulary),
       stage_(options.shape, options.seed, layout_.pipeline, layout_.tensor, pipelineSlots(layout_.pipeline),
              communicators_),
@@ -78,7 +78,7 @@ bool Trainer::isTimeToStop() const {
 
 Trainer::Outcome Trainer::agree(std::uint64_t iteration, double lossSum, int microBatches, bool isTimeToStop) {
   const bool speaks = stage_.last() && layout_.tensor.index == 0;  // for its replica
-  const bool decides = options_.place.rank == 0;
+  const bool decides = options_.inJob.rank == 0;
   double sums[] = {speaks ? lossSum : 0.0, speaks ? microBatches : 0.0, decides && isTimeToStop ? 1.0 : 0.0};
   communicators_.sumOverJob(sums);
   if (sums[1] != options_.microBatches)
@@ -93,7 +93,7 @@ Trainer::Outcome Trainer::agree(std::uint64_t iteration, double lossSum, int mic
 }
 
 void Trainer::describe() const {
-  if (options_.quiet || options_.place.rank != 0) return;
+  if (options_.quiet || options_.inJob.rank != 0) return;
   NoReducer<float> alone;
   const Stage<float> whole(options_.shape, options_.seed, {}, {}, 1, alone);
   std::printf("model %zu parameters, dp %d x pp %d x tp %d, %d micro-batches of %d x %d tokens\n",
@@ -104,7 +104,7 @@ void Trainer::describe() const {
 
 void Trainer::report(const IterationRecord& record) {
   log_.write(record);
-  if (options_.quiet || options_.place.rank != 0) return;
+  if (options_.quiet || options_.inJob.rank != 0) return;
   std::printf("iteration %" PRIu64 " loss %.4f %.3f s\n", record.iteration, record.loss, record.end - record.start);
   std::fflush(stdout);
 }

@@ -35,7 +35,7 @@ class Trainer {
 
   Options options_;
   double stopTime_ = std::numeric_limits<double>::infinity();  // CLOCK_MONOTONIC seconds
-  Layout layout_;
+  RankParts layout_;
   IterationLog log_;
   Communicators communicators_;
   MarkovSource source_;

@@ -9,6 +9,8 @@ std::string shapeOf(const std::string& text) {
   // In this order: what is made of numbers, numbers, and what is made of the marks of numbers.
   static const std::pair<std::regex, const char*> marks[] = {
       {std::regex(R"(\[[-0-9, ]*\])"), "[ranks]"},
+      {std::regex(R"(\branks (\d+(, \d+)+|\d+ to \d+))"), "[ranks]"},
+      {std::regex(R"(\[ranks\] \((data parallel|tensor parallel|pipeline|whole job)[^()]*\))"), "[ranks]"},
       {std::regex(R"(\b\d+\.\d+\.\d+\.\d+\b)"), "<address>"},
       {std::regex(R"(\bprocess \d+ on [^\s,;]+)"), "process # on <host>"},
       {std::regex(R"(\b(once|twice)\b)"), "# times"},

@@ -152,7 +152,8 @@ TEST(ChangePoints, OfAHealthyJobThatSpeedsUpAreSilentAndLowerItsLevel) {
 TEST(ChangePoints, SeeADriftOfSmallSteps) {
   using enum ChangeKind;
   for (const double step : {3, 4}) {
-    const auto kinds = kindsOf({100, 100 + step, 100 + 2 * step, 100 + 3 * step, 100 + 4 * step}, 80);
+    auto kinds = kindsOf({100, 100 + step, 100 + 2 * step, 100 + 3 * step, 100 + 4 * step}, 80);
+    std::erase(kinds, minor);  // on the way there
     ASSERT_FALSE(kinds.empty()) << "steps of " << step;
     EXPECT_EQ(kinds.front(), onset);
     EXPECT_EQ(std::count(kinds.begin(), kinds.end(), relief), 0) << "it never came back, steps of " << step;

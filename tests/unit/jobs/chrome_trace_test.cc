@@ -92,10 +92,11 @@ TEST(ChromeTrace, ChannelsHaveThreadsOfTheirOwnWithTheirTransfers) {
     for (const json& name : eventsOf(trace, "name", "thread_name"))
       if (name.at("pid") == event.at("pid") && name.at("tid") == event.at("tid"))
         starts[name.at("args").at("name")].push_back(event.at("ts"));
-  EXPECT_EQ(starts, (std::map<std::string, std::vector<double>>{{"dp channel 0 sends", {0, 3000}},
-                                                                {"dp channel 0 receives", {1000}},
-                                                                {"dp channel 1 sends", {2000}},
-                                                                {"dp channel 1 sends (2)", {4000}}}));
+  EXPECT_EQ(starts,
+            (std::map<std::string, std::vector<double>>{{"data parallel 0 \"dp\" channel 0 sends", {0, 3000}},
+                                                        {"data parallel 0 \"dp\" channel 0 receives", {1000}},
+                                                        {"data parallel 0 \"dp\" channel 1 sends", {2000}},
+                                                        {"data parallel 0 \"dp\" channel 1 sends (2)", {4000}}}));
   EXPECT_EQ(transfers[0].at("name"), "to rank 1");
   EXPECT_DOUBLE_EQ(transfers[0].at("dur"), 3000);
   EXPECT_DOUBLE_EQ(transfers[0].at("args").at("waiting_us"), 1000);

@@ -42,7 +42,7 @@ TEST(HangAnalysis, NamesWhoHasNotEnteredAndHowLongTheOthersWait) {
   EXPECT_THAT(finding.waiting, SizeIs(7));
   EXPECT_EQ(finding.longest, 12s + 300ms);
   EXPECT_THAT(finding.text, HasSubstr("rank 3 has not entered AllReduce #1041"));
-  EXPECT_THAT(finding.text, HasSubstr("(dp), 7 others wait in it for 12.3 s"));
+  EXPECT_THAT(finding.text, HasSubstr("(data parallel 0 \"dp\"), 7 others wait in it for 12.3 s"));
   EXPECT_THAT(finding.text, HasSubstr("outside of the library for 13.0 s, after AllReduce #1040"));
 }
 
@@ -146,7 +146,7 @@ TEST(HangAnalysis, RanksThatAreThreadsOfOneProcessAreToldApart) {
   two.inFlight(Operation::allReduce, 0, -1, 0, 100s);
   const HangReport report = analyseHang(two.ranks, 5s);
   ASSERT_THAT(report.findings, SizeIs(1));
-  EXPECT_THAT(report.findings[0].text, HasSubstr("rank 1 of communicator"));
+  EXPECT_THAT(report.findings[0].text, HasSubstr("rank 1 of \"dp\" has not entered"));
   EXPECT_TRUE(report.findings[0].cause);
 }
 
@@ -179,9 +179,10 @@ TEST(HangAnalysis, AfterTheCrashTheFailedCallNamesWhoHadDied) {
     ASSERT_THAT(finding.culprits, SizeIs(1));
     EXPECT_EQ(finding.culprits[0].jobRank, 1);
     EXPECT_THAT(finding.waiting, SizeIs(3));
-    EXPECT_THAT(finding.text, HasSubstr("AllReduce #20 of 100 x float on communicator 0000000000000abc (dp) has failed "
-                                        "on ranks 0, 2, 3, entered 4.0 s before the end; rank 1: its process has died "
-                                        "(1001 on host), it was outside of the library for 14.0 s"));
+    EXPECT_THAT(finding.text,
+                HasSubstr("AllReduce #20 of 100 x float among ranks 0, 1, 2, 3 (data parallel 0 \"dp\") has "
+                          "failed on ranks 0, 2, 3, entered 4.0 s before the end; rank 1: its process has died "
+                          "(1001 on host), it was outside of the library for 14.0 s"));
     EXPECT_THAT(report.ranks[1].text, HasSubstr("died 5.0 s before the last one: outside of the library"));
   }
 }

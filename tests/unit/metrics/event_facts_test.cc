@@ -45,6 +45,20 @@ TEST(EventFacts, AnotherRunOfTheJobBeginsHealthyAndKeepsCounting) {
   EXPECT_EQ(facts.mitigations(), expected);
 }
 
+TEST(EventFacts, AMinorSlownessIsActiveUntilItIsOver) {
+  EventFacts facts;
+  EXPECT_FALSE(facts.minor());
+  for (const EventKind end : {EventKind::minorOver, EventKind::jobEnded, EventKind::jobStarted}) {
+    facts.add(line(EventKind::minor, rank3));
+    EXPECT_TRUE(facts.minor());
+    EXPECT_EQ(facts.active("rank"), 0) << "who is likely to blame was not tested";
+    facts.add(line(EventKind::relief));  // of something else
+    EXPECT_TRUE(facts.minor());
+    facts.add(line(end));
+    EXPECT_FALSE(facts.minor()) << nameOf(end);
+  }
+}
+
 TEST(EventFacts, WhatIsNoEventIsPassedOver) {
   EventFacts facts;
   for (const char* text : {"", "{", "[1]", "7", "{\"kind\":3}", "{\"kind\":\"verdict\",\"culprit\":\"rank 3\"}",

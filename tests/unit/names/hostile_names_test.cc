@@ -159,8 +159,12 @@ TEST_F(HostileNames, InTheReport) {
   expectHarmless(said(addReportCommand, {"report", name_, "--output", page}));
   const std::string html = contentOf(page);
   EXPECT_EQ(validUtf8(html), html);
-  EXPECT_THAT(html, HasSubstr(htmlText(hostile)));
   EXPECT_THAT(html, Not(HasSubstr("<b>")));
+  const std::string begin = "type=\"application/json\">";
+  const std::size_t from = html.find(begin) + begin.size();
+  const json data = json::parse(html.substr(from, html.find('<', from) - from));
+  EXPECT_THAT(data.at("subtitle").get<std::string>(), HasSubstr(validUtf8(hostile)));  // the host
+  EXPECT_EQ(data.at("marks").at(0).at("text"), validUtf8(hostile));
   expectHarmless(html);
 }
 

@@ -72,5 +72,17 @@ TEST(Replay, FalconFindsTheRecordedEpisodesAndNothingElse) {
   EXPECT_LE(score.reliefDelayMedian.value_or(99), 5);
 }
 
+TEST(Threshold, IsWhatEachDetectorThatVerifiesIsTold) {
+  const auto times = steps({100, 117, 100}, 60, 0.003);
+  const auto sees = [&](std::string_view detector, double threshold) {
+    return !replay(*makeDetector(detector, threshold), times).empty();
+  };
+  for (const std::string_view detector : {"falcon", "bocdv", "window"}) {
+    EXPECT_TRUE(sees(detector, usualThreshold)) << detector;
+    EXPECT_FALSE(sees(detector, 0.3)) << detector;
+  }
+  EXPECT_TRUE(sees("bocd", 0.3)) << "it counts all";
+}
+
 }  // namespace
 }  // namespace falcon::replay

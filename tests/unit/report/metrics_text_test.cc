@@ -23,6 +23,14 @@ TEST(MetricsText, CountsMitigationsByWhatWasDoneAndHowItEnded) {
   EXPECT_FALSE(contains(text, R"(action="any")")) << text;
 }
 
+// Or a file that outlives its job says for ever that all is well, or that it is not.
+TEST(MetricsText, SaysWhenItWasWritten) {
+  JobMetrics metrics;
+  metrics.job = "a";
+  metrics.writtenAt = 1764080000.25;
+  EXPECT_TRUE(contains(metricsText(metrics), "job=\"a\"} 1764080000.250\n")) << metricsText(metrics);
+}
+
 TEST(MetricsText, HasNoIterationTimeWhereNoneIsKnown) {
   EXPECT_FALSE(contains(metricsText({}), "nccl_falcon_iteration_seconds"));
 }
@@ -44,7 +52,7 @@ TEST(MetricsText, IsAnExpositionWithoutDoubles) {
     EXPECT_TRUE(std::regex_match(line, sample)) << line;
     EXPECT_TRUE(series.insert(line.substr(0, line.rfind(' '))).second) << line;
   }
-  EXPECT_EQ(series.size(), 11u);
+  EXPECT_EQ(series.size(), 13u);
 }
 
 }  // namespace

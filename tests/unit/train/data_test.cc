@@ -94,10 +94,10 @@ TEST(MarkovSource, GivesEveryTokenAFewSuccessorsOneOfThemLikely) {
   }
 }
 
-TEST(Layout, EveryRankHasAPlaceOfItsOwnTensorFastest) {
+TEST(RankParts, EveryRankHasAPlaceOfItsOwnTensorFastest) {
   std::set<std::tuple<int, int, int>> places;
   for (int rank = 0; rank < 2 * 3 * 4; ++rank) {
-    const Layout layout = layoutOf(rank, 2, 3, 4);
+    const RankParts layout = layoutOf(rank, 2, 3, 4);
     EXPECT_EQ((layout.data.index * 3 + layout.pipeline.index) * 4 + layout.tensor.index, rank);
     EXPECT_TRUE(layout.tensor.index < 4 && layout.pipeline.index < 3 && layout.data.index < 2);
     places.emplace(layout.data.index, layout.pipeline.index, layout.tensor.index);
@@ -105,7 +105,7 @@ TEST(Layout, EveryRankHasAPlaceOfItsOwnTensorFastest) {
   EXPECT_EQ(places.size(), 24u);
 }
 
-TEST(Layout, EqualSharesFollowEachOtherAndDifferByAtMostOne) {
+TEST(RankParts, EqualSharesFollowEachOtherAndDifferByAtMostOne) {
   for (int replicas = 1; replicas <= 9; ++replicas) {
     for (int microBatches = replicas; microBatches <= 30; ++microBatches) {
       int next = 0;

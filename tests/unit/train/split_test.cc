@@ -39,7 +39,7 @@ std::vector<double> train(const SplitCase& split) {
   const MarkovSource source(3, shape.vocabulary);
 
   runRanks(ranks, [&](int rank) {
-    const Layout layout = layoutOf(rank, split.data, split.pipeline, split.tensor);
+    const RankParts layout = layoutOf(rank, split.data, split.pipeline, split.tensor);
     ThreadReducer reducer(tensorSums[layout.data.index * split.pipeline + layout.pipeline.index], layout.tensor.index);
     ThreadLink link(mailboxes[layout.data.index * split.tensor + layout.tensor.index], layout.pipeline.index);
     Stage<double> stage(shape, 5, layout.pipeline, layout.tensor, pipelineSlots(layout.pipeline), reducer);

@@ -18,7 +18,7 @@
 #include "demo/surroundings.h"
 #include "json_text.h"
 #include "number_rules.h"
-#include "report/html_report.h"
+#include "report/page.h"
 #include "work_folder.h"
 
 namespace falcon::tools {
@@ -57,7 +57,8 @@ void writeReport(const std::string& path, const DemoOptions& options, const Run&
   if (!without.iterations.empty()) page.series.push_back(seriesOf(without, "without Falcon", "#95a5a6"));
   page.series.push_back(seriesOf(with, "with Falcon", "#2471a3"));
   const double begin = with.iterations.empty() ? 0 : with.iterations.front().start;
-  for (const Said& said : with.said) page.marks.push_back({std::max(0.0, said.time - begin), said.kind, said.text});
+  for (const Said& said : with.said)
+    page.marks.push_back({std::max(0.0, said.time - begin), said.kind, said.text, said.severity});
   for (const Truth& truth : with.truths)
     page.spans.push_back({truth.started - begin, truth.ended - begin, nameOf(truth.culprit)});
   if (!evaluation.rows.empty()) {

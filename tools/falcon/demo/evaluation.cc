@@ -187,11 +187,8 @@ std::vector<Said> parseEvents(const std::string& text) {
   for (std::string line; std::getline(lines, line);) {
     const json entry = json::parse(line, nullptr, false);
     if (!entry.is_object()) continue;
-    Said one{entry.value("kind", ""),
-             entry.value("time_s", 0.0),
-             {},
-             entry.value("duration_s", 0.0),
-             entry.value("text", "")};
+    Said one{entry.value("kind", ""),        entry.value("time_s", 0.0), {},
+             entry.value("duration_s", 0.0), entry.value("text", ""),    entry.value("severity", 0)};
     if (entry.contains("culprit")) {
       const json& culprit = entry["culprit"];
       const std::string kind = culprit.value("kind", "");

@@ -24,6 +24,7 @@ struct Said {
   Culprit culprit;
   double duration = 0;
   std::string text;
+  int severity = 0;  ///< 0: does not apply
 };
 /// What was really done to the job, as the injecting process measured it.
 struct Truth {

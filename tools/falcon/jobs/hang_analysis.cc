@@ -181,8 +181,8 @@ class Analysis {
     finding.cause =
         std::any_of(missing.begin(), missing.end(), [&](const Member* each) { return !waitsItself(*each); });
     for (const Member* member : missing) finding.culprits.push_back(member->name);
-    finding.text = fmt::format("{} {} not entered {} on communicator {}, {} in it for {}", namesOf(finding.culprits),
-                               missing.size() == 1 ? "has" : "have", textOf(finding.call), communicator.name,
+    finding.text = fmt::format("{} {} not entered {} among {}, {} in it for {}", namesOf(finding.culprits),
+                               missing.size() == 1 ? "has" : "have", textOf(finding.call), communicator.among,
                                othersWait(finding.waiting.size()), textOf(finding.longest));
     constexpr std::size_t mostExcuses = 4;
     for (std::size_t i = 0; i < std::min(mostExcuses, missing.size()); ++i)
@@ -224,7 +224,7 @@ class Analysis {
       finding.culprits.insert(finding.culprits.end(), callers.members.begin(), callers.members.end());
       others.push_back(fmt::format("{} called {}", namesOf(callers.members), askedText(callers.call)));
     }
-    finding.text = fmt::format("different calls on communicator {}: {}, but {} called {}", communicator.name,
+    finding.text = fmt::format("different calls among {}: {}, but {} called {}", communicator.among,
                                fmt::join(others, ", "), namesOf(finding.waiting), askedText(finding.call));
     add(std::move(finding));
     return true;
@@ -295,7 +295,7 @@ class Analysis {
       if (!member.view || std::any_of(report_.findings.begin(), report_.findings.end(), names)) continue;
       Finding finding = startedWith(communicator, Finding::Kind::dead);
       finding.culprits = {member.name};
-      finding.text = fmt::format("{} has died (process {} on {}), a member of communicator {}", member.name.text,
+      finding.text = fmt::format("{} has died (process {} on {}), a member of {}", member.name.text,
                                  member.snapshot->log.pid, member.snapshot->log.identity.host, communicator.name);
       add(std::move(finding));
     }
@@ -345,7 +345,7 @@ class Analysis {
 
   static CommunicatorProgress progressOf(const JobCommunicator& communicator) {
     CommunicatorProgress progress{
-        communicator.id, communicator.name, static_cast<int>(communicator.members.size()), {}, {}};
+        communicator.id, communicator.title, static_cast<int>(communicator.members.size()), {}, {}};
     std::map<std::uint64_t, std::vector<MemberName>> at;
     for (const Member& member : communicator.members) {
       if (member.view)

@@ -54,7 +54,7 @@ struct RankWhere {
 
 struct CommunicatorProgress {
   CommunicatorId id = 0;
-  std::string name;  ///< "1a2b... (dp)"
+  std::string name;  ///< "data parallel 0: ranks 0, 2"
   int size = 0;
   struct At {
     std::uint64_t collectives = 0;  ///< entered so far

@@ -18,28 +18,11 @@ const char* whyHeld(instrument::JobState state) {
   return state == instrument::JobState::validating ? "held by Falcon for a validation" : "held by Falcon";
 }
 
-std::string outsideText(const RankSnapshot& rank) {
-  if (!rank.log.makings.empty()) {
-    const auto& making = rank.log.makings.front();
-    return fmt::format("in {} for {}", textOf(making), textOf(rank.now - making.enter));
-  }
-  if (rank.log.latest.empty()) return "outside of the library";
-  const CallRecord& last = rank.log.latest.back();
-  return fmt::format("outside of the library for {}, after {}", textOf(rank.now - last.leave), textOf(last));
-}
-
 }  // namespace
 
 std::string textOf(const CallRecord& call) {
   return fmt::format("{} #{} of {} x {}", falcon::nameOf(call.operation), call.sequence, call.count,
                      falcon::nameOf(call.type));
-}
-
-std::string textOf(const instrument::MakingView& making) {
-  const std::string name = making.name.empty() ? "" : fmt::format(" ({})", making.name);
-  if (making.kind == instrument::MakingKind::init)
-    return fmt::format("{} of {} ranks{}", nameOf(making.kind), making.size, name);
-  return fmt::format("{}{} of communicator {:016x}", nameOf(making.kind), name, making.key);
 }
 
 std::string askedText(const CallRecord& call) {
@@ -81,6 +64,26 @@ std::string othersWait(std::size_t number) {
   return number == 1 ? "1 other waits" : fmt::format("{} others wait", number);
 }
 
+std::string HangWords::describe(const instrument::MakingView& making) const {
+  const std::string name = making.name.empty() ? "" : fmt::format(" ({})", making.name);
+  if (making.kind == instrument::MakingKind::init)
+    return fmt::format("{} of {} ranks{}", nameOf(making.kind), making.size, name);
+  std::string parent = instrument::CommunicatorNames().nameOf(making.key);
+  for (const JobCommunicator& communicator : communicators_)
+    if (communicator.id == making.key) parent = communicator.name;
+  return fmt::format("{}{} of {}", nameOf(making.kind), name, parent);
+}
+
+std::string HangWords::outsideText(const RankSnapshot& rank) const {
+  if (!rank.log.makings.empty()) {
+    const auto& making = rank.log.makings.front();
+    return fmt::format("in {} for {}", describe(making), textOf(rank.now - making.enter));
+  }
+  if (rank.log.latest.empty()) return "outside of the library";
+  const CallRecord& last = rank.log.latest.back();
+  return fmt::format("outside of the library for {}, after {}", textOf(rank.now - last.leave), textOf(last));
+}
+
 std::string HangWords::describe(const CallRecord& call) const {
   for (const JobCommunicator& communicator : communicators_) {
     if (communicator.id != call.communicator) continue;
@@ -89,9 +92,9 @@ std::string HangWords::describe(const CallRecord& call) const {
     const std::string peer = hasPeer ? fmt::format(" {} {}", call.operation == Operation::send ? "to" : "from",
                                                    communicator.members[call.peer].name.text)
                                      : "";
-    return fmt::format("{}{} on communicator {}", textOf(call), peer, communicator.name);
+    return fmt::format("{}{} among {}", textOf(call), peer, communicator.among);
   }
-  return fmt::format("{} on communicator {:016x}", textOf(call), call.communicator);
+  return fmt::format("{} among {}", textOf(call), instrument::CommunicatorNames().membersOf(call.communicator));
 }
 
 std::string HangWords::excuseOf(const Member& member) const {

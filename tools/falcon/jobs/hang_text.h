@@ -14,8 +14,6 @@ namespace falcon::jobs {
 std::string textOf(const CallRecord& call);
 /// The same with the reduction or the root, where there is one.
 std::string askedText(const CallRecord& call);
-/// "ncclCommInitRank of 4 ranks (dp)", "ncclCommSplit (tp) of communicator 1a2b...".
-std::string textOf(const instrument::MakingView& making);
 /// "12.3 s", "4 min 10 s".
 std::string textOf(Nanoseconds duration);
 /// "rank 3", "ranks 1, 4, 5"; long lists are cut.
@@ -29,12 +27,16 @@ class HangWords {
   explicit HangWords(std::span<const JobCommunicator> communicators) : communicators_(communicators) {}
   /// The call, with the names of its peer and its communicator.
   std::string describe(const CallRecord& call) const;
+  /// "ncclCommInitRank of 4 ranks (dp)", "ncclCommSplit (tp) of whole job".
+  std::string describe(const instrument::MakingView& making) const;
   /// What a member does that others wait for; "" where nothing is known of it.
   std::string excuseOf(const Member& member) const;
   /// `inFlight`: its calls, oldest first.
   std::string whereIs(const instrument::RankSnapshot& rank, const std::vector<CallRecord>& inFlight) const;
 
  private:
+  std::string outsideText(const instrument::RankSnapshot& rank) const;
+
   std::span<const JobCommunicator> communicators_;
 };
 

@@ -8,6 +8,7 @@
 
 #include "base/first_time.h"
 #include "base/own_folder.h"
+#include "instrument/events_path.h"
 #include "print.h"
 
 namespace falcon::jobs {
@@ -16,6 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string lastLine(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return "";  // who reads a pipe takes from whom it is meant for
   std::ifstream file(path);
   std::string line, last;
   while (std::getline(file, line))
@@ -74,7 +77,8 @@ std::vector<JobFiles> findJobs() {
   }
   for (const auto& folder : fs::directory_iterator(all, ignored)) {
     if (!folder.is_directory(ignored)) continue;
-    JobFiles job{folder.path().filename(), folder.path(), {}, lastLine(folder.path() / "events.jsonl")};
+    const std::string events = instrument::eventsPath(folder.path());
+    JobFiles job{folder.path().filename(), folder.path(), {}, events, lastLine(events)};
     for (const auto& file : fs::directory_iterator(folder.path(), ignored)) {
       if (file.path().extension() != ".calls") continue;
       auto view = instrument::readCallLog(file.path(), 1);

@@ -22,7 +22,8 @@ struct JobFiles {
   std::string name;
   std::string folder;
   std::vector<RankFile> ranks;  ///< by job rank
-  std::string lastEvent;        ///< the last line of events.jsonl, "" where there is none
+  std::string events;           ///< the file of its events, wherever that is
+  std::string lastEvent;        ///< the last line of it, "" where there is none
   bool running() const;
   const RankFile* controller() const;
 };

@@ -55,9 +55,6 @@ namespace {
 
 /// A rank's own view of a communicator; the newest where an id was used again.
 void take(JobCommunicator& communicator, const RankSnapshot& rank, const CommunicatorView& view) {
-  if (communicator.name.empty())
-    communicator.name =
-        view.name.empty() ? fmt::format("{:016x}", view.id) : fmt::format("{:016x} ({})", view.id, view.name);
   if (communicator.members.size() < static_cast<std::size_t>(view.size)) communicator.members.resize(view.size);
   for (std::size_t other = 0; other < view.members.size(); ++other)
     communicator.members[other].name.jobRank = view.members[other].jobRank;
@@ -89,20 +86,30 @@ void nameMembers(JobCommunicator& communicator, std::span<const RankSnapshot> ra
         if (!member.snapshot && rank.log.identity.jobRank == jobRank) member.snapshot = &rank;
     } else {
       member.name.jobRank = -1;
-      member.name.text = fmt::format("rank {} of communicator {}", i, communicator.name);
+      member.name.text = fmt::format("rank {} of {}", i, communicator.name);
     }
   }
 }
 
 }  // namespace
 
+instrument::CommunicatorNames namesIn(std::span<const RankSnapshot> ranks) {
+  std::vector<const instrument::CallLogView*> logs;
+  for (const RankSnapshot& rank : ranks) logs.push_back(&rank.log);
+  return instrument::namesIn(logs);
+}
+
 std::vector<JobCommunicator> communicatorsOf(std::span<const RankSnapshot> ranks) {
   const bool over = instrument::allGone(ranks);
   std::map<CommunicatorId, JobCommunicator> known;
+  const instrument::CommunicatorNames names = namesIn(ranks);
   for (const RankSnapshot& rank : ranks)
     for (const CommunicatorView& view : rank.log.communicators) {
       JobCommunicator& communicator = known[view.id];
       communicator.id = view.id;
+      communicator.name = names.nameOf(view.id);
+      communicator.title = names.titleOf(view.id);
+      communicator.among = names.membersOf(view.id);
       take(communicator, rank, view);
       communicator.live = communicator.live || (over && view.failure);
     }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "instrument/communicator_names.h"
 #include "instrument/rank_snapshot.h"
 #include "jobs/hang_analysis.h"
 
@@ -32,10 +33,13 @@ struct Member {
 
 struct JobCommunicator {
   CommunicatorId id = 0;
-  std::string name;   ///< "000000000000001a (dp)"
-  bool live = false;  ///< of some member, or was when calls failed and the job ended
+  std::string name, title, among;  ///< as instrument::CommunicatorNames has them: nameOf, titleOf, membersOf
+  bool live = false;               ///< of some member, or was when calls failed and the job ended
   std::vector<Member> members;
 };
+
+/// What they are called.
+instrument::CommunicatorNames namesIn(std::span<const instrument::RankSnapshot> ranks);
 
 /// The communicators that are in use by a rank that has not left, or in which a job failed that is over, in the order
 /// of their ids.

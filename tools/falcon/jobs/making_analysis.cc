@@ -164,7 +164,7 @@ Finding judge(const Attempt& attempt, const Roll& roll, const HangWords& words, 
   if (incomplete) finding.culprits = namesIn(roll.missing);
   for (const Member& member : roll.broken) finding.culprits.push_back(member.name);
   const std::string who = namesOf(finding.waiting);
-  const std::string what = fmt::format("{} for {}", textOf(attempt.any()), textOf(attempt.longest));
+  const std::string what = fmt::format("{} for {}", words.describe(attempt.any()), textOf(attempt.longest));
   if (incomplete) {
     finding.cause =
         !roll.broken.empty() || !std::all_of(roll.missing.begin(), roll.missing.end(),

@@ -21,6 +21,8 @@ void EventFacts::add(const std::string& eventLine) {
   const std::string kind = textAt(event, "kind");
   // A job of the same name may have written into the same file before.
   if (kind == "job-started" || kind == "job-ended") active_.clear();
+  if (kind == "minor") minor_ = true;
+  if (kind == "minor-over" || kind == "job-started" || kind == "job-ended") minor_ = false;
   const auto culprit = event.find("culprit");
   if (culprit != event.end() && culprit->is_object()) {
     const std::pair<std::string, std::string> who{textAt(*culprit, "kind"), tools::jsonText(*culprit)};

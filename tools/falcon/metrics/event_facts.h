@@ -14,10 +14,12 @@ class EventFacts {
   void add(const std::string& eventLine);
 
   int active(const std::string& culpritKind) const;
+  bool minor() const { return minor_; }  ///< a minor slowness is active
   const std::map<std::pair<std::string, std::string>, int>& mitigations() const { return mitigations_; }
 
  private:
-  std::set<std::pair<std::string, std::string>> active_;            ///< kind and culprit
+  std::set<std::pair<std::string, std::string>> active_;  ///< kind and culprit
+  bool minor_ = false;
   std::map<std::pair<std::string, std::string>, int> mitigations_;  ///< by action and result
 };
 

@@ -60,6 +60,7 @@ std::vector<MetricFamily> familiesOf(const std::map<std::string, RankMetrics>& r
                       MetricType::Counter,
                       {}};
   MetricFamily failslow{"nccl_falcon_failslow_active", help::failslow, MetricType::Gauge, {}};
+  MetricFamily minor{"nccl_falcon_minor_active", help::minor, MetricType::Gauge, {}};
   MetricFamily mitigations{"nccl_falcon_mitigations_total", help::mitigations, MetricType::Counter, {}};
   MetricFamily build{"nccl_falcon_build_info", help::build, MetricType::Gauge, {}};
   for (const auto& [path, rank] : ranks) {
@@ -71,6 +72,7 @@ std::vector<MetricFamily> familiesOf(const std::map<std::string, RankMetrics>& r
     if (!rank.facts) continue;
     for (const char* kind : {"rank", "link", "host"})
       failslow.metric.push_back(gauge(rank, rank.facts->active(kind), {{"kind", kind}}));
+    minor.metric.push_back(gauge(rank, rank.facts->minor() ? 1 : 0));
     for (const char* action : report::mitigationActions)
       for (const char* result : report::mitigationResults) {
         const auto found = rank.facts->mitigations().find({action, result});
@@ -79,7 +81,7 @@ std::vector<MetricFamily> familiesOf(const std::map<std::string, RankMetrics>& r
       }
   }
   std::vector<MetricFamily> families;
-  for (MetricFamily* each : {&iteration, &collective, &missed, &failslow, &mitigations, &build})
+  for (MetricFamily* each : {&iteration, &collective, &missed, &failslow, &minor, &mitigations, &build})
     if (!each->metric.empty()) families.push_back(std::move(*each));
   return families;
 }

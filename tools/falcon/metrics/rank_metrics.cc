@@ -32,16 +32,18 @@ void MetricsBook::update() {
   for (const jobs::JobFiles& job : jobs::findJobs()) {
     if (!job.running() || job.ranks.empty()) continue;
     if (!job_.empty() && job.name != job_ && job.ranks.front().view.identity.job != job_) continue;
-    auto events = events_.find(job.folder);
-    if (events == events_.end())
-      events = events_.emplace(job.folder, JobEvents{events::EventTail(job.folder + "/events.jsonl", true), {}}).first;
-    for (const std::string& line : events->second.tail.take()) events->second.facts.add(line);
+    // A young job's folder may not say yet where the events are.
+    const auto known = events_.find(job.folder);
+    if (known != events_.end() && known->second.path != job.events) events_.erase(known);
+    auto& events =
+        events_.try_emplace(job.folder, JobEvents{job.events, events::EventTail(job.events, true), {}}).first->second;
+    for (const std::string& line : events.tail.take()) events.facts.add(line);
     for (const jobs::RankFile& file : job.ranks) {
       if (!file.alive) continue;
       RankMetrics& metrics = seen[file.path] = std::move(ranks_[file.path]);
       read(file, metrics);
       metrics.facts.reset();
-      if (&file == job.controller()) metrics.facts = events->second.facts;
+      if (&file == job.controller()) metrics.facts = events.facts;
     }
   }
   ranks_ = std::move(seen);

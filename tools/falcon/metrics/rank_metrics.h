@@ -39,6 +39,7 @@ class MetricsBook {
     std::uint64_t calls = 0;
   };
   struct JobEvents {
+    std::string path;
     events::EventTail tail;
     EventFacts facts;
   };

@@ -11,7 +11,6 @@ namespace {
 using instrument::Change;
 using instrument::ChangeKind;
 
-constexpr double threshold = 0.1;
 constexpr std::size_t windowSamples = 10;
 constexpr double hazard = 1.0 / 250, wantedProbability = 0.9;
 constexpr std::size_t keptRuns = 200, keptSamples = 512;
@@ -42,7 +41,7 @@ std::optional<Change> Narrator::tell(double before, double after, double confide
     healthy_ = before;
     slow_ = true;
   } else if (!rise) {
-    slow_ = after > healthy_ * (1 + threshold);
+    slow_ = after > healthy_ * (1 + threshold_);
     change.kind = slow_ ? ChangeKind::easing : ChangeKind::relief;
   }
   return change;
@@ -54,7 +53,7 @@ std::optional<Change> WindowDetector::add(double milliseconds) {
   if (window_.size() > 2 * windowSamples) window_.pop_front();
   if (window_.size() < 2 * windowSamples) return std::nullopt;
   const double before = mean(window_, 0, windowSamples), after = mean(window_, windowSamples, 2 * windowSamples);
-  if (std::abs(after - before) < threshold * before) return std::nullopt;
+  if (std::abs(after - before) < threshold_ * before) return std::nullopt;
   window_.erase(window_.begin(), window_.begin() + windowSamples);
   return narrator_.tell(before, after, 1, added_ - static_cast<std::int64_t>(windowSamples));
 }
@@ -116,7 +115,7 @@ std::optional<Change> BocdDetector::add(double milliseconds) {
   const double before = meanOf(std::max(runStart_, start - window), start);
   const double after = meanOf(std::max(start, added_ - window), added_);
   runStart_ = start;
-  if (verification_ == Verification::meanChange && std::abs(after - before) < threshold * before) return std::nullopt;
+  if (verification_ == Verification::meanChange && std::abs(after - before) < threshold_ * before) return std::nullopt;
   return narrator_.tell(before, after, probability, start);
 }
 

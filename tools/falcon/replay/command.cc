@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "base/parameters.h"
 #include "json_text.h"
+#include "number_rules.h"
 #include "replay/detectors.h"
 #include "replay/score.h"
 #include "replay/table_file.h"
@@ -22,6 +24,7 @@ using replay::Score;
 
 struct ReplayOptions {
   std::string file, labels, work, detector = "falcon";
+  double threshold = parameters::onsetThreshold.fallback();
   bool json = false;
 };
 
@@ -72,7 +75,7 @@ void printTable(const Outcome& outcome) {
 
 int replayFile(const ReplayOptions& options) {
   const auto times = replay::readTimesFile(options.file, options.work);
-  const auto detector = replay::makeDetector(options.detector);
+  const auto detector = replay::makeDetector(options.detector, options.threshold / 100);
   Outcome outcome{times.size(), replay::replay(*detector, times), std::nullopt};
   if (!options.labels.empty())
     outcome.score = replay::scoreOf(outcome.events, replay::readEpisodesFile(options.labels));
@@ -94,6 +97,12 @@ void addReplayCommand(CLI::App& app, int& exitCode) {
                       "CSV with the columns start_iteration and end_iteration: slow from start until before end");
   command->add_option("--detector", options->detector, "falcon, bocdv, bocd or window")
       ->check(CLI::IsMember(std::vector<std::string>(replay::detectorNames.begin(), replay::detectorNames.end())))
+      ->capture_default_str();
+  command
+      ->add_option("--threshold", options->threshold,
+                   "Smallest lasting change that counts, in percent, as NCCL_FALCON_ONSET_THRESHOLD tells a job; half "
+                   "of it, for 200 iterations, is minor")
+      ->check(numberFrom(parameters::onsetThreshold.low(), parameters::onsetThreshold.high()))
       ->capture_default_str();
   command->add_option("--work", options->work,
                       "Column with each iteration's work (tokens, say): longer sequences are no fail-slow");

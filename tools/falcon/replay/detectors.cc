@@ -10,6 +10,7 @@ namespace {
 
 class FalconDetector : public Detector {
  public:
+  explicit FalconDetector(double threshold) : detector_({.threshold = threshold}) {}
   std::optional<instrument::Change> add(double milliseconds) override { return detector_.add(milliseconds); }
 
  private:
@@ -18,11 +19,11 @@ class FalconDetector : public Detector {
 
 }  // namespace
 
-std::unique_ptr<Detector> makeDetector(std::string_view name) {
-  if (name == "falcon") return std::make_unique<FalconDetector>();
-  if (name == "bocdv") return std::make_unique<BocdDetector>(BocdDetector::Verification::meanChange);
-  if (name == "bocd") return std::make_unique<BocdDetector>(BocdDetector::Verification::none);
-  if (name == "window") return std::make_unique<WindowDetector>();
+std::unique_ptr<Detector> makeDetector(std::string_view name, double threshold) {
+  if (name == "falcon") return std::make_unique<FalconDetector>(threshold);
+  if (name == "bocdv") return std::make_unique<BocdDetector>(BocdDetector::Verification::meanChange, threshold);
+  if (name == "bocd") return std::make_unique<BocdDetector>(BocdDetector::Verification::none, threshold);
+  if (name == "window") return std::make_unique<WindowDetector>(threshold);
   throw std::invalid_argument("there is no detector " + std::string(name));
 }
 

@@ -35,7 +35,7 @@ std::string jobNameOf(const Environment& inherited, const std::string& run) {
   return named->second;
 }
 
-Environment environmentOf(const Place& place, const JobSettings& job, const Environment& inherited) {
+Environment environmentOf(const RankPlacement& place, const JobSettings& job, const Environment& inherited) {
   Environment set{
       {"RANK", std::to_string(place.rank)},
       {"WORLD_SIZE", std::to_string(job.ranks)},

@@ -30,6 +30,6 @@ Environment ownEnvironment();
 std::string jobNameOf(const Environment& inherited, const std::string& run);
 
 /// The variables to set for one rank, on top of `inherited`. What a user may choose is set only where it is not yet.
-Environment environmentOf(const Place& place, const JobSettings& job, const Environment& inherited);
+Environment environmentOf(const RankPlacement& place, const JobSettings& job, const Environment& inherited);
 
 }  // namespace falcon::tools

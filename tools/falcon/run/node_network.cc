@@ -59,7 +59,7 @@ Status runBatch(int netNamespace, std::string commands) {
   return Error::system("{} (the network of --nodes needs root and the iproute2 package)", done.error().message());
 }
 
-std::string bridgeCommands(const std::vector<Place>& places, const std::vector<FileDescriptor>& nodes) {
+std::string bridgeCommands(const std::vector<RankPlacement>& places, const std::vector<FileDescriptor>& nodes) {
   std::string text = "link set lo up\nlink add bridge0 type bridge\nlink set bridge0 up\n";
   for (const auto& place : places) {
     const std::string node = pathOfNetNamespace(::getpid(), nodes[static_cast<size_t>(place.node)].get());
@@ -70,7 +70,7 @@ std::string bridgeCommands(const std::vector<Place>& places, const std::vector<F
 }
 
 // Source routing: what leaves from a rank's address leaves by that rank's interface.
-std::string nodeCommands(const std::vector<Place>& places, int node) {
+std::string nodeCommands(const std::vector<RankPlacement>& places, int node) {
   std::string text = "link set lo up\n";
   for (const auto& place : places) {
     if (place.node != node) continue;
@@ -87,7 +87,7 @@ std::string nodeCommands(const std::vector<Place>& places, int node) {
 
 }  // namespace
 
-Result<NodeNetwork> NodeNetwork::make(const std::vector<Place>& places) {
+Result<NodeNetwork> NodeNetwork::make(const std::vector<RankPlacement>& places) {
   NodeNetwork network;
   auto bridge = makeConfiguredNamespace();
   if (!bridge) return bridge.error();

@@ -15,7 +15,7 @@ namespace falcon::tools {
 class NodeNetwork {
  public:
   /// Needs root and iproute2's `ip`. For a process with one thread.
-  static Result<NodeNetwork> make(const std::vector<Place>& places);
+  static Result<NodeNetwork> make(const std::vector<RankPlacement>& places);
 
   int descriptorOf(int node) const { return nodes_[static_cast<size_t>(node)].get(); }
 

@@ -15,10 +15,10 @@ std::vector<int> coresOf(const RunOptions& options, Rank rank, const std::vector
 
 }  // namespace
 
-std::vector<Place> placeRanks(const RunOptions& options, const std::vector<int>& cores) {
+std::vector<RankPlacement> placeRanks(const RunOptions& options, const std::vector<int>& cores) {
   const int nodes = options.nodes > 0 ? options.nodes : 1;
   std::vector<int> members(static_cast<size_t>(nodes), 0);
-  std::vector<Place> places;
+  std::vector<RankPlacement> places;
   for (Rank rank = 0; rank < options.ranks; ++rank) {
     const int node = static_cast<int>(static_cast<long>(rank) * nodes / options.ranks);
     places.push_back({rank, node, members[static_cast<size_t>(node)]++, 0, coresOf(options, rank, cores)});

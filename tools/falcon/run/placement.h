@@ -10,7 +10,7 @@
 namespace falcon::tools {
 
 /// Where one rank lives.
-struct Place {
+struct RankPlacement {
   Rank rank = 0;
   int node = 0;
   int localRank = 0;
@@ -22,7 +22,7 @@ struct Place {
 /// Bind::automatic shares `cores` out in equal slices where there are no more ranks than cores, and binds nothing else.
 /// Bind::core gives every rank one core, in turn.
 /// @param cores  those this process may use
-std::vector<Place> placeRanks(const RunOptions& options, const std::vector<int>& cores);
+std::vector<RankPlacement> placeRanks(const RunOptions& options, const std::vector<int>& cores);
 
 /// A rank's interface and address among the nodes: "rank3", "10.211.0.13".
 /// The same in every job, for its nodes' network is seen by nobody else.

@@ -13,7 +13,7 @@
 namespace falcon::tools {
 
 struct RankStart {
-  Place place;
+  RankPlacement place;
   Environment environment;  ///< to set on top of this process's
   const std::vector<std::string>* program = nullptr;
   std::optional<CpuCgroup> cgroup;

@@ -144,7 +144,7 @@ Result<int> Supervisor::startRanks() {
   return 0;
 }
 
-Status Supervisor::startRank(const Place& place) {
+Status Supervisor::startRank(const RankPlacement& place) {
   const std::string prefix = fmt::format("[{}] ", place.rank);
   const auto output = relay_.addStream(STDOUT_FILENO, prefix);
   if (!output) return output.error();

@@ -42,13 +42,13 @@ class Supervisor {
 
  private:
   struct Running {
-    Place place;
+    RankPlacement place;
     bool killed = false;  ///< by us, with SIGKILL
   };
 
   Status prepare();
   Result<int> startRanks();  ///< 0, or 127 where the program cannot be executed
-  Status startRank(const Place& place);
+  Status startRank(const RankPlacement& place);
   Status describe();
   void superviseRanks();
   void waitForNews();
@@ -64,7 +64,7 @@ class Supervisor {
   FileDescriptor signals_;
   FileDescriptor messages_;  ///< to stderr, by way of the relay
   JobSettings settings_;
-  std::vector<Place> places_;
+  std::vector<RankPlacement> places_;
   std::optional<NodeNetwork> network_;
   std::optional<JobCgroups> cgroups_;
   OutputRelay relay_;

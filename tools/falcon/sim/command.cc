@@ -31,13 +31,10 @@ struct TracesOptions {
 };
 
 ordered_json jsonOf(const JobCounts& counts) {
-  return {{"jobs", counts.healthy + counts.failSlow},
-          {"fail_slow_jobs", counts.failSlow},
-          {"healthy_with_onset", counts.healthyWithOnset},
-          {"fail_slow_missed", counts.failSlowMissed},
-          {"accuracy", counts.accuracy()},
-          {"false_positive_rate", counts.falsePositiveRate()},
-          {"false_negative_rate", counts.falseNegativeRate()}};
+  return {{"jobs", counts.healthy + counts.failSlow},          {"fail_slow_jobs", counts.failSlow},
+          {"healthy_with_onset", counts.healthyWithOnset},     {"healthy_with_minor", counts.healthyWithMinor},
+          {"fail_slow_missed", counts.failSlowMissed},         {"accuracy", counts.accuracy()},
+          {"false_positive_rate", counts.falsePositiveRate()}, {"false_negative_rate", counts.falseNegativeRate()}};
 }
 
 ordered_json jsonOf(const DetectorResult& result) {
@@ -85,6 +82,9 @@ void printEpisodeTable(const std::vector<DetectorResult>& results) {
     fmt::print("\n");
   };
   row("false onsets", [](const DetectorResult& r) { return fmt::format("{}", r.falseOnsets); });
+  row("healthy jobs with a minor slowness", [](const DetectorResult& r) {
+    return fmt::format("{}", r.singleNode.healthyWithMinor + r.fourNodes.healthyWithMinor);
+  });
   row("strong: onset delay, median", [](const DetectorResult& r) { return fmt::format("{}", r.onsetDelayMedian); });
   row("strong: relief delay, median", [](const DetectorResult& r) { return fmt::format("{}", r.reliefDelayMedian); });
   row("strong: relieved within 20", [](const DetectorResult& r) { return fmt::format("{}/{}", r.relieved, r.ended); });

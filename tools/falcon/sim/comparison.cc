@@ -54,6 +54,8 @@ class Counter {
     if (job.episodes.empty()) {
       ++counts.healthy;
       counts.healthyWithOnset += anyOnset;
+      counts.healthyWithMinor +=
+          std::any_of(events.begin(), events.end(), [](const Event& event) { return event.kind == ChangeKind::minor; });
     } else {
       ++counts.failSlow;
       counts.failSlowMissed += !anyFound;

@@ -13,6 +13,7 @@ namespace falcon::sim {
 /// in a job with fail-slows, and to raise none in a healthy one.
 struct JobCounts {
   int healthy = 0, healthyWithOnset = 0;
+  int healthyWithMinor = 0;  ///< a minor slowness was told; a job's slow wave may be one
   int failSlow = 0, failSlowMissed = 0;
 
   double accuracy() const;

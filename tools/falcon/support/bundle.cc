@@ -19,8 +19,8 @@
 #include "events/event_tail.h"
 #include "json_text.h"
 #include "machine/program.h"
-#include "report/html_report.h"
 #include "report/metrics_text.h"
+#include "report/page.h"
 #include "support/job_page.h"
 
 namespace falcon::support {
@@ -115,17 +115,20 @@ Status writeBundle(const std::string& path, const jobs::JobFiles& job) {
     file << text;
     if (!file.flush()) problems += name + " could not be written\n";
   };
-  const std::string events = job.folder + "/events.jsonl";
-  write("report.html", report_page::renderHtml(pageOf(job, events::allEvents(events))));
+  write("report.html", report_page::renderHtml(pageOf(job)));
   write("status.json", said({"status", job.name, "--json"}));
   write("hang.json", said({"status", job.name, "--hang", "--json"}));
   write("metrics.txt", said({"metrics", "--job", job.name}));
   std::error_code ignored;
   for (const auto& file : fs::directory_iterator(job.folder, ignored))
     if (file.is_regular_file(ignored)) write(file.path().filename(), contentOf(file.path()));
-  if (!fs::exists(events, ignored))
-    problems +=
-        "there are no events in the job's folder: none were written, or NCCL_FALCON_EVENTS names another file\n";
+  // They may lie elsewhere (NCCL_FALCON_EVENTS): then with the older files first.
+  std::string lines;
+  for (const std::string& line : events::allEvents(job.events)) lines += line + '\n';
+  if (lines.empty())
+    problems += "there are no events in " + job.events + ": none were written, or it cannot be read here\n";
+  else if (fs::path(job.events).parent_path() != job.folder)
+    write("events.jsonl", lines);
   write("environment.json", tools::jsonText(environments(job, problems), 2) + "\n");
   write("versions.txt", versions(job));
   if (!problems.empty()) write("problems.txt", problems);

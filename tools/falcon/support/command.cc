@@ -6,9 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "events/event_tail.h"
 #include "print.h"
-#include "report/html_report.h"
+#include "report/page.h"
 #include "support/bundle.h"
 #include "support/job_page.h"
 
@@ -42,7 +41,7 @@ int report(const ReportOptions& options) {
   }
   const std::string path = options.output.empty() ? "falcon-report.html" : options.output;
   std::ofstream file(path);
-  file << report_page::renderHtml(support::pageOf(job, events::allEvents(job.folder + "/events.jsonl")));
+  file << report_page::renderHtml(support::pageOf(job));
   if (!file.flush()) return fail(path + " cannot be written");
   print(stderr, "falcon report: job {} is in {}\n", job.name, path);
   return healthy;

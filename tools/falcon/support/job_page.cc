@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 
+#include "events/event_tail.h"
+#include "instrument/communicator_names.h"
 #include "instrument/timeline.h"
-#include "report/heat_map.h"
-#include "report/wait_view.h"
 #include "support/layout_guess.h"
 #include "support/phases.h"
 #include "support/waits.h"
@@ -24,8 +27,8 @@ constexpr double leastArrow = 0.01;
 struct JobCalls {
   instrument::JobTimeline timeline;
   MembersOf members;
-  std::map<CommunicatorId, std::string> names;
-  std::vector<instrument::CommunicatorShape> groups;
+  std::vector<instrument::CommunicatorShape> shapes;
+  instrument::CommunicatorNames names;
   std::map<Rank, std::map<std::string, double>> ranges;  ///< shares of the timeline by the application's names
   int worldSize = 0;
   bool vendor = false;  ///< some calls return before they are done
@@ -34,33 +37,28 @@ struct JobCalls {
 
 JobCalls callsOf(const jobs::JobFiles& job) {
   JobCalls calls;
-  std::map<CommunicatorId, instrument::CommunicatorShape> traffic;  // summed over the ranks
-  for (const jobs::RankFile& file : job.ranks) {
-    const auto log = instrument::readCallLog(file.path, wantedCalls);
-    if (!log) continue;
-    calls.worldSize = std::max(calls.worldSize, log->identity.worldSize);
-    instrument::RankTimeline rank{log->identity.jobRank, {}};
-    for (const CallRecord& call : log->latest) {
+  std::vector<instrument::CallLogView> logs;
+  for (const jobs::RankFile& file : job.ranks)
+    if (auto log = instrument::readCallLog(file.path, wantedCalls)) logs.push_back(std::move(*log));
+  std::vector<const instrument::CallLogView*> views;
+  for (const instrument::CallLogView& log : logs) {
+    views.push_back(&log);
+    calls.worldSize = std::max(calls.worldSize, log.identity.worldSize);
+    instrument::RankTimeline rank{log.identity.jobRank, {}};
+    for (const CallRecord& call : log.latest)
       rank.calls.push_back({call.communicator, call.operation, call.peer, call.sequence, 0, call.enter, call.leave});
-      instrument::CommunicatorShape& shape = traffic[call.communicator];
-      ++(isPointToPoint(call.operation) ? shape.messages : shape.collectives);
-    }
     std::stable_sort(rank.calls.begin(), rank.calls.end(),
                      [](const auto& a, const auto& b) { return a.enter < b.enter; });
-    for (const auto& communicator : log->communicators) {
-      calls.vendor = calls.vendor || communicator.vendor;
-      calls.names[communicator.id] = communicator.name;
-      std::vector<Rank> members;
-      for (const auto& member : communicator.members) members.push_back(member.jobRank);
-      const bool known = !members.empty() && std::find(members.begin(), members.end(), -1) == members.end();
-      if (known) calls.members[communicator.id] = std::move(members);
-    }
+    for (const auto& communicator : log.communicators) calls.vendor = calls.vendor || communicator.vendor;
     if (!rank.calls.empty()) calls.timeline.ranks.push_back(std::move(rank));
   }
-  for (const auto& [id, members] : calls.members) {
-    const auto ranks = static_cast<double>(members.size());
-    calls.groups.push_back({id, members, traffic[id].collectives / ranks, traffic[id].messages / ranks});
+  for (instrument::CommunicatorShape& shape : instrument::shapesIn(views)) {
+    if (shape.members.empty() || std::find(shape.members.begin(), shape.members.end(), -1) != shape.members.end())
+      continue;
+    calls.members[shape.communicator] = shape.members;
+    calls.shapes.push_back(std::move(shape));
   }
+  calls.names = instrument::namesIn(views);
   std::tie(calls.timeline.start, calls.timeline.end) = commonStretch(calls.timeline.ranks);
   for (const jobs::RankFile& file : job.ranks)
     if (const auto log = instrument::readRangeLog(std::filesystem::path(file.path).replace_extension(".ranges"),
@@ -69,16 +67,10 @@ JobCalls callsOf(const jobs::JobFiles& job) {
   if (calls.timeline.ranks.empty())
     calls.missing =
         "Not measured: the call logs on this host hold no calls. A rank that ends in order gives its log's memory "
-        "back; "
-        "ask while the job runs, or after a crash.";
+        "back; ask while the job runs, or after a crash.";
   else if (calls.timeline.start >= calls.timeline.end)
     calls.missing = "Not measured: the ranks' call logs have no stretch of time in common.";
   return calls;
-}
-
-std::string nameOf(const JobCalls& calls, CommunicatorId id) {
-  const auto found = calls.names.find(id);
-  return found != calls.names.end() && !found->second.empty() ? found->second : fmt::format("{:08x}", id & 0xffffffff);
 }
 
 std::string stretchText(const JobCalls& calls) {
@@ -104,9 +96,10 @@ std::vector<std::string> largestRanges(const JobCalls& calls) {
   return names;
 }
 
-report_page::Picture heatPicture(const JobCalls& calls) {
-  report_page::Picture picture{"How ranks spend their time", calls.missing, ""};
-  if (!calls.missing.empty()) return picture;
+report_page::HeatMap heatMapOf(const JobCalls& calls) {
+  report_page::HeatMap map;
+  map.note = calls.missing;
+  if (!calls.missing.empty()) return map;
   const auto ranks = phasesOf(calls.timeline);
   std::map<Phase, double> totals;
   for (const RankPhases& rank : ranks)
@@ -116,59 +109,66 @@ report_page::Picture heatPicture(const JobCalls& calls) {
   std::sort(largest.rbegin(), largest.rend());
   if (largest.size() > mostColumns) largest.resize(mostColumns);
 
-  report_page::HeatMap map;
   map.columns.push_back("outside of the library");
   const std::vector<std::string> ranges = largestRanges(calls);
   for (const std::string& name : ranges) map.columns.push_back(name);
-  for (const auto& [total, phase] : largest)
-    map.columns.push_back(fmt::format("{} {}", falcon::nameOf(phase.second), nameOf(calls, phase.first)));
+  std::set<std::string> titles;
+  for (const auto& [total, phase] : largest) {
+    map.columns.push_back(fmt::format("{}, {}", falcon::nameOf(phase.second), calls.names.nameOf(phase.first)));
+    titles.insert(calls.names.titleOf(phase.first));
+  }
+  map.legend.assign(titles.begin(), titles.end());
   for (const RankPhases& rank : ranks) {
     map.rows.push_back(fmt::format("rank {}", rank.rank));
-    std::vector<double> row{rank.outside};
+    std::vector<std::optional<double>> row{rank.outside};
     const auto own = calls.ranges.find(rank.rank);
     for (const std::string& name : ranges)
-      row.push_back(own != calls.ranges.end() && own->second.contains(name) ? own->second.at(name) : -1);
-    for (const auto& [total, phase] : largest) row.push_back(rank.inside.contains(phase) ? rank.inside.at(phase) : -1);
+      row.push_back(own != calls.ranges.end() && own->second.contains(name) ? std::optional(own->second.at(name))
+                                                                            : std::nullopt);
+    for (const auto& [total, phase] : largest)
+      row.push_back(rank.inside.contains(phase) ? std::optional(rank.inside.at(phase)) : std::nullopt);
     map.shares.push_back(std::move(row));
   }
-  picture.note =
-      stretchText(calls) +
-      " Red: more than the median rank; blue: less. A rank that computes slowly is red outside of the library.";
-  if (!ranges.empty()) picture.note += " Columns beside that are the code's own ranges, calls inside of them included.";
+  map.note = stretchText(calls) +
+             " Red: more than the median rank; blue: less. A rank that computes slowly is red outside of the library.";
+  if (!ranges.empty()) map.note += " Columns beside that are the code's own ranges, calls inside of them included.";
   if (totals.size() > mostColumns)
-    picture.note += fmt::format(" {} smaller phases are left out.", totals.size() - mostColumns);
-  picture.svg = heatMapSvg(map);
-  return picture;
+    map.note += fmt::format(" {} smaller phases are left out.", totals.size() - mostColumns);
+  return map;
 }
 
-report_page::Picture waitPicture(const JobCalls& calls) {
-  report_page::Picture picture{"Who waits for whom", calls.missing, ""};
-  if (!calls.missing.empty()) return picture;
+report_page::WaitView waitViewOf(const JobCalls& calls) {
   report_page::WaitView view;
+  view.note = calls.missing;
+  if (!calls.missing.empty()) return view;
   for (const auto& [who, share] : waitsOf(calls.timeline, calls.members))
     if (share >= leastArrow) view.arrows.push_back({who.first, who.second, share});
   std::sort(view.arrows.begin(), view.arrows.end(), [](const auto& a, const auto& b) { return a.share > b.share; });
   const std::size_t most = mostArrowsARank * calls.timeline.ranks.size(), left = view.arrows.size();
   if (left > most) view.arrows.resize(most);
 
-  const auto layout = calls.worldSize > 0 ? guessLayout(calls.worldSize, calls.groups) : std::nullopt;
+  const auto layout = calls.worldSize > 0 ? guessLayout(calls.worldSize, calls.shapes) : std::nullopt;
   int place = 0;
   for (const auto& rank : calls.timeline.ranks) {
     const topology::Coordinates at = layout ? layout->at(rank.rank) : topology::Coordinates{0, place++, 0};
-    view.places.push_back({rank.rank, at.data, at.pipeline, at.tensor});
+    view.ranks.push_back({rank.rank, at.data, at.pipeline, at.tensor});
   }
-  picture.note = stretchText(calls);
-  picture.note +=
+  view.note = stretchText(calls);
+  view.note +=
       layout
-          ? fmt::format(" The communicators' shapes say DP {} x PP {} x TP {}.", layout->sizes.dataSize,
-                        layout->sizes.pipelineSize, layout->sizes.tensorSize)
+          ? fmt::format(" The communicators' shapes say {} replicas of {} pipeline stages of {} tensor shards.",
+                        layout->sizes.dataSize, layout->sizes.pipelineSize, layout->sizes.tensorSize)
           : " The communicators' shapes do not tell data, pipeline and tensor parallelism apart: ranks are in a row.";
-  picture.note += view.arrows.empty()
-                      ? " Nobody waits for one other rank for 1 % of the time."
-                      : " An arrow points from the rank that stands in a call to the one that has not entered it.";
-  if (left > most) picture.note += fmt::format(" {} weaker arrows are left out.", left - most);
-  picture.svg = waitViewSvg(view);
-  return picture;
+  view.note += view.arrows.empty()
+                   ? " Nobody waits for one other rank for 1 % of the time."
+                   : " An arrow points from the rank that stands in a call to the one that has not entered it.";
+  if (left > most) view.note += fmt::format(" {} weaker arrows are left out.", left - most);
+  return view;
+}
+
+bool canBeRead(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored) && std::ifstream(path).is_open();
 }
 
 double numberAt(const nlohmann::json& event, const char* key) {
@@ -200,8 +200,9 @@ void addEvents(report_page::Page& page, const std::vector<std::string>& lines, b
 
 }  // namespace
 
-report_page::Page pageOf(const jobs::JobFiles& job, const std::vector<std::string>& events) {
+report_page::Page pageOf(const jobs::JobFiles& job) {
   report_page::Page page;
+  const std::vector<std::string> events = events::allEvents(job.events);
   const auto& first = job.ranks.front().view;
   page.title = "NCCL Falcon: job " + first.identity.job;
   page.subtitle =
@@ -209,8 +210,13 @@ report_page::Page pageOf(const jobs::JobFiles& job, const std::vector<std::strin
                   first.identity.worldSize > 0 ? std::to_string(first.identity.worldSize) : "an unknown number of",
                   first.identity.host, job.running() ? "running" : "ended");
   addEvents(page, events, job.running());
+  if (page.marks.empty() && std::filesystem::path(job.events).parent_path() != job.folder && !canBeRead(job.events))
+    page.eventsNote = fmt::format(
+        "Not here: this job writes its events to {} (NCCL_FALCON_EVENTS), which is no file that can be read now.",
+        job.events);
   const JobCalls calls = callsOf(job);
-  page.pictures = {heatPicture(calls), waitPicture(calls)};
+  page.heat = heatMapOf(calls);
+  page.waits = waitViewOf(calls);
   return page;
 }
 

@@ -12,6 +12,7 @@
 #include "base/escaped.h"
 #include "jobs/hang_command.h"
 #include "jobs/job_files.h"
+#include "jobs/job_members.h"
 #include "json_text.h"
 #include "number_rules.h"
 #include "print.h"
@@ -100,6 +101,7 @@ json orNull(const std::optional<double>& value) {
 
 json toJson(const Picture& picture) {
   json ranks = json::array();
+  const instrument::CommunicatorNames names = jobs::namesIn(picture.ranks);
   for (std::size_t i = 0; i < picture.ranks.size(); ++i) {
     const auto& rank = picture.ranks[i];
     const top::RankLoad& load = picture.loads[i];
@@ -109,6 +111,7 @@ json toJson(const Picture& picture) {
       now = {{"operation", falcon::nameOf(call->operation)},
              {"sequence", call->sequence},
              {"communicator", fmt::format("{:016x}", call->communicator)},
+             {"communicator_name", names.titleOf(call->communicator)},
              {"seconds", seconds(rank.now - call->enter)}};
     ranks.push_back({{"rank", rank.log.identity.jobRank},
                      {"pid", rank.log.pid},

@@ -10,6 +10,8 @@
 #include <tuple>
 #include <vector>
 
+#include "jobs/job_members.h"
+
 namespace falcon::trace {
 
 using instrument::CommunicatorView;
@@ -42,7 +44,7 @@ double microseconds(std::int64_t nanoseconds) {
 
 class Writer {
  public:
-  explicit Writer(std::span<const RankSnapshot> ranks) {
+  explicit Writer(std::span<const RankSnapshot> ranks) : communicatorNames_(jobs::namesIn(ranks)) {
     std::set<int> taken;
     for (const RankSnapshot& rank : ranks) {
       int process = std::max(0, rank.log.identity.jobRank);
@@ -136,7 +138,7 @@ class Writer {
       lane->until = stop;
       channelNames_.try_emplace(
           {process, lane->thread},
-          fmt::format("{} channel {} {}{}", nameOf(log, transfer.communicator), transfer.channel,
+          fmt::format("{} channel {} {}{}", communicatorNames_.nameOf(transfer.communicator), transfer.channel,
                       transfer.sending ? "sends" : "receives",
                       lanes.size() > 1 && lane != lanes.begin() ? fmt::format(" ({})", lane - lanes.begin() + 1) : ""));
       channelSlices_.push_back({transfer, process, lane->thread, peerOf(log, transfer), start, stop});
@@ -178,17 +180,11 @@ class Writer {
     }
   }
 
-  static std::string nameOf(const instrument::CallLogView& log, CommunicatorId communicator) {
-    for (const CommunicatorView& view : log.communicators)
-      if (view.id == communicator && !view.name.empty()) return view.name;
-    return fmt::format("{:016x}", communicator);
-  }
-  static std::string nameOf(const instrument::CallLogView& log, const CallRecord& call) {
+  std::string nameOf(const instrument::CallLogView& log, const CallRecord& call) const {
     for (const CommunicatorView& view : log.communicators)
       if (view.id == call.communicator && view.rank == call.rank)
-        return fmt::format("{}{:016x}, rank {} of {}", view.name.empty() ? "" : view.name + " ", view.id, view.rank,
-                           view.size);
-    return fmt::format("{:016x}", call.communicator);
+        return fmt::format("{}, its rank {} of {}", communicatorNames_.titleOf(view.id), view.rank, view.size);
+    return communicatorNames_.titleOf(call.communicator);
   }
 
   using CallKey = std::pair<CommunicatorId, std::uint64_t>;
@@ -283,6 +279,7 @@ class Writer {
   std::int64_t first_ = INT64_MAX;
   std::map<CallKey, Arrivals> arrivals_;
   std::map<CommunicatorId, std::set<std::pair<int, Rank>>> members_;
+  const instrument::CommunicatorNames communicatorNames_;
   json names_ = json::array();
   std::vector<json> events_;
 };

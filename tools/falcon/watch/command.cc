@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
 
 #include "base/event.h"
 #include "events/event_tail.h"
+#include "instrument/events_path.h"
 #include "jobs/running_job.h"
 #include "number_rules.h"
 #include "print.h"
@@ -78,8 +80,8 @@ int watch(const WatchOptions& options) {
   const std::string folder = options.events.empty() || !options.job.empty() ? folderOf(options.job) : "";
   if (folder.empty() && (options.events.empty() || !options.job.empty())) return toolFailed;
   stopOnSignals();
-  const std::string path = options.events.empty() ? folder + "/events.jsonl" : options.events;
-  events::EventTail tail(path, options.fromStart);
+  std::string path = options.events.empty() ? instrument::eventsPath(folder) : options.events;
+  std::optional<events::EventTail> tail(std::in_place, path, options.fromStart);
   const std::set<std::string> kinds(options.kinds.begin(), options.kinds.end());
   const std::chrono::milliseconds limit(static_cast<std::int64_t>(options.seconds * 1e3));
 
@@ -99,9 +101,12 @@ int watch(const WatchOptions& options) {
     const auto now = std::chrono::steady_clock::now();
     if (!folder.empty() && !over && now.time_since_epoch() - asked > 1s) {
       asked = now.time_since_epoch();
+      // A young job's folder may not say yet where the events are.
+      if (const std::string told = instrument::eventsPath(folder); options.events.empty() && told != path)
+        tail.emplace(path = told, true);
       over = !isRunning(folder);
     }
-    for (const std::string& line : tail.take()) {
+    for (const std::string& line : tail->take()) {
       if (!kinds.empty() && !kinds.contains(kindOf(line))) continue;
       if (handlers.empty()) print(stdout, "{}\n", line), std::fflush(stdout);
       for (const auto& each : handlers) each->add(line);
@@ -125,7 +130,8 @@ void addWatchCommand(CLI::App& app, int& exitCode) {
   command->add_option("job", options->job, "Name of a running job; may be left out where only one runs");
   command->add_option(
       "--events", options->events,
-      "The file, where NCCL_FALCON_EVENTS names another one; without a job it is followed until Ctrl-C");
+      "A file of events instead of the job's own, such as one from another host; without a job it is followed until "
+      "Ctrl-C");
   command->add_option("--run", options->run,
                       "Shell command, run for each event, one at a time, with the event as JSON on stdin and its kind "
                       "in FALCON_EVENT_KIND");
