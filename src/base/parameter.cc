@@ -175,6 +175,7 @@ std::span<const ParameterRow* const> allParameters() {
                                              &algorithm,
                                              &protocol,
                                              &threads,
+                                             &network,
                                              &netPlugin,
                                              &profilerPlugin,
                                              &tunerPlugin,

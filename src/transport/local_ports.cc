@@ -66,7 +66,7 @@ class LocalPorts final : public Ports {
   using ReceiveLine = ConnectingReceivePort;
 
   Status checkKey(const PortKey& key) const;
-  std::string nameOf(Rank peer) const;
+  std::string nameOf(Rank peer) const { return describe(peer, infoOf(peer)); }
   PeerState& stateOf(Rank peer) { return states_[static_cast<std::size_t>(peer)]; }
   const Peer& infoOf(Rank peer) const { return peers_[static_cast<std::size_t>(peer)]; }
   std::size_t chunkBytesOf(const PortKey& key) const {
@@ -131,8 +131,7 @@ LocalPorts::LocalPorts(std::shared_ptr<Reactor> reactor, CommunicatorId communic
       states_(peers_.size()) {
   const Peer& own = infoOf(self_);
   for (std::size_t rank = 0; rank < peers_.size(); ++rank)
-    states_[rank].sharesMemory =
-        peers_[rank].node == own.node && !peers_[rank].doorbell.empty() && !own.doorbell.empty();
+    states_[rank].sharesMemory = mayShareMemory(own, peers_[rank]);
   reactor_->expect(Purpose::data, inboxKey(communicator_, self_), secret_,
                    [this](FileDescriptor socket, const Hello& hello) { onOffer(std::move(socket), hello); });
 }
@@ -164,12 +163,6 @@ Status LocalPorts::checkKey(const PortKey& key) const {
     return log::decided(Error::internal("no port for rank {}, channel {}: the communicator has {} ranks", key.peer,
                                         key.channel, peers_.size()));
   return {};
-}
-
-std::string LocalPorts::nameOf(Rank peer) const {
-  const Peer& info = infoOf(peer);
-  if (info.jobRank < 0 || info.jobRank == peer) return fmt::format("rank {} ({})", peer, info.address.text());
-  return fmt::format("rank {} (rank {} of the job, {})", peer, info.jobRank, info.address.text());
 }
 
 Medium LocalPorts::mediumTo(Rank peer) const {
@@ -473,6 +466,15 @@ bool LocalPorts::mayShareASocket(const PortKey& key) const {
 }
 
 }  // namespace
+
+bool mayShareMemory(const Peer& one, const Peer& other) {
+  return one.node == other.node && !one.doorbell.empty() && !other.doorbell.empty();
+}
+
+std::string describe(Rank rank, const Peer& peer) {
+  if (peer.jobRank < 0 || peer.jobRank == rank) return fmt::format("rank {} ({})", rank, peer.address.text());
+  return fmt::format("rank {} (rank {} of the job, {})", rank, peer.jobRank, peer.address.text());
+}
 
 Result<std::unique_ptr<Ports>> makeLocalPorts(std::shared_ptr<Reactor> reactor, CommunicatorId communicator,
                                               const Secret& secret, Rank self, std::vector<Peer> peers) {
