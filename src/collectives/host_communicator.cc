@@ -7,6 +7,7 @@
 #include "collectives/direct_setup.h"
 #include "collectives/group_driver.h"
 #include "collectives/member_info.h"
+#include "collectives/network_choice.h"
 #include "collectives/single_call.h"
 #include "topology/ring_order.h"
 #include "transport/chunk_size.h"
@@ -124,7 +125,7 @@ void LocalCommunicator::abort() {
 
 Result<std::vector<MemberOffer>> exchangeOffers(transport::Reactor& reactor, bootstrap::CommunicatorNetwork& network,
                                                 int device, std::string extra, ChannelWish channels,
-                                                DirectSetup& direct) {
+                                                const NetworkChoice& choice, DirectSetup& direct) {
   auto info = ownMemberInfo(reactor, device, std::move(extra));
   if (!info) return info.error();
   MemberOffer mine;
@@ -147,6 +148,7 @@ Result<std::vector<MemberOffer>> exchangeOffers(transport::Reactor& reactor, boo
   mine.preferred = preferencesFromEnvironment();
   if (network.rank() == 0 && network.size() > 1) mine.tuning = tuningTextFromEnvironment();
   mine.checksCalls = parameters::checkCalls.value();
+  choice.offer(mine);
   direct.offer(mine);
   const auto gathered = network.allGather(mine.encode(), parameters::initTimeout.value());
   if (!gathered) return gathered.error();
@@ -288,9 +290,12 @@ std::optional<Status> runShortWay(std::span<const Submission> submissions, const
 Result<std::unique_ptr<HostCommunicator>> HostCommunicator::create(
     std::shared_ptr<transport::Reactor> reactor, std::shared_ptr<bootstrap::CommunicatorNetwork> network, int device,
     const EngineHooks& hooks, std::string extra, ChannelWish channels) {
+  auto choice = NetworkChoice::choose(network->id());
+  if (!choice) return choice.error();
   DirectSetup direct(network->rank(), network->size());
-  const auto offers = exchangeOffers(*reactor, *network, device, std::move(extra), channels, direct);
+  const auto offers = exchangeOffers(*reactor, *network, device, std::move(extra), channels, *choice, direct);
   if (!offers) return offers.error();
+  choice->agree(*offers);
   direct.attach(*offers);
   MemberShape shape = agreedShape(*network, *offers);
   auto tuning = agreedTuning(*offers, shape.place);
@@ -302,7 +307,7 @@ Result<std::unique_ptr<HostCommunicator>> HostCommunicator::create(
     members.push_back(offer.info);
     peers.push_back(offer.info.peer);
   }
-  auto ports = transport::makeLocalPorts(reactor, network->id(), network->secret(), network->rank(), std::move(peers));
+  auto ports = choice->ports(reactor, *network, std::move(peers));
   if (!ports) return ports.error();
   auto communicator = std::make_unique<LocalCommunicator>(std::move(reactor), network, std::move(members),
                                                           std::move(*ports), shape, hooks, channels);
