@@ -469,8 +469,8 @@ ncclResult_t pncclScatterConfig(const void* sendbuff, void* recvbuff, size_t cou
 
 /* One-sided messages into windows that all ranks have registered. PutSignal writes `count` elements at an offset of the
  * peer's window and raises its signal; Signal only raises it; WaitSignal waits for so many signals of peers.
- * The offset is in bytes. What came with a signal can be read once it was waited for. On host memory: between ranks of
- * one node that may read each other's memory, sigIdx 0 to 15 and ctx 0 to 3; flags is 0. */
+ * The offset is in bytes. What came with a signal can be read once it was waited for. On host memory: sigIdx 0 to 15
+ * and ctx 0 to 3; flags is 0. */
 typedef struct {
   int opCnt;
   int peer;

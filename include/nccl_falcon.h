@@ -1,7 +1,12 @@
 /* The extension API of NCCL Falcon: what a training framework may tell the library, and ask of it.
  * Every function is safe to call when Falcon is off (NCCL_FALCON unset or 0); it then does the obvious and succeeds,
  * but for Suspend and Resume, which cannot do what they say and return ncclInvalidUsage. A program that must also run
- * on another libnccl.so.2 looks the functions up with dlsym(). */
+ * on another libnccl.so.2 looks the functions up with dlsym(RTLD_DEFAULT, ...).
+ *
+ * Preloaded (libnccl-falcon.so), all of them are there, too, and work on the vendor's communicators, with these
+ * differences: there are no host streams (ncclFalconStreamCreate: ncclInvalidUsage); of a communicator that Falcon does
+ * not watch the plan is the equal split, and Suspend and Resume are ncclInvalidUsage; while Falcon is off, trap
+ * callbacks are not remembered; and ncclGetLastError, which is the vendor's, does not tell our errors: the log does. */
 #ifndef NCCL_FALCON_H_
 #define NCCL_FALCON_H_
 
@@ -14,7 +19,7 @@
 extern "C" {
 #endif
 
-#define NCCL_FALCON_API_VERSION 5
+#define NCCL_FALCON_API_VERSION 6
 
 /* The version of the running library's extension API, NCCL_FALCON_API_VERSION. Never fails with a valid pointer. */
 ncclResult_t ncclFalconGetVersion(int* version);
@@ -141,11 +146,17 @@ ncclResult_t ncclFalconTrapCallbackRemove(ncclFalconTrapCallback_t callback, voi
  *   ncclConfigExt_t iteration = {NULL, {NCCL_FALCON_VENDOR_ID, NCCL_FALCON_OPTION_ITERATION}, {.i = 17}};
  *   config.ext = &iteration;
  *
- * ITERATION: val.i, 0 or more, is the iteration that the call belongs to. It stands beside the call in the call log, as
- * userProfilerTag does, and in what `falcon trace` shows; nothing is decided by it, and no plan is fetched: that is
- * what ncclFalconIterationBegin is for. Errors: ncclInvalidArgument (below 0, a key twice, a list without an end). */
+ * ITERATION: val.i, 0 or more, is the iteration that the call belongs to.
+ * PHASE, GROUP (since version 6): val.i, 0 or more, is a number whose meaning is the program's: forward or backward,
+ * say, and data-parallel or tensor-parallel.
+ * They stand beside the call in the call log, as userProfilerTag does, and in what `falcon trace` shows; nothing is
+ * decided by them, and no plan is fetched: that is what ncclFalconIterationBegin is for. Errors: ncclInvalidArgument
+ * (below 0, a key twice, a list without an end); before the vendor's library, which ignores them all, such a call just
+ * goes without labels. */
 #define NCCL_FALCON_VENDOR_ID 0x46414c
 #define NCCL_FALCON_OPTION_ITERATION 1
+#define NCCL_FALCON_OPTION_PHASE 2
+#define NCCL_FALCON_OPTION_GROUP 3
 
 #ifdef __cplusplus
 }

@@ -6,16 +6,10 @@
 #include <utility>
 
 #include "base/log.h"
-#include "nccl_falcon.h"
+#include "instrument/call_labels.h"
 
 namespace falcon::api {
 namespace {
-
-constexpr ncclCollConfig_t defaults = NCCL_COLLCONFIG_INITIALIZER;
-/// The first release's structure (2.31) ended here.
-constexpr std::size_t leastBytes = offsetof(ncclCollConfig_t, launchCompletionEvent);
-constexpr unsigned firstVersion = NCCL_VERSION(2, 31, 0);
-constexpr std::size_t mostBytes = 4096;
 
 bool isUnsetOrPositive(int value) {
   return value == NCCL_CONFIG_UNDEF_INT || value > 0;
@@ -35,7 +29,7 @@ const char* badField(const ncclCollConfig_t& config) {
 
 /// The list, unlinked. Errors (invalidArgument): it has a key twice, or no end.
 Result<std::vector<ncclConfigExt_t>> extensionsOf(const char* function, const ncclConfigExt_t* first) {
-  constexpr std::size_t most = 64;
+  constexpr std::size_t most = instrument::mostExtensions;
   std::vector<ncclConfigExt_t> all;
   for (const ncclConfigExt_t* each = first; each; each = each->next) {
     if (all.size() == most)
@@ -48,21 +42,6 @@ Result<std::vector<ncclConfigExt_t>> extensionsOf(const char* function, const nc
     all.push_back(*each);
   }
   return all;
-}
-
-/// Options that we do not know are a later release's, and mean nothing.
-Result<CallLabels> labelsOf(const char* function, const ncclCollConfig_t& config,
-                            const std::vector<ncclConfigExt_t>& extensions) {
-  CallLabels labels;
-  labels.tag = config.userProfilerTag;
-  for (const ncclConfigExt_t& each : extensions) {
-    if (each.key.vendorId != NCCL_FALCON_VENDOR_ID || each.key.optionId != NCCL_FALCON_OPTION_ITERATION) continue;
-    if (each.val.i < 0)
-      return log::decided(
-          Error::invalidArgument("{}: NCCL_FALCON_OPTION_ITERATION is {}, below 0", function, each.val.i));
-    labels.iteration = each.val.i;
-  }
-  return labels;
 }
 
 }  // namespace
@@ -80,16 +59,15 @@ CallConfig::CallConfig(const ncclCollConfig_t& given, std::vector<ncclConfigExt_
 
 Result<CallSettings> readCallSettings(const char* function, const ncclCollConfig_t* config) {
   if (!config) return CallSettings();
-  if (config->magic != defaults.magic || config->size < leastBytes || config->size > mostBytes ||
-      config->version < firstVersion)
+  if (!instrument::isInitialized(*config))
     return log::decided(
         Error::invalidArgument("{}: config was not initialized: start from NCCL_COLLCONFIG_INITIALIZER", function));
   if (const char* field = badField(*config))
     return log::decided(Error::invalidArgument("{}: config->{} has a value that cannot be", function, field));
   auto extensions = extensionsOf(function, config->ext);
   if (!extensions) return extensions.error();
-  const auto labels = labelsOf(function, *config, *extensions);
-  if (!labels) return labels.error();
+  const auto labels = instrument::labelsOf(*config);
+  if (!labels) return log::decided(Error::invalidArgument("{}: {}", function, labels.error().message()));
   return std::make_shared<const CallConfig>(*config, std::move(*extensions), *labels);
 }
 

@@ -1,16 +1,15 @@
 // nccl_falcon.h: checked here, decided by the job; without a job (Falcon is off) the obvious is done.
 #include "api/exports.h"
 
+#include <array>
 #include <cstddef>
-#include <cstring>
 #include <functional>
 
 #include "api/communicator.h"
 #include "api/guard.h"
+#include "base/layout_rules.h"
 #include "base/log.h"
-#include "base/parameters.h"
 #include "control/job.h"
-#include "control/messages.h"
 #include "control/ranges.h"
 #include "control/trap_callbacks.h"
 
@@ -29,30 +28,9 @@ Result<ncclFalconLayout_t> readLayout(const char* function, const ncclFalconLayo
 }
 
 Status checkLayout(const char* function, const ncclFalconLayout_t& layout, int ranks) {
-  struct Axis {
-    const char* name;
-    int size, index;
-  };
-  const Axis axes[] = {{"dataParallel", layout.dataParallelSize, layout.dataParallelIndex},
-                       {"pipelineParallel", layout.pipelineParallelSize, layout.pipelineParallelIndex},
-                       {"tensorParallel", layout.tensorParallelSize, layout.tensorParallelIndex}};
-  long long product = 1;
-  for (const Axis& axis : axes) {
-    if (axis.size < 1 || axis.size > ranks)
-      return log::decided(
-          Error::invalidArgument("{}: {}Size is {}, not 1 to {}", function, axis.name, axis.size, ranks));
-    if (axis.index < 0 || axis.index >= axis.size)
-      return log::decided(
-          Error::invalidArgument("{}: {}Index is {}, not 0 to {}", function, axis.name, axis.index, axis.size - 1));
-    product *= axis.size;
-  }
-  if (product != ranks)
-    return log::decided(
-        Error::invalidArgument("{}: the sizes make {} ranks, but comm has {}", function, product, ranks));
-  if (layout.microBatches < layout.dataParallelSize)
-    return log::decided(Error::invalidArgument("{}: microBatches is {}; every one of the {} replicas needs one",
-                                               function, layout.microBatches, layout.dataParallelSize));
-  return {};
+  std::array<char, 160> problem{};
+  if (layoutFits(layout, ranks, problem.data(), problem.size())) return {};
+  return log::decided(Error::invalidArgument("{}: {}", function, problem.data()));
 }
 
 Status registerLayout(ncclComm_t comm, const ncclFalconLayout_t* given) {
@@ -106,12 +84,9 @@ Status withJob(const char* function, ncclComm_t comm, const std::function<Status
 
 Status suspendJob(ncclComm_t comm, unsigned limitMilliseconds) {
   constexpr const char* function = "ncclFalconSuspend";
-  if (std::chrono::milliseconds(limitMilliseconds) > control::longestTrap)
-    return log::decided(
-        Error::invalidArgument("{}: limitMilliseconds is {}, more than an hour", function, limitMilliseconds));
-  const Nanoseconds limit = limitMilliseconds == 0 ? parameters::trapTimeout.value()
-                                                   : Nanoseconds(std::chrono::milliseconds(limitMilliseconds));
-  return withJob(function, comm, [&](control::Job& job) { return job.suspend(limit); });
+  const auto limit = control::suspensionLimit(function, limitMilliseconds);
+  if (!limit) return limit.error();
+  return withJob(function, comm, [&](control::Job& job) { return job.suspend(*limit); });
 }
 
 Status requireCallback(const char* function, ncclFalconTrapCallback_t callback) {

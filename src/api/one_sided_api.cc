@@ -59,13 +59,12 @@ Status checkPeer(const char* function, const ncclComm& communicator, int peer) {
 }
 
 Result<int> kindOf(const char* function, int index, int context) {
-  using transport::SignalBoard;
-  if (index < 0 || index >= SignalBoard::signalIndices)
+  if (index < 0 || index >= transport::signalIndices)
     return log::decided(
-        Error::invalidArgument("{}: sigIdx is {}, not 0 to {}", function, index, SignalBoard::signalIndices - 1));
-  if (context < 0 || context >= SignalBoard::contexts)
+        Error::invalidArgument("{}: sigIdx is {}, not 0 to {}", function, index, transport::signalIndices - 1));
+  if (context < 0 || context >= transport::signalContexts)
     return log::decided(
-        Error::invalidArgument("{}: ctx is {}, not 0 to {}", function, context, SignalBoard::contexts - 1));
+        Error::invalidArgument("{}: ctx is {}, not 0 to {}", function, context, transport::signalContexts - 1));
   return collectives::signalKind(index, context);
 }
 

@@ -88,7 +88,10 @@ Status establish(ncclComm& communicator, const JoinRequest& request) {
   const Nanoseconds limit = parameters::initTimeout.value();
   useDeviceOf(request);
   auto reactor = transport::processReactor();
-  if (!reactor) return reactor.error();
+  if (!reactor) {
+    if (request.size > 1) bootstrap::withdraw(request.id, request.rank, request.size, reactor.error());
+    return reactor.error();
+  }
   // Before the others are met: who waits for them in vain is to be seen from outside.
   auto job = control::Job::acquire(*reactor, fmt::format("{:016x}", request.id.key));
   instrument::Making making = shown(job, instrument::MakingKind::init, request.id.key, request.rank, request.size,

@@ -69,11 +69,12 @@ struct CallRecord {
 
 /// What the application says about a call, for people and tools to find it by.
 struct CallLabels {
-  static constexpr std::int64_t noIteration = -1;
+  static constexpr std::int32_t none = -1;
   std::uint64_t tag = 0;  ///< ncclCollConfig_t.userProfilerTag; 0: none
-  std::int64_t iteration = noIteration;
+  std::int64_t iteration = none;
+  std::int32_t phase = none, group = none;  ///< numbers whose meaning is the program's
 
-  bool empty() const { return tag == 0 && iteration == noIteration; }
+  bool empty() const { return *this == CallLabels(); }
   bool operator==(const CallLabels&) const = default;
 };
 

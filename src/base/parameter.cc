@@ -170,6 +170,7 @@ std::span<const ParameterRow* const> allParameters() {
                                              &socketFamily,
                                              &hostId,
                                              &commId,
+                                             &falconCommId,
                                              &shmDisable,
                                              &p2pDisable,
                                              &algorithm,

@@ -84,8 +84,8 @@ inline constexpr SwitchParameter checkCalls{
     "ends the communicator with an error that names the rank and the call. Slow; for finding errors. All ranks alike."};
 inline constexpr TextParameter secret{
     "NCCL_FALCON_SECRET", "",
-    "With NCCL_COMM_ID: what a rank must know to join the job, the same on all ranks (unique ids have a secret of "
-    "their own). Empty: none, and rank 0 says so. Never logged."};
+    "With NCCL_COMM_ID or NCCL_FALCON_COMM_ID: what a rank must know to join the job, the same on all ranks (unique "
+    "ids have a secret of their own). Empty: none, and rank 0 says so. Never logged."};
 inline constexpr TextParameter tuningFile{
     "NCCL_FALCON_TUNING_FILE", "",
     "File with the algorithms to use by operation, ranks and size, as `falcon tune` writes it; rank 0's counts for all "
@@ -109,6 +109,12 @@ inline constexpr ChoiceParameter socketFamily{
 inline constexpr TextParameter hostId{"NCCL_HOSTID", "", "Names the node; ranks with the same name share memory."};
 inline constexpr TextParameter commId{
     "NCCL_COMM_ID", "", "address:port of the rendezvous that rank 0 opens; all ranks then get the same unique id."};
+inline constexpr TextParameter falconCommId{
+    "NCCL_FALCON_COMM_ID", "",
+    "Preloaded, with NCCL_COMM_ID: address:port of Falcon's own rendezvous, which rank 0 opens beside the vendor's; "
+    "the "
+    "same on all ranks, another port than NCCL_COMM_ID's. Empty: communicators that are made by NCCL_COMM_ID are not "
+    "watched, and one INFO line says so."};
 inline constexpr SwitchParameter shmDisable{"NCCL_SHM_DISABLE", false, "1: sockets only, inside a node too."};
 inline constexpr SwitchParameter p2pDisable{"NCCL_P2P_DISABLE", false,
                                             "1: shared memory without reading another process's memory directly."};

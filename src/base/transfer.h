@@ -21,6 +21,10 @@ struct TransferTiming {
   Nanoseconds stop{0};     ///< the last chunk had moved
   Nanoseconds waiting{0};  ///< sender: no credit from the receiver; receiver: nothing had arrived
   Nanoseconds moving{0};   ///< data were in flight or being copied
+  /// How long bytes of this connection had been under way when the transfer began and when it ended, as the network
+  /// counts them, which goes on when they have left the process; negative: nobody counts.
+  Nanoseconds underWayBefore{-1}, underWayAfter{-1};
+  std::uint64_t connection = 0;  ///< tells connections of the same peer and channel apart
 };
 
 }  // namespace falcon

@@ -40,6 +40,9 @@ class CommunicatorNetwork {
   virtual Result<std::shared_ptr<CommunicatorNetwork>> shrink(std::span<const Rank> excluded, Nanoseconds limit,
                                                               const std::function<std::optional<Error>()>& givenUp) = 0;
 
+  /// Whether that rank has said goodbye, as far as this one knows: whatever it waits for, it must have done before.
+  virtual bool hasLeft(Rank) const { return false; }
+
   /// Breaks the communicator on all members.
   virtual void abort(std::string_view reason) = 0;
   /// What broke it, if anything.
@@ -57,6 +60,10 @@ class CommunicatorNetwork {
 Result<std::shared_ptr<CommunicatorNetwork>> join(
     std::shared_ptr<transport::Reactor> reactor, const UniqueId& id, Rank rank, int size, Nanoseconds limit,
     const std::function<bool()>& givenUp = [] { return false; }, const std::function<void()>& met = [] {});
+
+/// For a rank that cannot even begin to join, as join() does itself where it cannot go on: tells the others why, so
+/// that they do not wait for it. Takes 5 s at most.
+void withdraw(const UniqueId& id, Rank rank, int size, const Error& why);
 
 /// The trivial network of a single rank. Errors (system): the kernel gives no secret.
 Result<std::shared_ptr<CommunicatorNetwork>> aloneNetwork(CommunicatorId id);

@@ -16,6 +16,8 @@ namespace {
 
 using Instant = std::chrono::steady_clock::time_point;
 
+constexpr std::size_t longestReason = 1000;  // of what goes into a greeting
+
 /// One visit to the rendezvous. The connection stays open until the star is formed: should another rank die meanwhile,
 /// the rendezvous tells.
 class Visit {
@@ -69,7 +71,7 @@ class Visit {
   const std::shared_ptr<MessageChannel> channel_;
 };
 
-/// The rendezvous that rank 0 opens itself, on the port that NCCL_COMM_ID names.
+/// The rendezvous that rank 0 opens itself, on the port that the environment names.
 class OwnRendezvous {
  public:
   static Result<std::unique_ptr<OwnRendezvous>> open(const UniqueId& id, Instant deadline) {
@@ -85,7 +87,7 @@ class OwnRendezvous {
       }
       if (std::chrono::steady_clock::now() >= deadline)
         return log::decided(
-            Error::system("the rendezvous that NCCL_COMM_ID names cannot be opened: {}", reactor.error().message()));
+            Error::system("the rendezvous at {} cannot be opened: {}", id.address.text(), reactor.error().message()));
       std::this_thread::sleep_for(20ms);
     }
   }
@@ -104,11 +106,18 @@ class OwnRendezvous {
 void sayWithoutSecret() {
   if (parameters::secret.isSet() || !firstTime(parameters::secret.name())) return;
   log::notice(
-      "NCCL_COMM_ID names the rendezvous and NCCL_FALCON_SECRET is not set: anybody who reaches the address can join "
+      "the environment names the rendezvous and NCCL_FALCON_SECRET is not set: anybody who reaches the address can "
+      "join "
       "the job; set it to the same value on all ranks");
 }
 
 }  // namespace
+
+void withdraw(const UniqueId& id, Rank rank, int size, const Error& why) {
+  const JoinRequest request{size, thisMember({}), why.message().substr(0, longestReason)};
+  transport::withdraw(id.address, {transport::Purpose::rendezvous, id.key, id.secret, rank, request.encode()},
+                      transport::withdrawalLimit);
+}
 
 Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id,
                                                   Rank rank, int size, Nanoseconds limit,
@@ -150,6 +159,8 @@ Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Rea
                                               fixed ? Nanoseconds::max() : transport::goneLimit, givenUp, &turnedAway);
     if (givenUp()) return gaveUp;
     if (!socket && !turnedAway) {
+      // Nobody else can say it: without a proof this rank is a stranger, whose coming and going ends nothing.
+      if (socket.error().code() == ErrorCode::system) withdraw(id, rank, size, socket.error());
       if (socket.error().code() != ErrorCode::invalidUsage)
         return Error(socket.error().code(),
                      fmt::format("rank {} cannot reach the rendezvous: {}", rank, socket.error().message()));

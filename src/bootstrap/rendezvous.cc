@@ -16,11 +16,12 @@ namespace {
 
 constexpr auto failureLimit = 10s;  // how long late ranks still hear why it failed
 constexpr int mostRanks = 1 << 20;
+constexpr std::uint64_t seriesBits = 0xffff;  // of a fixed address' key
 
 }  // namespace
 
-UniqueId idOfFixedAddress(const SocketAddress& address, std::string_view secret) {
-  UniqueId id{address, hashOf(std::string_view(address.text())), {}};
+UniqueId idOfFixedAddress(const SocketAddress& address, std::string_view secret, std::uint16_t series) {
+  UniqueId id{address, (hashOf(std::string_view(address.text())) & ~seriesBits) | series, {}};
   // Without a secret this one keeps out only connections that went astray: it comes from a name that all know.
   const Digest digest = hmacSha256(std::as_bytes(std::span(secret)), fmt::format("NCCL_COMM_ID {}", address.text()));
   std::copy_n(digest.begin(), id.secret.size(), id.secret.begin());
@@ -28,13 +29,14 @@ UniqueId idOfFixedAddress(const SocketAddress& address, std::string_view secret)
 }
 
 bool hasFixedAddress(const UniqueId& id) {
-  return idOfFixedAddress(id.address, {}).key == id.key;
+  return idOfFixedAddress(id.address, {}).key == (id.key & ~seriesBits);
 }
 
 std::string JoinRequest::encode() const {
   WireWriter writer;
   writer.put(static_cast<std::int32_t>(size));
   write(writer, member);
+  writer.put(std::string_view(withdrawal));
   return writer.take();
 }
 
@@ -42,7 +44,9 @@ bool JoinRequest::decode(std::string_view bytes, JoinRequest& request) {
   WireReader reader(bytes);
   request.size = reader.get<std::int32_t>();
   request.member = readMember(reader);
-  return reader.finished() && request.size > 0 && request.size <= mostRanks && !request.member.address.empty();
+  request.withdrawal = reader.getString();
+  return reader.finished() && request.size > 0 && request.size <= mostRanks &&
+         (!request.member.address.empty() || !request.withdrawal.empty());
 }
 
 std::string JoinAnswer::encode() const {
@@ -148,6 +152,9 @@ void Rendezvous::admit(int number, Rank rank, const JoinRequest& request) {
     guests_[number].rank = -1;  // no business of the others
     return;
   }
+  if (!request.withdrawal.empty())
+    return fail(
+        log::decided(Error::remote("{} cannot take part: {}", nameOf(rank, request.member), request.withdrawal)));
   if (known_.empty()) size_ = request.size;
   if (request.size != size_)
     return fail(

@@ -14,14 +14,16 @@
 
 namespace falcon::bootstrap {
 
-/// With NCCL_COMM_ID: the id that every process derives from the address and the job's secret ("": none).
-UniqueId idOfFixedAddress(const SocketAddress& address, std::string_view secret);
+/// The id that every process derives from an address that all know, as with NCCL_COMM_ID, and the job's secret ("":
+/// none). `series` tells several rendezvous at one address apart.
+UniqueId idOfFixedAddress(const SocketAddress& address, std::string_view secret, std::uint16_t series = 0);
 bool hasFixedAddress(const UniqueId& id);
 
 /// What a rank tells the rendezvous (in the hello's payload).
 struct JoinRequest {
   int size = 0;
   Member member;
+  std::string withdrawal{};  ///< why it does not join after all; then it need not have an address
   std::string encode() const;
   static bool decode(std::string_view bytes, JoinRequest& request);
 };

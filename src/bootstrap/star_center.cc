@@ -38,6 +38,7 @@ void StarCenter::welcome(FileDescriptor socket, const transport::Hello& hello) {
     return;
   }
   if (!hello.admitted) return fail(noDescriptorFor(rank));
+  if (!hello.payload.empty()) return fail(fmt::format("{} cannot take part: {}", name(rank), hello.payload));
   auto channel = std::make_shared<MessageChannel>(reactor_, std::move(socket));
   seat(rank).presence = Presence::here;
   seat(rank).channel = channel;

@@ -29,7 +29,11 @@ Status StarMember::connect(Nanoseconds limit, const std::function<std::optional<
   auto socket = transport::connectWithHello(reactor_->address(), members_[0].address, hello, limit,
                                             transport::goneLimit, isGivenUp);
   if (gaveUp) return *gaveUp;
-  if (!socket) return Error::remote("{} cannot reach {}: {}", name(rank_), name(0), socket.error().message());
+  if (!socket) {
+    if (socket.error().code() == ErrorCode::system) withdraw(socket.error());
+    return Error(socket.error().code(),
+                 fmt::format("{} cannot reach {}: {}", name(rank_), name(0), socket.error().message()));
+  }
   auto channel = std::make_shared<MessageChannel>(reactor_, std::move(*socket));
   {
     const std::lock_guard lock(mutex_);
@@ -73,6 +77,13 @@ Status StarMember::connect(Nanoseconds limit, const std::function<std::optional<
   }
   if (const Error* broken = failure_.load()) return *broken;
   return {};
+}
+
+/// The others hear why it does not come.
+void StarMember::withdraw(const Error& why) const {
+  transport::withdraw(members_[0].address,
+                      {transport::Purpose::communicator, id_, secret_, rank_, why.message().substr(0, 1000)},
+                      transport::withdrawalLimit);
 }
 
 Result<std::vector<std::string>> StarMember::gather(std::string_view mine, Nanoseconds limit) {
@@ -123,7 +134,8 @@ void StarMember::receive(std::string_view bytes) {
       answers_[message.sequence] = std::move(message);
       break;
     case Kind::left:
-      if (message.rank != 0) return;
+      left_.insert(message.rank);
+      if (message.rank != 0) break;
       centerMayEnd_ = true;
       channel_->send(StarMessage{Kind::noted, 0, -1, {}}.encode());
       break;
@@ -204,6 +216,11 @@ void StarMember::abort(std::string_view reason) {
 bool StarMember::turnedAway() const {
   const std::lock_guard lock(mutex_);
   return turnedAway_;
+}
+
+bool StarMember::hasLeft(Rank rank) const {
+  const std::lock_guard lock(mutex_);
+  return left_.contains(rank);
 }
 
 std::optional<Error> StarMember::failure() const {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "base/clock.h"
@@ -34,6 +35,8 @@ class StarMember : public std::enable_shared_from_this<StarMember> {
   Status connect(Nanoseconds limit, const std::function<std::optional<Error>()>& givenUp);
   /// After connect() failed: rank 0's process hung up without a word. It does so when rank 0 has not called for long.
   bool turnedAway() const;
+  /// Whether that member has said goodbye, as far as the center has told.
+  bool hasLeft(Rank rank) const;
   Result<std::vector<std::string>> gather(std::string_view mine, Nanoseconds limit);
   void abort(std::string_view reason);
   std::optional<Error> failure() const;
@@ -47,6 +50,7 @@ class StarMember : public std::enable_shared_from_this<StarMember> {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
+  void withdraw(const Error& why) const;
   void receive(std::string_view bytes);
   void closed(const std::string& why);
   void runHandler();
@@ -74,6 +78,7 @@ class StarMember : public std::enable_shared_from_this<StarMember> {
   bool closed_ = false;
   bool turnedAway_ = false;
   std::map<std::uint64_t, StarMessage> answers_;
+  std::set<Rank> left_;
 
   std::unique_ptr<const Error> failureOwner_;
   std::atomic<const Error*> failure_{nullptr};

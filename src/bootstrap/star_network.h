@@ -31,6 +31,7 @@ class StarNetwork final : public CommunicatorNetwork {
   Result<std::shared_ptr<CommunicatorNetwork>> split(int color, int key, Nanoseconds limit) override;
   Result<std::shared_ptr<CommunicatorNetwork>> shrink(std::span<const Rank> excluded, Nanoseconds limit,
                                                       const std::function<std::optional<Error>()>& givenUp) override;
+  bool hasLeft(Rank rank) const override { return member_->hasLeft(rank); }
   void abort(std::string_view reason) override { member_->abort(reason); }
   std::optional<Error> failure() const override { return member_->failure(); }
   bool isBroken() const override { return member_->isBroken(); }

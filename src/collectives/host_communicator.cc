@@ -4,10 +4,13 @@
 
 #include "base/log.h"
 #include "base/parameters.h"
+#include "collectives/connected_one_sided.h"
+#include "collectives/direct_one_sided.h"
 #include "collectives/direct_setup.h"
 #include "collectives/group_driver.h"
 #include "collectives/member_info.h"
 #include "collectives/network_choice.h"
+#include "collectives/one_sided.h"
 #include "collectives/single_call.h"
 #include "topology/ring_order.h"
 #include "transport/chunk_size.h"
@@ -17,6 +20,12 @@ namespace {
 
 // As NCCL has.
 constexpr int mostChannelsEver = 64;
+
+std::vector<transport::Peer> peersOf(const std::vector<MemberInfo>& members) {
+  std::vector<transport::Peer> peers;
+  for (const MemberInfo& member : members) peers.push_back(member.peer);
+  return peers;
+}
 
 class LocalCommunicator final : public HostCommunicator {
  public:
@@ -51,7 +60,7 @@ class LocalCommunicator final : public HostCommunicator {
   const std::vector<MemberInfo>& members() const override { return members_; }
   bootstrap::CommunicatorNetwork& network() override { return *network_; }
   const std::shared_ptr<transport::Ports>& ports() override { return ports_; }
-  OneSided& oneSided() override { return oneSided_; }
+  OneSided& oneSided() override { return *oneSided_; }
 
   std::vector<Rank> ringOrder() const override { return member_.rings.current(); }
   Status proposeRing(std::uint64_t fromCollective, std::vector<Rank> order) override {
@@ -62,6 +71,15 @@ class LocalCommunicator final : public HostCommunicator {
     transport::ringOwnDoorbell();
   }
 
+  /// Once it is known which ways there are between the ranks.
+  void beginOneSided(std::shared_ptr<transport::Reactor> reactor) {
+    std::unique_ptr<OneSidedWay> way;
+    if (member_.direct && member_.direct->signals())
+      way = std::make_unique<DirectOneSided>(member_, *waiter_);
+    else
+      way = std::make_unique<ConnectedOneSided>(member_, *waiter_, std::move(reactor), peersOf(members_));
+    oneSided_.emplace(member_, std::move(way));
+  }
   LocalMember& member() { return member_; }
   transport::Waiter& waiter() { return *waiter_; }
 
@@ -76,7 +94,7 @@ class LocalCommunicator final : public HostCommunicator {
   const ChannelWish channels_;
   const std::unique_ptr<transport::Waiter> waiter_;
   mutable LocalMember member_;
-  OneSided oneSided_{member_, *waiter_};
+  std::optional<OneSided> oneSided_;  // before it is handed out
 };
 
 Result<std::unique_ptr<Engine>> LocalCommunicator::split(int color, int key) {
@@ -302,18 +320,15 @@ Result<std::unique_ptr<HostCommunicator>> HostCommunicator::create(
   if (!tuning) return tuning.error();
   shape.tuning = std::move(*tuning);
   std::vector<MemberInfo> members;
-  std::vector<transport::Peer> peers;
-  for (const MemberOffer& offer : *offers) {
-    members.push_back(offer.info);
-    peers.push_back(offer.info.peer);
-  }
-  auto ports = choice->ports(reactor, *network, std::move(peers));
+  for (const MemberOffer& offer : *offers) members.push_back(offer.info);
+  auto ports = choice->ports(reactor, *network, peersOf(members));
   if (!ports) return ports.error();
-  auto communicator = std::make_unique<LocalCommunicator>(std::move(reactor), network, std::move(members),
-                                                          std::move(*ports), shape, hooks, channels);
+  auto communicator = std::make_unique<LocalCommunicator>(reactor, network, std::move(members), std::move(*ports),
+                                                          shape, hooks, channels);
   const auto votes = network->allGather(direct.vote(), parameters::initTimeout.value());
   if (!votes) return votes.error();
   communicator->member().direct = direct.agree(*votes);
+  communicator->beginOneSided(std::move(reactor));
   describe(communicator->member(), communicator->members());
   return std::unique_ptr<HostCommunicator>(std::move(communicator));
 }

@@ -7,7 +7,6 @@
 
 #include "base/engine.h"
 #include "bootstrap/communicator_network.h"
-#include "collectives/one_sided.h"
 #include "transport/local_ports.h"
 
 namespace falcon::collectives {
@@ -26,6 +25,8 @@ struct ChannelWish {
   int fewest = 0;
   int most = 0;
 };
+
+class OneSided;
 
 class HostCommunicator : public Engine {
  public:

@@ -144,6 +144,7 @@ Result<bool> StepRunner::runStep(const Step& step) {
     const auto port = sendPort(step.sendTo);
     if (!port) return port.error();
     sending = *port;
+    if (watch_) watch_->sendsBy(step.sendTo, *sending);
     const auto slot = sending->acquire();
     if (!slot) return slot.error();
     if (slot->empty()) {

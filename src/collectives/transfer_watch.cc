@@ -29,6 +29,14 @@ void TransferWatch::stuck(Rank peer, bool sending, bool inFlight) {
   stuckSince_ = now;
 }
 
+void TransferWatch::sendsBy(Rank peer, const transport::SendPort& port) {
+  if (std::find(ports_.begin(), ports_.end(), &port) != ports_.end()) return;
+  ports_.push_back(&port);
+  TransferTiming& transfer = of(peer, true);
+  transfer.connection = reinterpret_cast<std::uintptr_t>(&port);
+  transfer.underWayBefore = port.underWay().value_or(-1ns);
+}
+
 void TransferWatch::stepBegins() {
   stepBegan_ = clock_.now();
   if (stuckPeer_ < 0) return;
@@ -57,6 +65,9 @@ void TransferWatch::flushed() {
     if (!transfer.sending) continue;
     transfer.moving += now - transfer.stop;
     transfer.stop = now;
+    for (const transport::SendPort* port : ports_)
+      if (transfer.connection == reinterpret_cast<std::uintptr_t>(port))
+        transfer.underWayAfter = port->underWay().value_or(-1ns);
   }
 }
 

@@ -20,6 +20,8 @@ class TransferWatch {
 
   void stuckReceiving(Rank peer) { stuck(peer, false, false); }
   void stuckSending(Rank peer, bool inFlight) { stuck(peer, true, inFlight); }
+  /// What a step sends to this peer leaves by this port, which outlives the watch.
+  void sendsBy(Rank peer, const transport::SendPort& port);
   /// A step begins: what it waited for is there.
   void stepBegins();
   /// The step moved these bytes; a negative rank: not in this direction.
@@ -36,6 +38,7 @@ class TransferWatch {
   const Clock& clock_;
   TransferTiming origin_;
   std::vector<TransferTiming> transfers_;
+  std::vector<const transport::SendPort*> ports_;  ///< each at its first use
   Nanoseconds stepBegan_{0};
   Nanoseconds stuckSince_{0};
   Rank stuckPeer_ = -1;

@@ -81,6 +81,10 @@ class Job {
   virtual Status resume() = 0;
 };
 
+/// How long ncclFalconSuspend holds a job that is asked to hold it so long; 0: NCCL_FALCON_TRAP_TIMEOUT. Errors
+/// (invalidArgument): longer than anybody may.
+Result<Nanoseconds> suspensionLimit(const char* function, unsigned milliseconds);
+
 /// The job's name as the environment gives it (NCCL_FALCON_JOB, TORCHELASTIC_RUN_ID with the restart count,
 /// SLURM_JOB_ID),
 /// "" where it gives none.

@@ -2,15 +2,15 @@
 
 #include <numeric>
 
+#include "base/layout_rules.h"
+
 namespace falcon::control {
 
 IterationPlan equalSplit(const Layout& layout) {
-  const int share = layout.microBatches / layout.dataParallelSize;
-  const int extra = layout.microBatches % layout.dataParallelSize;
-  const int index = layout.dataParallelIndex;
+  const auto [count, first] = equalShare(layout.microBatches, layout.dataParallelSize, layout.dataParallelIndex);
   IterationPlan plan;
-  plan.microBatches = share + (index < extra ? 1 : 0);
-  plan.firstMicroBatch = index * share + std::min(index, extra);
+  plan.microBatches = count;
+  plan.firstMicroBatch = first;
   plan.gradientWeight = static_cast<double>(plan.microBatches) / layout.microBatches;
   return plan;
 }

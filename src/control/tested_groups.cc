@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -124,6 +125,27 @@ void addPeers(const JobView& job, std::vector<validate::TestedGroup>& groups) {
   }
 }
 
+/// What `secondsOf(member, transfer)` tells of every connection, at the end that tells more, over all communicators.
+template <typename SecondsOf>
+std::map<Link, double> longestByLink(const JobView& job, const SecondsOf& secondsOf) {
+  std::map<std::pair<CommunicatorId, Link>, double> longest;
+  for (const auto& [process, member] : job.members())
+    for (const instrument::TransferProfile& transfer : perIteration(member.transfers)) {
+      const auto communicator = job.communicators().find(transfer.communicator);
+      const auto at = static_cast<std::size_t>(transfer.peer);
+      if (communicator == job.communicators().end() || at >= communicator->second.jobRanks.size()) continue;
+      const std::optional<double> seconds = secondsOf(member, transfer);
+      if (!seconds) continue;
+      const Rank self = member.identity.jobRank, peer = communicator->second.jobRanks[at];
+      const Link link = transfer.sending ? Link{self, peer} : Link{peer, self};
+      const auto [known, first] = longest.try_emplace({transfer.communicator, link}, *seconds);
+      if (!first) known->second = std::max(known->second, *seconds);
+    }
+  std::map<Link, double> sums;
+  for (const auto& [connection, seconds] : longest) sums[connection.second] += seconds;
+  return sums;
+}
+
 }  // namespace
 
 std::vector<validate::TestedGroup> testedGroups(const JobView& job, const instrument::Suspicion& suspects) {
@@ -147,19 +169,20 @@ std::set<Link> onlyCompared(const std::vector<validate::TestedGroup>& groups) {
 }
 
 std::map<Link, double> movingByLink(const JobView& job) {
-  std::map<std::pair<CommunicatorId, Link>, double> longest;  // of both ends
-  for (const auto& [process, member] : job.members())
-    for (const instrument::TransferProfile& transfer : perIteration(member.transfers)) {
-      const auto communicator = job.communicators().find(transfer.communicator);
-      const auto at = static_cast<std::size_t>(transfer.peer);
-      if (communicator == job.communicators().end() || at >= communicator->second.jobRanks.size()) continue;
-      const Rank self = member.identity.jobRank, peer = communicator->second.jobRanks[at];
-      double& seconds = longest[{transfer.communicator, transfer.sending ? Link{self, peer} : Link{peer, self}}];
-      seconds = std::max(seconds, transfer.moving);
-    }
-  std::map<Link, double> moving;
-  for (const auto& [connection, seconds] : longest) moving[connection.second] += seconds;
-  return moving;
+  return longestByLink(job, [](const MemberView&, const instrument::TransferProfile& transfer) {
+    return std::optional(transfer.moving);
+  });
+}
+
+std::map<Link, double> grownByLink(const JobView& job) {
+  return longestByLink(job, [](const MemberView& member, const instrument::TransferProfile& now) {
+    std::optional<double> grown;
+    for (const instrument::TransferProfile& healthy : perIteration(member.healthyTransfers))
+      if (healthy.communicator == now.communicator && healthy.peer == now.peer && healthy.sending == now.sending &&
+          healthy.bytes > 0)
+        grown = now.moving - healthy.moving * now.bytes / healthy.bytes;
+    return grown;
+  });
 }
 
 instrument::Suspicion everybody(const JobView& job) {

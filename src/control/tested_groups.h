@@ -22,6 +22,9 @@ std::set<Link> onlyCompared(const std::vector<validate::TestedGroup>& groups);
 /// Seconds an iteration in which bytes moved between job ranks in the last profiling, over all communicators; links
 /// that were not seen are missing.
 std::map<Link, double> movingByLink(const JobView& job);
+/// Seconds an iteration by which that is more than what as many bytes took in health, at the end that saw most of it;
+/// links whose healthy time is not known are missing.
+std::map<Link, double> grownByLink(const JobView& job);
 /// For those who want to know of everybody: all groups that can be tested, nobody accused.
 instrument::Suspicion everybody(const JobView& job);
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <tuple>
+#include <utility>
 
 #include "base/contained.h"
 #include "base/recorders.h"
@@ -18,7 +19,14 @@ class TransferSums final : public TransferRecorder {
  public:
   /// Single transfers go there too, to be seen from outside. Before the first record().
   void keepIn(instrument::CallLog* log) { log_ = log; }
-  void enable(bool on) { enabled_.store(on, std::memory_order_relaxed); }
+  void enable(bool on) {
+    if (on) {
+      // What was under way while nobody looked is no part of it.
+      const std::lock_guard lock(mutex_);
+      underWay_.clear();
+    }
+    enabled_.store(on, std::memory_order_relaxed);
+  }
 
   void record(const TransferTiming& timing) noexcept override {
     if (log_) log_->write(timing);
@@ -44,13 +52,23 @@ class TransferSums final : public TransferRecorder {
     sum.sending = timing.sending;
     sum.channel = timing.channel;
     sum.bytes += timing.bytes;
-    sum.moving += seconds(timing.moving);
+    sum.moving += seconds(std::max(timing.moving, underWayOf(timing)));
     sum.waiting += seconds(timing.waiting);
+  }
+
+  /// Since the transfer before: what had left this process then went on.
+  Nanoseconds underWayOf(const TransferTiming& timing) {
+    if (timing.underWayBefore < 0ns || timing.underWayAfter < 0ns) return 0ns;
+    const auto [known, first] = underWay_.try_emplace(timing.connection, timing.underWayBefore);
+    const Nanoseconds before = std::exchange(known->second, timing.underWayAfter);
+    // Another connection may have the place of one that ended.
+    return timing.underWayAfter - (before <= timing.underWayAfter ? before : timing.underWayBefore);
   }
 
   instrument::CallLog* log_ = nullptr;
   std::mutex mutex_;
   std::map<std::tuple<CommunicatorId, Rank, bool, std::int32_t>, TransferSum> sums_;
+  std::map<std::uint64_t, Nanoseconds> underWay_;  ///< at the end of the last transfer, by connection
 };
 
 }  // namespace falcon::control

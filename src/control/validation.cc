@@ -155,7 +155,7 @@ class LiveValidation final : public Validation {
     auto wave = queue_.next();
     if (!wave) {
       // What looks slow is measured again before it is named.
-      queue_.add(doubtful());
+      queue_.addAgain(doubtful());
       wave = queue_.next();
     }
     if (!wave) return finish("");

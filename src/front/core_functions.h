@@ -18,6 +18,7 @@ struct WatchedCall {
   std::size_t count;
   int peer;  ///< root, or the peer of a message; -1: none
   cudaStream_t stream;
+  const ncclCollConfig_t* config;  ///< null: the call has none of its own
 };
 
 /// What the core may ask the vendor of a communicator, and only in the application's own call.
@@ -43,6 +44,11 @@ struct CoreFunctions {
                      const VendorQuestions* questions);
   void (*shrinkEnded)(ncclComm_t parent, const int* excluded, int count, ncclComm_t* child, ncclResult_t result,
                       const VendorQuestions* questions);
+  /// The vendor has made this id for ranks that will join a communicator that grows.
+  void (*growthIdMade)(ncclComm_t parent, ncclUniqueId* id);
+  /// After the vendor's, on a rank of the parent; one that joins calls initBegins() and initEnds(). `id`: may be null.
+  void (*growEnded)(ncclComm_t parent, int size, const ncclUniqueId* id, ncclComm_t child, ncclResult_t result,
+                    const VendorQuestions* questions);
   /// Before Destroy or Abort is forwarded: the address may come again at once.
   void (*communicatorEnds)(ncclComm_t communicator);
 
@@ -55,6 +61,18 @@ struct CoreFunctions {
   void (*groupEnded)(ncclResult_t result);
   /// A group that was only simulated.
   void (*groupDropped)();
+
+  // nccl_falcon.h, whose arguments are checked.
+
+  void (*layoutRegistered)(ncclComm_t communicator, const ncclFalconLayout_t* layout);
+  /// False: the communicator is not watched, or not yet, so that nobody plans for it. May hold the caller.
+  bool (*iterationBegins)(ncclComm_t communicator, uint64_t iteration, ncclFalconPlan_t* plan, ncclResult_t* result);
+  void (*rangeBegins)(const char* name);
+  ncclResult_t (*rangeEnds)();
+  ncclResult_t (*suspend)(ncclComm_t communicator, unsigned limitMilliseconds);
+  ncclResult_t (*resume)(ncclComm_t communicator);
+  ncclResult_t (*trapCallbackAdded)(ncclFalconTrapCallback_t callback, void* context);
+  ncclResult_t (*trapCallbackRemoved)(ncclFalconTrapCallback_t callback, void* context);
 };
 
 /// The core's only export. Null where the front is of another build (`build`: FALCON_BUILD of both).

@@ -1,5 +1,6 @@
 // The preload library's exports: NCCL's functions that Falcon watches, and those that make or end communicators. All
 // others of NCCL's are not here, so that they reach the vendor's library untouched, whatever its release.
+#include "front/layouts.h"
 #include "front/message.h"
 #include "front/route.h"
 
@@ -15,6 +16,7 @@ ncclResult_t lacking(const char* text) {
 }  // namespace
 }  // namespace falcon::front
 
+using falcon::front::forgetLayout;
 using falcon::front::lacking;
 using falcon::front::Route;
 using falcon::front::routeFrom;
@@ -41,12 +43,14 @@ using falcon::front::WatchedCall;
 
 // clang-format off
 #define FALCON_COLLECTIVE(name, operation, parameters, arguments, reduction, peer)                                  \
-  FALCON_WATCHED(name, parameters, arguments, comm, falcon::Operation::operation, type, reduction, count, peer, stream)
+  FALCON_WITH(name, operation, parameters, arguments, reduction, peer, nullptr)
+#define FALCON_WITH(name, operation, parameters, arguments, reduction, peer, config)                                \
+  FALCON_WATCHED(name, parameters, arguments, comm, falcon::Operation::operation, type, reduction, count, peer, stream, config)
 /// The plain function and its twin with a configuration.
 #define FALCON_BOTH(name, operation, parameters, arguments, reduction, peer)                                        \
   FALCON_COLLECTIVE(name, operation, (FALCON_LIST parameters), (FALCON_LIST arguments), reduction, peer)            \
-  FALCON_COLLECTIVE(name##Config, operation, (FALCON_LIST parameters, const ncclCollConfig_t* config),                     \
-                    (FALCON_LIST arguments, config), reduction, peer)
+  FALCON_WITH(name##Config, operation, (FALCON_LIST parameters, const ncclCollConfig_t* config),                    \
+              (FALCON_LIST arguments, config), reduction, peer, config)
 #define FALCON_LIST(...) __VA_ARGS__
 // clang-format on
 
@@ -174,14 +178,36 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int* excluded, int count, ncclComm_
   return result;
 }
 
+ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId* id) {
+  FALCON_ROUTE(CommGetUniqueId);
+  const ncclResult_t result = forward(comm, id);
+  if (route.core && result == ncclSuccess) route.core->growthIdMade(comm, id);
+  return result;
+}
+
+ncclResult_t ncclCommGrow(ncclComm_t comm, int size, const ncclUniqueId* id, int rank, ncclComm_t* child,
+                          ncclConfig_t* config) {
+  FALCON_ROUTE(CommGrow);
+  if (!route.core) return forward(comm, size, id, rank, child, config);
+  const auto* const questions = &route.vendor->questions;
+  void* const joining = !comm && id ? route.core->initBegins(id, size, rank, questions) : nullptr;
+  const ncclResult_t result = forward(comm, size, id, rank, child, config);
+  const ncclComm_t made = child ? *child : nullptr;
+  if (comm) route.core->growEnded(comm, size, id, made, result, questions);
+  if (joining) route.core->initEnds(joining, result, made);
+  return result;
+}
+
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   FALCON_ROUTE(CommDestroy);
+  forgetLayout(comm);
   if (route.core) route.core->communicatorEnds(comm);
   return forward(comm);
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   FALCON_ROUTE(CommAbort);
+  forgetLayout(comm);
   if (route.core) route.core->communicatorEnds(comm);
   return forward(comm);
 }

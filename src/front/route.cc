@@ -19,6 +19,7 @@ struct Vendor {
   VendorTable table;
   const void* base;     ///< where it is loaded
   bool isFalconItself;  ///< our libnccl.so.2, which watches by itself
+  ExtensionTable own;   ///< of that
 };
 
 constexpr const char* telltale = "pncclGetVersion";
@@ -96,6 +97,22 @@ void fill(VendorTable& table, void* library) {
   find(table.questions.device, "pncclCommCuDevice");
 }
 
+/// Whether `library` has all functions of nccl_falcon.h itself: looked up in a program, they may be ours here.
+bool fill(ExtensionTable& table, void* library, const void* base) {
+  bool all = true;
+  const auto find = [&](auto& function, const char* symbol) {
+    void* const found = dlsym(library, symbol);
+    const char* name;
+    const void* its = nullptr;
+    all = all && found && objectAt(found, name, its) && its == base;
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(found);
+  };
+#define FALCON_FIND(name) find(table.name, "ncclFalcon" #name);
+  FALCON_EXTENSION_FUNCTIONS(FALCON_FIND)
+#undef FALCON_FIND
+  return all;
+}
+
 constexpr int mostVendors = 16;
 Atomic<const Vendor*> vendors[mostVendors];
 const Vendor none{};
@@ -114,7 +131,7 @@ const Vendor* vendorWith(void* function) {
   if (!library || !made) return &none;
   fill(made->table, library);
   made->base = base;
-  made->isFalconItself = dlsym(library, "ncclFalconGetVersion") != nullptr;
+  made->isFalconItself = fill(made->own, library, base);
   for (auto& each : vendors)
     if (each.replace(nullptr, made)) break;
   return made;
@@ -136,16 +153,14 @@ Route routeTo(const Vendor& vendor, const void* caller) {
   const char* name;
   const void* base = nullptr;
   const bool byItself = objectAt(caller, name, base) && base == vendor.base;
-  return {&vendor.table, vendor.isFalconItself || byItself ? nullptr : core()};
+  return {&vendor.table, vendor.isFalconItself || byItself ? nullptr : core(),
+          vendor.isFalconItself ? &vendor.own : nullptr};
 }
 
-const Route& newRoute(const void* caller) {
-  static const Route nowhere{&none.table, nullptr};
+/// Null: no library of NCCL is loaded.
+const Route* newRoute(const void* caller) {
   const Vendor* const vendor = vendorWith(functionFor(caller));
-  if (vendor == &none) {
-    say("no library of NCCL is loaded that this call could go on to");
-    return nowhere;
-  }
+  if (vendor == &none) return nullptr;
   const Route route = routeTo(*vendor, caller);
   unsigned place = firstSiteOf(caller);
   for (unsigned step = 0; step < mostSteps; ++step, place = (place + 1) % siteCount) {
@@ -153,23 +168,37 @@ const Route& newRoute(const void* caller) {
     if (!site.caller.replace(nullptr, beingWritten)) continue;
     site.route = route;
     site.caller.store(caller);
-    return site.route;
+    return &site.route;
   }
   static thread_local Route notKept;
   notKept = route;
-  return notKept;
+  return &notKept;
+}
+
+const Route* findRoute(const void* caller) {
+  unsigned place = firstSiteOf(caller);
+  for (unsigned step = 0; step < mostSteps; ++step, place = (place + 1) % siteCount) {
+    const void* const known = sites[place].caller.load();
+    if (known == caller) return &sites[place].route;
+    if (!known) break;
+  }
+  return newRoute(caller);
 }
 
 }  // namespace
 
 const Route& routeFrom(const void* caller) {
-  unsigned place = firstSiteOf(caller);
-  for (unsigned step = 0; step < mostSteps; ++step, place = (place + 1) % siteCount) {
-    const void* const known = sites[place].caller.load();
-    if (known == caller) return sites[place].route;
-    if (!known) break;
-  }
-  return newRoute(caller);
+  if (const Route* const route = findRoute(caller)) [[likely]]
+    return *route;
+  static const Route nowhere{&none.table, nullptr, nullptr};
+  say("no library of NCCL is loaded that this call could go on to");
+  return nowhere;
+}
+
+Route extensionRouteFrom(const void* caller) {
+  if (const Route* const route = findRoute(caller)) [[likely]]
+    return *route;
+  return {&none.table, core(), nullptr};
 }
 
 }  // namespace falcon::front

@@ -11,10 +11,16 @@ struct Route {
   const VendorTable* vendor;
   /// Null: only forwarded. Falcon is off, the caller is the vendor's library itself, or what is called is NCCL Falcon.
   const CoreFunctions* core;
+  /// Not null: what is called is NCCL Falcon, whose functions of nccl_falcon.h these are.
+  const ExtensionTable* own;
 };
 
 /// The way from `caller`, a return address. Lock-free, about 2 ns from the second call on; safe in a forked child.
 /// A process with several libraries of NCCL: each caller gets that which it is linked to.
 const Route& routeFrom(const void* caller);
+
+/// The same for a function of nccl_falcon.h, which may be called before any library of NCCL is loaded: then there is no
+/// vendor's function in the route's table.
+Route extensionRouteFrom(const void* caller);
 
 }  // namespace falcon::front

@@ -10,11 +10,15 @@ namespace falcon::front {
 /// X(name without "nccl")
 #define FALCON_FRONT_FUNCTIONS(X)                                                                                \
   X(GetUniqueId) X(CommInitRank) X(CommInitRankConfig) X(CommInitRankScalable) X(CommInitAll) X(CommSplit)      \
-  X(CommShrink) X(CommDestroy) X(CommAbort) X(GroupStart) X(GroupEnd) X(GroupSimulateEnd)                        \
+  X(CommShrink) X(CommGetUniqueId) X(CommGrow) X(CommDestroy) X(CommAbort) X(GroupStart) X(GroupEnd) X(GroupSimulateEnd)                        \
   X(AllReduce) X(Broadcast) X(Bcast) X(Reduce) X(AllGather) X(ReduceScatter) X(AlltoAll) X(Gather) X(Scatter)    \
   X(Send) X(Recv)                                                                                                \
   X(AllReduceConfig) X(BroadcastConfig) X(ReduceConfig) X(AllGatherConfig) X(ReduceScatterConfig)                \
   X(AlltoAllConfig) X(GatherConfig) X(ScatterConfig)
+/// X(name without "ncclFalcon"): those of nccl_falcon.h, which only a library of ours has.
+#define FALCON_EXTENSION_FUNCTIONS(X)                                                                            \
+  X(GetVersion) X(RegisterLayout) X(IterationBegin) X(StreamCreate) X(StreamSynchronize) X(StreamQuery)          \
+  X(StreamDestroy) X(RangeBegin) X(RangeEnd) X(Suspend) X(Resume) X(TrapCallbackAdd) X(TrapCallbackRemove)
 // clang-format on
 
 /// Null where the library lacks it.
@@ -23,6 +27,13 @@ struct VendorTable {
   FALCON_FRONT_FUNCTIONS(FALCON_MEMBER)
 #undef FALCON_MEMBER
   VendorQuestions questions;
+};
+
+/// The same of our own libnccl.so.2.
+struct ExtensionTable {
+#define FALCON_MEMBER(name) decltype(&::ncclFalcon##name) name;
+  FALCON_EXTENSION_FUNCTIONS(FALCON_MEMBER)
+#undef FALCON_MEMBER
 };
 
 }  // namespace falcon::front

@@ -88,13 +88,12 @@ static_assert(sizeof(LabelSlot) == 64);
 using LabelWords = std::array<std::uint64_t, 7>;
 
 inline LabelWords wordsOf(const LabelledCall& call) {
-  return {call.communicator,
-          call.sequence,
+  return {call.communicator, call.sequence,
           static_cast<std::uint64_t>(call.operation) | std::uint64_t{static_cast<std::uint32_t>(call.peer)} << 32,
-          static_cast<std::uint32_t>(call.rank),
-          call.labels.tag,
-          static_cast<std::uint64_t>(call.labels.iteration),
-          0};
+          static_cast<std::uint32_t>(call.rank), call.labels.tag, static_cast<std::uint64_t>(call.labels.iteration),
+          // 0: none, as it was before there were these two
+          std::uint64_t{static_cast<std::uint32_t>(call.labels.phase) + 1} |
+              std::uint64_t{static_cast<std::uint32_t>(call.labels.group) + 1} << 32};
 }
 inline LabelledCall labelledCallOf(const LabelWords& words) {
   return {words[0],
@@ -102,7 +101,9 @@ inline LabelledCall labelledCallOf(const LabelWords& words) {
           static_cast<Operation>(words[2] & 0xff),
           static_cast<std::int32_t>(words[2] >> 32),
           static_cast<Rank>(words[3]),
-          {words[4], static_cast<std::int64_t>(words[5])}};
+          {words[4], static_cast<std::int64_t>(words[5]),
+           static_cast<std::int32_t>(static_cast<std::uint32_t>(words[6]) - 1),
+           static_cast<std::int32_t>(static_cast<std::uint32_t>(words[6] >> 32) - 1)}};
 }
 
 /// How a communicator is made.

@@ -177,7 +177,9 @@ void readTables(const Tables& tables, CallLogView& view) {
   view.transfers = inOrder<TransferSlot, TransferWords>(tables, SectionKind::transfers, transferOf);
   view.labelled = inOrder<LabelSlot, LabelWords>(tables, SectionKind::labels, labelledCallOf);
   std::erase_if(view.labelled, [](const LabelledCall& call) {
-    return static_cast<int>(call.operation) >= operationCount || call.labels.iteration < CallLabels::noIteration;
+    const CallLabels& labels = call.labels;
+    return static_cast<int>(call.operation) >= operationCount || labels.iteration < CallLabels::none ||
+           labels.phase < CallLabels::none || labels.group < CallLabels::none;
   });
   for (std::uint32_t i = 0; i < tables.count<CommunicatorSlot>(SectionKind::communicators); ++i)
     if (auto communicator = communicatorAt(tables, i)) view.communicators.push_back(std::move(*communicator));

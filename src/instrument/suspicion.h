@@ -42,7 +42,7 @@ struct SuspicionRules {
   double computeGrowth = 1.2;   ///< own time against the median growth of all ranks
   double transferGrowth = 1.2;  ///< seconds a byte, or without timing a group's communication, against its baseline
   double leastShare = 0.05;     ///< of a healthy iteration: less growth than that cannot be the cause
-  double leastPart = 0.1;       ///< of what iterations became longer by: likewise
+  double leastPart = 0.2;       ///< of what iterations became longer by: less is looked for when the rest is explained
   double wholePart = 0.95;      ///< of what iterations became longer by: who is slower by that explains all of it
 };
 

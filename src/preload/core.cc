@@ -9,6 +9,8 @@
 #include "base/log.h"
 #include "base/parameters.h"
 #include "control/ranges.h"
+#include "control/trap_callbacks.h"
+#include "preload/fixed_rendezvous.h"
 #include "preload/pending_children.h"
 #include "preload/unique_id_room.h"
 #include "preload/watched_calls.h"
@@ -21,6 +23,7 @@ using front::WatchedCall;
 
 Directory directory;
 PendingChildren pendingChildren;
+FixedRendezvous fixedRendezvous;
 
 /// Falcon does without, and says so: what it lacks is memory or a thread.
 template <class Work>
@@ -62,15 +65,34 @@ Directory::Use find(ncclComm_t handle) {
   return use;
 }
 
+/// Writes Falcon's rendezvous beside the vendor's; nothing where it cannot be had, which is said.
+std::optional<bootstrap::UniqueId> furnish(ncclUniqueId& id) {
+  if (!hasRoom(id)) {
+    log::notice("communicators of this unique id are not watched: the vendor uses all of it");
+    return std::nullopt;
+  }
+  const auto ours = bootstrap::makeOwnUniqueId();
+  if (!ours) {
+    log::notice("communicators of this unique id are not watched: {}", ours.error().message());
+    return std::nullopt;
+  }
+  if (write(*ours, id)) return *ours;
+  bootstrap::dropUniqueId(*ours);
+  return std::nullopt;
+}
+
 void uniqueIdMade(ncclUniqueId* id) noexcept {
   carefully([&] {
-    // There every process makes the id for itself, and all have to make the same.
-    if (parameters::commId.isSet() && !parameters::commId.value().empty())
-      return log::notice("with NCCL_COMM_ID communicators are not watched: Falcon's rendezvous has no room in it");
-    if (!hasRoom(*id)) return log::notice("communicators of this unique id are not watched: the vendor uses all of it");
-    const auto ours = bootstrap::makeOwnUniqueId();
-    if (!ours) return log::notice("communicators of this unique id are not watched: {}", ours.error().message());
-    if (!write(*ours, *id)) bootstrap::dropUniqueId(*ours);
+    // With NCCL_COMM_ID every process makes the id for itself, and all have to make the same: it stays as it is.
+    if (!fixedRendezvous.isWanted()) furnish(*id);
+  });
+}
+
+void growthIdMade(ncclComm_t parent, ncclUniqueId* id) noexcept {
+  carefully([&] {
+    const Directory::Use use = find(parent);
+    if (!use) return log::info("what a communicator that is not watched grows to is not watched either");
+    if (const auto ours = furnish(*id)) (*use).keepGrowthId(*ours);
   });
 }
 
@@ -82,8 +104,10 @@ struct Begun {
 
 void* initBegins(const ncclUniqueId* id, int size, int rank, const VendorQuestions* questions) noexcept {
   return carefully([&]() -> void* {
-    const auto ours = read(*id);
-    if (!ours || size < 1 || rank < 0 || rank >= size) return nullptr;
+    if (size < 1 || rank < 0 || rank >= size) return nullptr;
+    auto ours = read(*id);
+    if (!ours && fixedRendezvous.isWanted()) ours = fixedRendezvous.next(rank, size);
+    if (!ours) return nullptr;
     auto begun = std::make_unique<Begun>();
     *begun = {Making::start(joinById(*ours, rank, size)), size, rank, questions};
     return begun.release();
@@ -123,7 +147,7 @@ void initAllEnded(const ncclComm_t* handles, int count, const VendorQuestions* q
 /// A step over the parent's network, and the child that comes of it; `takesPart`: this rank will be in the child.
 void childBegins(const std::shared_ptr<WatchedCommunicator>& parent, Making::Join join, bool takesPart,
                  ncclComm_t* output, ncclResult_t result, const VendorQuestions* questions) {
-  const auto making = Making::startBehind(*parent, std::move(join));
+  const auto making = Making::startBehind(parent, std::move(join));
   if (!takesPart || !output) return;
   pendingChildren.add({making, output, questions});
   const bool complete = result == ncclSuccess && !WatchedCalls::ofThisThread().inGroup();
@@ -147,6 +171,19 @@ void shrinkEnded(ncclComm_t parent, const int* excluded, int count, ncclComm_t* 
     std::vector<Rank> without(excluded, excluded + count);
     std::sort(without.begin(), without.end());
     childBegins(use.share(), joinByShrink(use.share(), std::move(without)), true, child, result, questions);
+  });
+}
+
+// After the vendor's, as a split: where that refuses, no step over the parent's network is begun.
+void growEnded(ncclComm_t parent, int size, const ncclUniqueId* id, ncclComm_t child, ncclResult_t result,
+               const VendorQuestions* questions) noexcept {
+  carefully([&] {
+    const Directory::Use use = find(parent);
+    if (!use || !wasMade(result) || !child || size <= (*use).size()) return;
+    const auto kept = (*use).takeGrowthId();
+    const auto making =
+        Making::startBehind(use.share(), joinByGrowth(use.share(), size, kept || !id ? kept : read(*id)));
+    adopt(*making, child, (*use).rank(), size, deviceOf(child, result, *questions));
   });
 }
 
@@ -184,18 +221,113 @@ void groupDropped() noexcept {
   WatchedCalls::ofThisThread().groupDropped();
 }
 
+void layoutRegistered(ncclComm_t communicator, const ncclFalconLayout_t* layout) noexcept {
+  carefully([&] {
+    const Directory::Use use = find(communicator);
+    if (!use) return log::info("a layout was registered for a communicator that is not watched");
+    (*use).setLayout({layout->dataParallelSize, layout->pipelineParallelSize, layout->tensorParallelSize,
+                      layout->dataParallelIndex, layout->pipelineParallelIndex, layout->tensorParallelIndex,
+                      layout->microBatches});
+  });
+}
+
+bool iterationBegins(ncclComm_t communicator, std::uint64_t iteration, ncclFalconPlan_t* output,
+                     ncclResult_t* result) noexcept {
+  return carefully([&] {
+    const Directory::Use use = find(communicator);
+    const Watch* const watch = use ? (*use).watch() : nullptr;
+    if (!watch || !(*use).hasLayout()) return false;
+    const auto plan = watch->job->iterationBegin(*use, iteration);
+    if (!plan) {
+      *result = static_cast<ncclResult_t>(plan.error().code());
+      return true;
+    }
+    output->version = plan->version;
+    output->microBatches = plan->microBatches;
+    output->firstMicroBatch = plan->firstMicroBatch;
+    output->gradientWeight = plan->gradientWeight;
+    return true;
+  });
+}
+
+/// Ranges that a thread has open. The job begins beside the vendor's making of a communicator, so it may begin inside
+/// of one: that is not recorded, and ended well all the same.
+struct OpenRanges {
+  int unrecorded = 0, recorded = 0;  ///< the former are all outside of the latter
+};
+thread_local OpenRanges openRanges;
+
+void rangeBegins(const char* name) noexcept {
+  const bool recorded = control::Ranges::areRecorded();
+  ++(recorded ? openRanges.recorded : openRanges.unrecorded);
+  if (recorded) carefully([&] { control::Ranges::begin(name); });
+}
+
+ncclResult_t resultOf(const Status& status) {
+  return status ? ncclSuccess : static_cast<ncclResult_t>(status.error().code());
+}
+
+ncclResult_t rangeEnds() noexcept {
+  if (openRanges.recorded == 0 && openRanges.unrecorded > 0) return --openRanges.unrecorded, ncclSuccess;
+  if (openRanges.recorded > 0) --openRanges.recorded;
+  return carefully([&] { return resultOf(control::Ranges::end()); });
+}
+
+/// Runs `work` on the job that knows the communicator.
+ncclResult_t withJob(const char* function, ncclComm_t communicator,
+                     const std::function<Status(control::Job&)>& work) noexcept {
+  return carefully([&] {
+    const Directory::Use use = find(communicator);
+    const Watch* const watch = use ? (*use).watch() : nullptr;
+    if (watch) return resultOf(work(*watch->job));
+    return resultOf(log::decided(Error::invalidUsage(
+        "{}: Falcon does not watch comm: it was made a moment ago, or NCCL_DEBUG=INFO says why", function)));
+  });
+}
+
+ncclResult_t suspend(ncclComm_t communicator, unsigned limitMilliseconds) noexcept {
+  constexpr const char* function = "ncclFalconSuspend";
+  return withJob(function, communicator, [&](control::Job& job) -> Status {
+    const auto limit = control::suspensionLimit(function, limitMilliseconds);
+    if (!limit) return limit.error();
+    return job.suspend(*limit);
+  });
+}
+
+ncclResult_t resume(ncclComm_t communicator) noexcept {
+  return withJob("ncclFalconResume", communicator, [](control::Job& job) { return job.resume(); });
+}
+
+ncclResult_t trapCallbackAdded(ncclFalconTrapCallback_t callback, void* context) noexcept {
+  return carefully([&] {
+    control::TrapCallbacks::ofProcess().add(callback, context);
+    return ncclSuccess;
+  });
+}
+
+ncclResult_t trapCallbackRemoved(ncclFalconTrapCallback_t callback, void* context) noexcept {
+  return carefully([&] {
+    if (control::TrapCallbacks::ofProcess().remove(callback, context)) return ncclSuccess;
+    return resultOf(log::decided(
+        Error::invalidArgument("ncclFalconTrapCallbackRemove: that callback was not added with that context")));
+  });
+}
+
 /// In a forked child the parent's communicators and threads are gone.
 void inChild() {
   directory.forgetAll();
   pendingChildren.forgetAll();
+  fixedRendezvous.forgetAll();
   WatchedCalls::ofThisThread().forget();
   control::Ranges::childBegins();
   log::reset();
 }
 
-constexpr front::CoreFunctions functions{uniqueIdMade, initBegins,       initEnds,    initAllEnded, splitEnded,
-                                         shrinkEnded,  communicatorEnds, callBegins,  callEnds,     groupStarted,
-                                         groupEnds,    groupEnded,       groupDropped};
+constexpr front::CoreFunctions functions{
+    uniqueIdMade, initBegins, initEnds,         initAllEnded,      splitEnded,         shrinkEnded,
+    growthIdMade, growEnded,  communicatorEnds, callBegins,        callEnds,           groupStarted,
+    groupEnds,    groupEnded, groupDropped,     layoutRegistered,  iterationBegins,    rangeBegins,
+    rangeEnds,    suspend,    resume,           trapCallbackAdded, trapCallbackRemoved};
 
 const front::CoreFunctions* start(const char* build) {
   if (std::strcmp(build, FALCON_BUILD) != 0 || !parameters::falcon.value()) return nullptr;

@@ -43,9 +43,14 @@ std::shared_ptr<Making> Making::start(Join join) {
   return making;
 }
 
-std::shared_ptr<Making> Making::startBehind(WatchedCommunicator& parent, Join join) {
+std::shared_ptr<Making> Making::startBehind(const std::shared_ptr<WatchedCommunicator>& parent, Join join) {
   auto making = std::make_shared<Making>();
-  startThread(making, std::move(join), parent.queueStep(making->ended_));
+  auto [step, before] = WatchedCommunicator::queueStep(parent, making->ended_);
+  // The parent's network stays as long as the step does, whatever the application does with the parent.
+  auto held = [step = std::move(step), join = std::move(join)](const std::function<bool()>& isGivenUp) {
+    return join(isGivenUp);
+  };
+  startThread(making, std::move(held), std::move(before));
   return making;
 }
 
@@ -87,7 +92,7 @@ void Making::notWatched(const Error& error) const {
 }
 
 bool Making::isOver() const {
-  return givenUp_ || (communicator_ && communicator_->hasEnded());
+  return givenUp_ || (communicator_ && communicator_->isOver());
 }
 
 bool Making::isLate() const {
@@ -121,6 +126,41 @@ std::shared_ptr<WatchedCommunicator> Making::awaitMade() {
   return givenUp_ ? nullptr : communicator_;
 }
 
+namespace {
+
+/// All ranks of what is to be made come to the rendezvous that the id names.
+Result<Making::Joined> meet(const std::shared_ptr<transport::Reactor>& reactor, std::shared_ptr<control::Job> job,
+                            const bootstrap::UniqueId& id, Rank rank, int size,
+                            const std::function<bool()>& isGivenUp) {
+  auto making = job->making({instrument::MakingKind::init, id.key, rank, size, {}, SystemClock::instance().now()});
+  const auto asked = [&] {
+    making.arrived(bootstrap::Arrivals::at(id.key));
+    return isGivenUp();
+  };
+  auto network =
+      bootstrap::join(reactor, id, rank, size, parameters::initTimeout.value(), asked, [&making] { making.met(); });
+  if (!network) return network.error();
+  return Making::Joined{std::move(job), std::move(*network)};
+}
+
+/// What one of the parent's ranks knows, for all of them. Collective over them.
+Result<bootstrap::UniqueId> agreedId(bootstrap::CommunicatorNetwork& network,
+                                     const std::optional<bootstrap::UniqueId>& mine) {
+  std::string bytes;
+  if (mine) {
+    const auto own = mine->bytes();
+    bytes.assign(own.begin(), own.end());
+  }
+  const auto all = network.allGather(bytes, parameters::initTimeout.value());
+  if (!all) return all.error();
+  for (const std::string& each : *all)
+    if (each.size() == NCCL_UNIQUE_ID_BYTES)
+      return bootstrap::UniqueId::parse(std::span<const char, NCCL_UNIQUE_ID_BYTES>(each));
+  return Error::invalidUsage("none of the ranks that grow has the id that Falcon has made for those who join");
+}
+
+}  // namespace
+
 Making::Join joinById(const bootstrap::UniqueId& id, Rank rank, int size) {
   return [id, rank, size](const std::function<bool()>& isGivenUp) -> Result<Making::Joined> {
     auto reactor = transport::processReactor();
@@ -133,15 +173,7 @@ Making::Join joinById(const bootstrap::UniqueId& id, Rank rank, int size) {
       if (!alone) return alone.error();
       return Making::Joined{std::move(job), std::move(*alone)};
     }
-    auto making = job->making({instrument::MakingKind::init, id.key, rank, size, {}, SystemClock::instance().now()});
-    const auto asked = [&] {
-      making.arrived(bootstrap::Arrivals::at(id.key));
-      return isGivenUp();
-    };
-    auto network =
-        bootstrap::join(*reactor, id, rank, size, parameters::initTimeout.value(), asked, [&making] { making.met(); });
-    if (!network) return network.error();
-    return Making::Joined{std::move(job), std::move(*network)};
+    return meet(*reactor, std::move(job), id, rank, size, isGivenUp);
   };
 }
 
@@ -168,6 +200,20 @@ Making::Join joinByShrink(std::shared_ptr<WatchedCommunicator> parent, std::vect
     });
     if (!network) return network.error();
     return Making::Joined{std::move(job), std::move(*network)};
+  };
+}
+
+Making::Join joinByGrowth(std::shared_ptr<WatchedCommunicator> parent, int size,
+                          std::optional<bootstrap::UniqueId> id) {
+  return [parent = std::move(parent), size, id](const std::function<bool()>& isGivenUp) -> Result<Making::Joined> {
+    auto job = parent->job();
+    const auto whole = parent->network();
+    if (!job || !whole) return Making::Joined{};
+    const auto agreed = agreedId(*whole, id);
+    if (!agreed) return agreed.error();
+    auto reactor = transport::processReactor();
+    if (!reactor) return reactor.error();
+    return meet(*reactor, std::move(job), *agreed, whole->rank(), size, isGivenUp);
   };
 }
 

@@ -29,7 +29,7 @@ class Making {
   /// Starts the thread. Throws std::exception where none can be had.
   static std::shared_ptr<Making> start(Join join);
   /// The same, for what is made over the network of `parent`: in its turn.
-  static std::shared_ptr<Making> startBehind(WatchedCommunicator& parent, Join join);
+  static std::shared_ptr<Making> startBehind(const std::shared_ptr<WatchedCommunicator>& parent, Join join);
 
   /// The vendor has made it. The first time counts.
   std::shared_ptr<WatchedCommunicator> made(Rank rank, int size, int device);
@@ -63,5 +63,7 @@ Making::Join joinById(const bootstrap::UniqueId& id, Rank rank, int size);
 /// Of a communicator that is watched, or will be.
 Making::Join joinBySplit(std::shared_ptr<WatchedCommunicator> parent, int color, int key);
 Making::Join joinByShrink(std::shared_ptr<WatchedCommunicator> parent, std::vector<Rank> excluded);
+/// On a rank of the parent, which grows to `size`. `id`: of the ranks that join it; one rank of the parent knows it.
+Making::Join joinByGrowth(std::shared_ptr<WatchedCommunicator> parent, int size, std::optional<bootstrap::UniqueId> id);
 
 }  // namespace falcon::preload

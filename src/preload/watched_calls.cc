@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "instrument/call_labels.h"
 
 namespace falcon::preload {
 namespace {
@@ -21,6 +22,13 @@ void fillIn(Call& call, const front::WatchedCall& given) {
   call.reduction = given.reduction < reduceOpCount ? static_cast<ReduceOp>(given.reduction) : ReduceOp::preMulSum;
   call.count = given.count;
   call.peer = given.peer;
+}
+
+/// What cannot be read goes without: what it is worth the vendor decides.
+CallLabels labelsOf(const front::WatchedCall& call) {
+  if (!call.config || !instrument::isInitialized(*call.config)) return {};
+  const auto labels = instrument::labelsOf(*call.config);
+  return labels ? *labels : CallLabels();
 }
 
 /// What the vendor will refuse, or knows and we do not: it is not counted on any rank.
@@ -65,6 +73,8 @@ bool WatchedCalls::begin(Directory::Use use, const front::WatchedCall& given) {
   fillIn(open.call, given);
   open.stream = given.stream;
   open.watch = watch;
+  if (given.config) [[unlikely]]
+    open.labels = labelsOf(given);
   if (inGroup()) return false;
   enter();
   return true;
@@ -95,6 +105,8 @@ void WatchedCalls::enter() {
                    0ns,
                    (*each.use).rank()};
     each.flight = each.watch->hooks.calls->enter(each.record, each.watch->place);
+    if (!each.labels.empty()) [[unlikely]]
+      each.watch->hooks.calls->label(LabelledCall::of(each.record, each.labels));
   }
 }
 

@@ -34,6 +34,7 @@ class WatchedCalls {
     Call call;
     void* stream = nullptr;
     const Watch* watch = nullptr;  ///< null: it is only counted
+    CallLabels labels;
     CallRecord record;
     Flight flight = noFlight;
   };

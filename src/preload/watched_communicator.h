@@ -5,6 +5,7 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "base/call_counts.h"
@@ -55,19 +56,44 @@ class WatchedCommunicator final : public Engine {
   /// Null until it is watched. Lives as long as this.
   const Watch* watch() const { return watch_.load(std::memory_order_acquire); }
 
-  /// The application ends it: Falcon no longer uses it.
+  /// The application's layout of the job's ranks; told to the job when that knows the communicator.
+  void setLayout(const control::Layout& layout);
+  bool hasLayout() const;
+
+  /// Falcon's part of the id for the ranks that join when this grows: this rank has asked the vendor for it.
+  void keepGrowthId(const bootstrap::UniqueId& id);
+  std::optional<bootstrap::UniqueId> takeGrowthId();
+
+  /// The application ends it: Falcon no longer uses it, but for steps that were asked for before.
   void end();
-  bool hasEnded() const { return ended_.load(std::memory_order_relaxed); }
+  /// The application has ended it, and no step is to come.
+  bool isOver() const;
 
   /// Falcon's network of its members, and the job; null where it is not watched, or no longer.
   std::shared_ptr<bootstrap::CommunicatorNetwork> network() const;
   std::shared_ptr<control::Job> job() const;
 
-  /// Steps over its network follow each other, in the order in which the application asked for them. Gives the one to
-  /// wait for before the step that will make `mine` ready.
-  std::shared_future<void> queueStep(std::shared_future<void> mine);
+  /// A step over its network: what is made of it, which may be asked for just before it ends.
+  class Step {
+   public:
+    explicit Step(std::shared_ptr<WatchedCommunicator> of) : of_(std::move(of)) {}
+    ~Step() { of_->stepEnds(); }
+    Step(const Step&) = delete;
+    Step& operator=(const Step&) = delete;
+
+   private:
+    const std::shared_ptr<WatchedCommunicator> of_;
+  };
+  struct QueuedStep {
+    std::shared_ptr<Step> step;
+    std::shared_future<void> before;  ///< to be waited for
+  };
+  /// Steps follow each other, in the order in which the application asked for them; this one will make `mine` ready.
+  static QueuedStep queueStep(const std::shared_ptr<WatchedCommunicator>& of, std::shared_future<void> mine);
 
  private:
+  void stepEnds();
+
   const Rank rank_;
   const int size_, device_;
   CallCounts counts_;
@@ -77,8 +103,12 @@ class WatchedCommunicator final : public Engine {
 
   mutable std::mutex mutex_;  ///< of all below
   std::shared_future<void> lastStep_;
+  int steps_ = 0;  ///< asked for, and not done
+  std::shared_ptr<control::Job> job_;
   std::shared_ptr<bootstrap::CommunicatorNetwork> network_;
   std::unique_ptr<const Watch> kept_;
+  std::optional<control::Layout> layout_;
+  std::optional<bootstrap::UniqueId> growthId_;
 };
 
 }  // namespace falcon::preload

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/system_error.h"
+#include "transport/descriptor_limit.h"
 #include "transport/fork_guard.h"
 #include "transport/socket_options.h"
 
@@ -167,6 +168,18 @@ Result<FileDescriptor> connectWithHello(const SocketAddress& from, const SocketA
       return log::decided(*attempt.error);
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, std::chrono::milliseconds(200));
+  }
+}
+
+void withdraw(const SocketAddress& to, Hello hello, Nanoseconds limit) {
+  hello.withdraws = true;
+  const Instant deadline = std::chrono::steady_clock::now() + limit;
+  const DescriptorLimitLifted forOneSocket;
+  const auto socket = connectWithHello({}, to, hello, limit);
+  // It is hung up on once it was heard: only then this process may end, which may be the one that tells the others.
+  char ignored[256];
+  while (socket && await(socket->get(), POLLIN, deadline, {}) == Event::ready &&
+         recv(socket->get(), ignored, sizeof ignored, MSG_DONTWAIT) > 0) {
   }
 }
 

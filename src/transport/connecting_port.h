@@ -69,14 +69,16 @@ class ConnectingSendPort final : public SendPort {
     const SendPort* port = connection.port();
     return port == nullptr ? connectingSource : port->waitSource();
   }
+  std::optional<Nanoseconds> underWay() const override {
+    const SendPort* port = connection.port();
+    return port == nullptr ? std::nullopt : port->underWay();
+  }
 
   Connecting<SendPort> connection;
   // While the peer has not answered yet; guarded by who connects.
-  std::vector<SharedSocket> sockets;
-  std::size_t answered = 0;  // of them
-  std::chrono::steady_clock::time_point dialled{};
+  std::vector<SharedSocket> sockets;  // null: still on its way there
+  std::size_t answered = 0;           // of them
   std::shared_ptr<SharedSegment> offered;
-  FileDescriptor twin;         // of the only socket, which is offered for both ways
   bool isForBothWays = false;  // the only socket was offered so, and not refused
 
  private:

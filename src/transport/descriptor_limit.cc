@@ -46,4 +46,14 @@ Status reserveDescriptors(std::size_t more, const std::string& what) {
   return {};
 }
 
+DescriptorLimitLifted::DescriptorLimitLifted() {
+  if (getrlimit(RLIMIT_NOFILE, &before_) != 0 || before_.rlim_cur == before_.rlim_max) return;
+  const rlimit lifted{before_.rlim_max, before_.rlim_max};
+  isLifted_ = setrlimit(RLIMIT_NOFILE, &lifted) == 0;
+}
+
+DescriptorLimitLifted::~DescriptorLimitLifted() {
+  if (isLifted_) setrlimit(RLIMIT_NOFILE, &before_);
+}
+
 }  // namespace falcon::transport

@@ -1,6 +1,8 @@
 // The process's limit of open files, which large communicators meet.
 #pragma once
 
+#include <sys/resource.h>
+
 #include <cstddef>
 #include <string>
 
@@ -11,5 +13,18 @@ namespace falcon::transport {
 /// Room for `more` descriptors beside those that are open: raises the soft limit where it must, as far as the hard one
 /// allows. A system error that says what to do where that is not enough; `what` is who needs them.
 Status reserveDescriptors(std::size_t more, const std::string& what);
+
+/// While it lives the soft limit is as high as the hard one: for the last word of who has no descriptor left. What was
+/// opened meanwhile stays open.
+class DescriptorLimitLifted {
+ public:
+  DescriptorLimitLifted();
+  ~DescriptorLimitLifted();
+  DescriptorLimitLifted(const DescriptorLimitLifted&) = delete;
+
+ private:
+  rlimit before_{};
+  bool isLifted_ = false;
+};
 
 }  // namespace falcon::transport

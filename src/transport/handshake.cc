@@ -36,6 +36,8 @@ void copyTo(std::array<std::byte, size>& to, std::string_view from) {
   std::memcpy(to.data(), from.data(), size);
 }
 
+constexpr Nonce noNonce{};
+
 Digest macOf(std::string_view who, const Hello& hello, const Nonce& comes, const Nonce& there, std::string_view more) {
   WireWriter message;
   message.put(std::string_view("falcon handshake")).put(magic).put(who).put(hello.purpose).put(hello.key);
@@ -70,6 +72,11 @@ std::string encodeChallenge(const Hello& hello, const Nonce& comes, const Nonce&
   return std::string(magic) + std::string(textOf(there)) + std::string(textOf(mac));
 }
 
+std::string encodeRefusal(const Hello& hello, const Nonce& comes) {
+  const Digest mac = macOf("refuses", hello, comes, noNonce, {});
+  return std::string(magic) + std::string(textOf(noNonce)) + std::string(textOf(mac));
+}
+
 ExactReader::Progress ExactReader::read(int socket) {
   char buffer[512];
   while (bytes_.size() < wanted_) {
@@ -89,7 +96,8 @@ Status Greeting::open(int socket, const SocketAddress& to) {
   to_ = to;
   if (hello_.payload.size() > maximumHelloPayload)
     return Error::internal("a greeting of {} bytes is too long", hello_.payload.size());
-  if (const Status filled = fillRandom(nonce_); !filled) return filled.error();
+  if (!hello_.withdraws)
+    if (const Status filled = fillRandom(nonce_); !filled) return filled.error();
   if (!sendAll(socket, encodeOpening(hello_.purpose, hello_.key, nonce_)))
     return Error::remote("cannot connect to {}: {}", to_.text(), reasonOf(errno));
   reader_.want(challengeBytes);
@@ -119,6 +127,9 @@ Greeting::Progress Greeting::takeChallenge(int socket) {
   Digest mac;
   copyTo(theirs, bytes);
   copyTo(mac, bytes.substr(theirs.size()));
+  if (equalInConstantTime(mac, macOf("refuses", hello_, nonce_, noNonce, {})))
+    return failed(Error::remote(
+        "the process that listens at {} cannot prove itself, because its kernel gives it no random bytes", to_.text()));
   if (!equalInConstantTime(mac, macOf("there", hello_, nonce_, theirs, {})))
     return failed(
         Error::invalidUsage("what listens at {} does not know the secret of this job: another job, or a stranger, has "
@@ -167,7 +178,7 @@ Challenge::Progress Challenge::takeOpening() {
   const std::string_view bytes = reader_.bytes();
   WireReader reader(bytes.substr(magic.size()));
   const auto purpose = reader.get<std::uint8_t>();
-  if (purpose > static_cast<std::uint8_t>(Purpose::pulse)) return stranger("its greeting makes no sense");
+  if (purpose > static_cast<std::uint8_t>(Purpose::window)) return stranger("its greeting makes no sense");
   hello_.purpose = static_cast<Purpose>(purpose);
   hello_.key = reader.get<std::uint64_t>();
   copyTo(theirs_, bytes.substr(bytes.size() - theirs_.size()));
@@ -177,7 +188,11 @@ Challenge::Progress Challenge::takeOpening() {
 
 Status Challenge::challenge(int socket, const Secret& secret) {
   hello_.secret = secret;
-  if (const Status filled = fillRandom(ours_); !filled) return filled.error();
+  if (const Status filled = fillRandom(ours_); !filled) {
+    // Whether it hears that or not, there is nothing more to say to it.
+    (void)sendAll(socket, encodeRefusal(hello_, theirs_));
+    return filled.error();
+  }
   if (!sendAll(socket, encodeChallenge(hello_, theirs_, ours_)))
     return Error::remote("it hung up when it was asked to prove itself: {}", reasonOf(errno));
   stage_ = Stage::length;

@@ -6,6 +6,11 @@
 //
 // A mac is HMAC-SHA-256 under the secret. It covers who says it, the purpose, the key and both fresh nonces, so that
 // nothing said once is of use again, in the other direction, or for something else (docs/security.md).
+//
+// Each side's nonce is what makes the other's words fresh. So who has no random bytes for its own can still say that it
+// cannot take part, and be believed: who comes withdraws (Hello::withdraws), with a nonce of zeros; who is there
+// refuses, with mac("refuses", opening) in the place of its proof. It believes nothing itself, and nothing more is
+// said.
 #pragma once
 
 #include <array>
@@ -82,7 +87,8 @@ class Challenge {
   Progress read(int socket);
   Purpose purpose() const { return hello_.purpose; }
   std::uint64_t key() const { return hello_.key; }
-  /// Proves to the peer that we know `secret`, and asks it for the same.
+  /// Proves to the peer that we know `secret`, and asks it for the same. Without random bytes (error: system) it
+  /// refuses it instead, so that the peer need not come again.
   Status challenge(int socket, const Secret& secret);
   const Hello& hello() const { return hello_; }
   const std::string& reason() const { return reason_; }
@@ -102,9 +108,10 @@ class Challenge {
   std::string reason_;
 };
 
-/// For tests: what who comes sends first, and then when challenged; and the bytes of a challenge.
+/// For tests: what who comes sends first, and then when challenged; and the bytes of a challenge and of a refusal.
 std::string encodeOpening(Purpose purpose, std::uint64_t key, const Nonce& nonce);
 std::string encodeProof(const Hello& hello, const Nonce& comes, const Nonce& there);
 std::string encodeChallenge(const Hello& hello, const Nonce& comes, const Nonce& there);
+std::string encodeRefusal(const Hello& hello, const Nonce& comes);
 
 }  // namespace falcon::transport

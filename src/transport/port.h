@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 
+#include "base/clock.h"
 #include "base/result.h"
 
 namespace falcon::transport {
@@ -36,6 +38,9 @@ class SendPort {
   /// Nothing committed is waiting inside this process any more.
   virtual bool flushed() const = 0;
   virtual WaitSource waitSource() const = 0;
+  /// How long bytes have been on their way so far, as far as the network counts that: they go on when they have left
+  /// this process. Nothing where nobody counts. May be a system call.
+  virtual std::optional<Nanoseconds> underWay() const { return std::nullopt; }
 };
 
 /// The receiving end. Used by one thread at a time; never blocks.

@@ -19,7 +19,7 @@ namespace falcon::transport {
 using Secret = std::array<std::byte, 16>;
 
 /// A pulse carries nothing: idle, it shows by keepalive alone whether a host still answers.
-enum class Purpose : std::uint8_t { rendezvous, communicator, data, bus, pulse };
+enum class Purpose : std::uint8_t { rendezvous, communicator, data, bus, pulse, window };
 
 /// What opens every connection of ours (handshake.h); who does not know the secret is dropped and logged.
 struct Hello {
@@ -31,6 +31,8 @@ struct Hello {
   /// Not sent. False: this process has no file descriptor to keep the connection, and has waited for one; what needs
   /// the connection has to fail. The socket is for a last word only, not to be kept.
   bool admitted = true;
+  /// Not sent. Who comes does so only to say that it cannot take part: see withdraw().
+  bool withdraws = false;
 };
 
 /// Thread-safe. Handlers run on the reactor's thread and must not block.
@@ -74,6 +76,14 @@ Result<std::shared_ptr<Reactor>> makeReactor(const SocketAddress& listenOn);
 Result<FileDescriptor> connectWithHello(const SocketAddress& from, const SocketAddress& to, const Hello& hello,
                                         Nanoseconds limit, Nanoseconds refusedLimit = Nanoseconds::max(),
                                         const std::function<bool()>& givenUp = {}, bool* turnedAway = nullptr);
+
+/// For who is expected at `to` and cannot come, for want of whatever: proves that it knows the secret, as who comes
+/// does, and leaves `hello.payload`, which says why. Needs no random bytes and no address of its own, and raises the
+/// soft limit of descriptors. Returns when it was heard, or `limit` has passed.
+void withdraw(const SocketAddress& to, Hello hello, Nanoseconds limit);
+
+/// How long who cannot come tries to say so.
+inline constexpr Nanoseconds withdrawalLimit = 5s;
 
 /// How long who is refused tries again where somebody has listened already: a port that is closed stays closed.
 inline constexpr Nanoseconds goneLimit = 2s;

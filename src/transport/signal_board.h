@@ -7,6 +7,7 @@
 
 #include "base/types.h"
 #include "transport/mailboxes.h"
+#include "transport/signal_kind.h"
 
 namespace falcon::transport {
 
@@ -19,8 +20,6 @@ class SignalBoard {
  public:
   /// As for messages: the signals grow with the square of the ranks.
   static constexpr bool existsFor(int ranks) { return Mailboxes::existFor(ranks); }
-  /// What can be told apart of one sender's signals.
-  static constexpr int signalIndices = 16, contexts = 4, kinds = signalIndices * contexts;
   static constexpr std::size_t bytesFor(int ranks) {
     return existsFor(ranks) ? ranks * (sizeof(Windows) + ranks * sizeof(Signals)) : 0;
   }
@@ -66,7 +65,7 @@ class SignalBoard {
   };
   /// Of one ordered pair; the sender alone writes.
   struct Signals {
-    alignas(64) std::atomic<std::uint64_t> counts[kinds];
+    alignas(64) std::atomic<std::uint64_t> counts[signalKinds];
   };
 
   // No constructor runs: zeroes are a new board, and another rank may be on it already.

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "transport/tcp_state.h"
 
 namespace falcon::transport {
 
@@ -114,6 +115,10 @@ bool SocketSendPort::sendOnce() {
   }
   noteSent(static_cast<std::size_t>(taken));
   return taken > 0;
+}
+
+std::optional<Nanoseconds> SocketSendPort::underWay() const {
+  return transport::underWay(socket_->get());
 }
 
 void SocketSendPort::noteSent(std::size_t bytes) {

@@ -54,6 +54,7 @@ class SocketSendPort final : public SendPort {
   Result<bool> progress() override;
   bool flushed() const override { return sent_ == committed_; }
   WaitSource waitSource() const override;
+  std::optional<Nanoseconds> underWay() const override;
   /// Chunks that the kernel has taken completely.
   std::uint64_t framesSent() const { return sent_; }
 

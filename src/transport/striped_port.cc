@@ -39,6 +39,12 @@ class StripedSendPort final : public SendPort {
     }
     return awaited->waitSource();
   }
+  std::optional<Nanoseconds> underWay() const override {
+    std::optional<Nanoseconds> longest;
+    for (const auto& stream : streams_)
+      if (const auto its = stream->underWay()) longest = std::max(longest.value_or(0ns), *its);
+    return longest;
+  }
 
  private:
   const std::vector<std::unique_ptr<SocketSendPort>> streams_;

@@ -39,6 +39,7 @@ struct LinkPass {
   bool overSockets = false;
   std::vector<WaveLink> links;
   bool ifTime = false;  ///< to be left out where the time is short
+  bool again = false;   ///< measured before, and looked slow
 };
 
 /// The union of links in few passes, those over sockets first. What appears several times is in one of them: a pair of

@@ -24,8 +24,9 @@ struct LinkTestSettings {
   /// Rounds grow fourfold until one takes `longEnough`, or this many bytes.
   std::uint64_t mostBytes = 16 << 20;
   Nanoseconds longEnough = 10ms;
-  /// The last size is repeated, at least so often and so long, and the best round counts: a busy machine only ever
-  /// makes a round slower, by whole time slices (4-15 ms). What takes `steady` averages that out.
+  /// The last size is repeated, at least so often and so long. Of rounds that take `longEnough` the middle one counts,
+  /// without its head; of shorter ones, and where an end waited for a core, the best: a busy machine only ever makes a
+  /// round slower, by whole time slices (4-15 ms). What takes `steady` averages that out.
   int repeats = 3;
   Nanoseconds repeatFor = 30ms;
   Nanoseconds steady = 200ms;

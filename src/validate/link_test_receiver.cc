@@ -10,6 +10,8 @@ constexpr int greetings = 3;  // empty rounds; the quickest is the latency, the 
 // Small pieces at first, so that something has arrived by the limit on the slowest links; whole chunks once it goes
 // fast.
 constexpr std::size_t smallPiece = 16 << 10;
+// Of a long round the first fifth does not count.
+constexpr std::uint64_t headShare = 5;
 // Fewer bytes than this say nothing about a rate.
 constexpr std::uint64_t leastBytes = 32 << 10;
 
@@ -96,7 +98,7 @@ class Receiver final : public LinkTestEnd {
     asked_ = clock_.now();
     waitedWhenAsked_ = settings_.runQueueWait();
     wanted_ = bytes;
-    arrived_ = 0;
+    arrived_ = headBytes_ = 0;
     const auto piece = bytes <= settings_.firstBytes ? smallPiece : data_.chunkBytes();
     question_ = Question{.round = round_, .run = run_, .bytes = bytes, .pieceBytes = static_cast<std::uint32_t>(piece)};
   }
@@ -125,17 +127,24 @@ class Receiver final : public LinkTestEnd {
     std::memcpy(scratch_.data(), chunk.data(), std::min(chunk.size(), scratch_.size()));  // as a real receiver does
     if (!answered_) answered_ = clock_.now();
     arrived_ += chunk.size();
+    if (headBytes_ == 0 && arrived_ >= wanted_ / headShare) {
+      headBytes_ = arrived_;
+      headArrived_ = clock_.now();
+    }
     if (piece->last) endRound(std::chrono::microseconds(piece->waitedMicroseconds));
   }
 
   Nanoseconds sinceAsked() const { return std::max<Nanoseconds>(clock_.now() - asked_, 1ns); }
 
-  /// The current round, as far as it got, as the result.
+  /// The current round, as far as it got, as the result. Where it was long its head does not count: a shaper lets that
+  /// much pass at once, after every pause anew.
   void keep(Nanoseconds time, Nanoseconds senderWaited) {
-    result_.bytes = arrived_;
-    result_.seconds = seconds(time);
-    result_.waited =
-        std::clamp(seconds(settings_.runQueueWait() - waitedWhenAsked_ + senderWaited), 0.0, result_.seconds);
+    const bool hasHead = time >= settings_.longEnough && headBytes_ > 0 && headBytes_ < arrived_;
+    result_.bytes = arrived_ - (hasHead ? headBytes_ : 0);
+    result_.seconds = seconds(hasHead ? std::max<Nanoseconds>(clock_.now() - headArrived_, 1ns) : time);
+    // As large a share of it as of the whole round.
+    const double waited = seconds(settings_.runQueueWait() - waitedWhenAsked_ + senderWaited) / seconds(time);
+    result_.waited = std::clamp(waited, 0.0, 1.0) * result_.seconds;
   }
 
   void endRound(Nanoseconds senderWaited) {
@@ -166,24 +175,42 @@ class Receiver final : public LinkTestEnd {
 
   void endMeasuredRound(Nanoseconds time, Nanoseconds senderWaited) {
     // The warm-up is only for want of anything better.
-    const bool grown = roundsOfSize_ == 0 || wanted_ > result_.bytes;
-    const LinkMeasurement before = result_;
+    if (rounds_.empty() || wanted_ != sizeOfRounds_) {
+      rounds_.clear();
+      sizeOfRounds_ = wanted_;
+      timeOfSize_ = 0ns;
+    }
     keep(time, senderWaited);
-    if (!grown && before.seconds < result_.seconds) result_ = before;
-    roundsOfSize_ = grown ? 1 : roundsOfSize_ + 1;
-    timeOfSize_ = grown ? time : timeOfSize_ + time;
+    rounds_.push_back(result_);
+    result_ = telling(rounds_, time >= settings_.longEnough);
+    timeOfSize_ += time;
     if (time < settings_.longEnough && wanted_ * 4 <= settings_.mostBytes) return ask(wanted_ * 4);
-    const bool enough = roundsOfSize_ >= settings_.repeats && timeOfSize_ >= settings_.repeatFor;
+    const bool enough = static_cast<int>(rounds_.size()) >= settings_.repeats && timeOfSize_ >= settings_.repeatFor;
     if (timeOfSize_ < settings_.steady && !enough) return ask(wanted_);
     close(LinkStatus::measured);
+  }
+
+  /// Of rounds of one size. A busy machine only ever makes a round slower, so the best one tells of fast links, and
+  /// where an end waited for a core in all of them. Of long rounds without such waits the middle one does.
+  static LinkMeasurement telling(const std::vector<LinkMeasurement>& rounds, bool areLong) {
+    std::vector<LinkMeasurement> candidates = rounds;
+    if (areLong) std::erase_if(candidates, [](const LinkMeasurement& each) { return each.disturbed(); });
+    const bool best = !areLong || candidates.empty();
+    if (candidates.empty()) candidates = rounds;
+    const auto chosen = candidates.begin() + static_cast<std::ptrdiff_t>(best ? 0 : (candidates.size() - 1) / 2);
+    std::nth_element(candidates.begin(), chosen, candidates.end(),
+                     [](const LinkMeasurement& one, const LinkMeasurement& other) {
+                       return one.bytesPerSecond() > other.bytesPerSecond();
+                     });
+    return *chosen;
   }
 
   void conclude(LinkStatus reason) {
     // An unfinished round that ran for long counts more than a finished short one: on a link whose shaper has a deep
     // burst it is the one that tells.
     const bool inRound = phase_ == Phase::warmUp || phase_ == Phase::measuring;
-    const bool telling = arrived_ >= leastBytes && (result_.bytes == 0 || sinceAsked() > settings_.steady);
-    if (reason != LinkStatus::measured && inRound && telling) keep(sinceAsked(), 0ns);
+    const bool tells = arrived_ >= leastBytes && (result_.bytes == 0 || sinceAsked() > settings_.steady);
+    if (reason != LinkStatus::measured && inRound && tells) keep(sinceAsked(), 0ns);
     result_.status = result_.bytes > 0 && reason != LinkStatus::failed ? LinkStatus::measured : reason;
   }
 
@@ -211,7 +238,10 @@ class Receiver final : public LinkTestEnd {
   std::uint32_t round_ = 0;
   std::uint64_t wanted_ = 0;
   std::uint64_t arrived_ = 0;
-  int roundsOfSize_ = 0;
+  std::uint64_t headBytes_ = 0;  ///< 0: the head is not there yet
+  Nanoseconds headArrived_{0};
+  std::vector<LinkMeasurement> rounds_;  ///< of the present size
+  std::uint64_t sizeOfRounds_ = 0;
   Nanoseconds timeOfSize_{0};
 };
 

@@ -31,10 +31,13 @@ struct LinkJudgement {
 /// machine unshaped links scatter by 2-4 times because the scheduler is measured, and now and then by 16. That only
 /// ever makes a measurement slower, so a link's best one counts, and it is slow only if
 ///  - it was measured at least three times while no core was missing; and
-///  - takes at least 2.5 times the median, and more than five times the scatter of a mean of its measurements; and
-///  - a gap of 1.5 separates it from the slowest link that is not named; and
-///  - it takes more than twice its own healthy time, where that is known (links that always were slower are not
-///  accused); and
+///  - takes at least 2.5 times the median, and more than five times the scatter of a mean of its measurements. Where
+///  profiling saw its bytes take a fifth or more of what iterations became longer by (two sources agree), and these
+///  links' own scatter is known by eight degrees of freedom, 1.15 times the median is enough: if the lower bound is
+///  above 1.1, and it is six times the scatter of the mean; and
+///  - a gap of 1.5, or of half its own distance, separates it from the slowest link that is not named; and
+///  - it takes more than twice its own healthy time, where that is known, or that much longer than it (links that
+///  always were slower are not accused); and
 ///  - the job waits for it: it was not tested for a comparison only, and in shared memory its bytes move for at least
 ///  a hundredth of what an iteration takes more, where both are known (a process that loses its core for a moment makes
 ///  6 GB/s of 20, which no iteration of a second would feel).

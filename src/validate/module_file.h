@@ -8,7 +8,7 @@
 
 namespace falcon::validate {
 
-/// Where the module should be: in the folder of the library (or program) that contains this code, or in ../lib of it.
+/// Where the module is (see base/own_files.h), or should be: beside the library that contains this code.
 std::string modulePath(const char* fileName);
 
 /// Opens the library with RTLD_LOCAL, for as long as the process lives. Errors (system): what the loader says.

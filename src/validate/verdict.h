@@ -30,8 +30,11 @@ struct RankFigures {
 /// What the job does with the links that were tested: none that nobody waits for is to blame, however slow its test
 /// was.
 struct LinkUse {
-  std::set<Link> onlyCompared;       ///< tested for others to be compared with
-  std::map<Link, double> moving;     ///< seconds an iteration in which bytes moved, as far as profiling saw them
+  std::set<Link> onlyCompared;    ///< tested for others to be compared with
+  std::map<Link, double> moving;  ///< seconds an iteration in which bytes moved, as far as profiling saw them
+  /// Seconds an iteration in which bytes moved beyond what as many took in health. Only links whose healthy time is
+  /// known.
+  std::map<Link, double> grown;
   double longerIteration = unknown;  ///< seconds that an iteration takes more than in health
 };
 

@@ -21,6 +21,13 @@ void WaveQueue::add(std::span<const WaveLink> links) {
   }
 }
 
+void WaveQueue::addAgain(std::span<const WaveLink> links) {
+  for (LinkPass& pass : passesOf(links, places_)) {
+    pass.again = true;
+    queue_.push_back(std::move(pass));
+  }
+}
+
 // Each round has a rank's next pair: the colouring of all of them together would not begin with the most wanted.
 void WaveQueue::addInRounds(std::span<const WaveLink> links) {
   std::vector<WaveLink> rest(links.begin(), links.end());
@@ -57,13 +64,14 @@ std::optional<Wave> WaveQueue::next() {
   LinkPass& pass = queue_.front();
   overSockets_ = pass.overSockets;
   ifTime_ = pass.ifTime;
+  again_ = pass.again;
   const auto known = fastest_.find(overSockets_);
   const int ends = known == fastest_.end() ? endsPerHost_ : endsAt(known->second);
   crowded_ = ends > endsPerHost_;
   waves_.push_back({.run = nextRun_++,
                     .lane = transport::Lane::test,
                     .links = takeWave(pass.links, places_, ends),
-                    .brief = passes_ > fewPasses});
+                    .brief = passes_ > fewPasses && !pass.again});
   if (pass.links.empty()) queue_.pop_front();
   return waves_.back();
 }
@@ -77,7 +85,8 @@ void WaveQueue::learn(std::span<const LinkMeasurement> measurements) {
   const bool tooMany = crowded_ && 2 * endsAt(fastest) < endsAt(known);
   known = std::max(known, fastest);
   // It measured the cores: the same links in waves that they carry. They are disjoint, so one pass.
-  if (tooMany) queue_.push_front({.overSockets = overSockets_, .links = waves_.back().links, .ifTime = ifTime_});
+  if (tooMany)
+    queue_.push_front({.overSockets = overSockets_, .links = waves_.back().links, .ifTime = ifTime_, .again = again_});
 }
 
 int WaveQueue::endsAt(double bytesPerSecond) const {

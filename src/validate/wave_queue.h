@@ -25,6 +25,8 @@ class WaveQueue {
 
   /// Queues links behind those that wait already.
   void add(std::span<const WaveLink> links);
+  /// The same for links that are measured again: with whole rounds, however many there were before.
+  void addAgain(std::span<const WaveLink> links);
   /// The same for links in the order in which they are wanted: in rounds, of each rank one pair, both ways. All rounds
   /// but the first are run only if there is time.
   void addInRounds(std::span<const WaveLink> links);
@@ -52,6 +54,7 @@ class WaveQueue {
   std::vector<Wave> waves_;
   bool overSockets_ = false;        ///< the last wave
   bool ifTime_ = false;             ///< the last wave
+  bool again_ = false;              ///< the last wave
   bool crowded_ = false;            ///< the last wave had more ends on a host than fast links may have
   std::map<bool, double> fastest_;  ///< bytes per second, by whether over sockets
 };

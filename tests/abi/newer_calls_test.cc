@@ -117,6 +117,13 @@ TEST(Configured, ExtensionsAreReadToTheirEnd) {
   EXPECT_EQ(outcome(later), ncclInvalidArgument);
   EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("NCCL_FALCON_OPTION_ITERATION is -1, below 0"));
   iteration.val.i = 3;
+  for (const int option : {NCCL_FALCON_OPTION_PHASE, NCCL_FALCON_OPTION_GROUP}) {
+    later.key.optionId = option;
+    EXPECT_EQ(outcome(later), ncclInvalidArgument) << option;
+    later.val.i = 0;
+    EXPECT_EQ(outcome(later), ncclSuccess) << option;
+    later.val.i = -1;
+  }
   later.key.optionId = NCCL_FALCON_OPTION_ITERATION;
   EXPECT_EQ(outcome(later), ncclInvalidArgument);
   EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("option 1 of vendor 0x46414c twice"));

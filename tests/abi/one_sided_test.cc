@@ -63,11 +63,41 @@ std::vector<int> numbers(size_t count, int first) {
   return values;
 }
 
-class OneSided : public testing::TestWithParam<int> {};
+enum class Way { direct, connected };
+
+/// Straight into each other's memory, or over connections.
+class Ways : public testing::TestWithParam<Way> {
+ protected:
+  Ways() { choose(GetParam() == Way::connected ? "1" : "0"); }
+  ~Ways() override {
+    unsetenv("NCCL_P2P_DISABLE");
+    unsetenv("NCCL_SHM_DISABLE");
+  }
+
+ private:
+  static void choose(const char* disabled) {
+    setenv("NCCL_P2P_DISABLE", disabled, 1);
+    setenv("NCCL_SHM_DISABLE", disabled, 1);
+  }
+};
+std::string nameOfWay(const testing::TestParamInfo<Way>& info) {
+  return info.param == Way::direct ? "Direct" : "Connected";
+}
+#define ON_EVERY_WAY(Suite)     \
+  class Suite : public Ways {}; \
+  INSTANTIATE_TEST_SUITE_P(Over, Suite, testing::Values(Way::direct, Way::connected), nameOfWay)
+
+ON_EVERY_WAY(OneSided);
+ON_EVERY_WAY(OneSidedSignals);
+ON_EVERY_WAY(OneSidedGroups);
+ON_EVERY_WAY(OneSidedOnStreams);
+ON_EVERY_WAY(OneSidedNonblocking);
+ON_EVERY_WAY(OneSidedWindows);
+ON_EVERY_WAY(OneSidedArguments);
+ON_EVERY_WAY(OneSidedEnd);
 
 // Again and again, so that a sleeper and an early sender both happen.
-TEST_P(OneSided, WhatWasPutIsThereOnceItsSignalHasCome) {
-  const int ranks = GetParam();
+void putToAll(int ranks) {
   constexpr size_t count = 3000;
   withRanks(ranks, [&](int rank, ncclComm_t comm) {
     // Each rank writes a part of all the others' windows, and of its own.
@@ -90,9 +120,27 @@ TEST_P(OneSided, WhatWasPutIsThereOnceItsSignalHasCome) {
     }
   });
 }
-INSTANTIATE_TEST_SUITE_P(Ranks, OneSided, testing::Values(2, 3, 5));
+TEST_P(OneSided, WhatWasPutIsThereOnceItsSignalHasCome) {
+  for (const int ranks : {1, 2, 3, 5}) putToAll(ranks);
+}
 
-TEST(OneSidedSignals, AreCountedByPeerIndexAndContext) {
+// Several times what a socket's buffers take: nobody takes part in what the other sends.
+TEST_P(OneSided, LongOnesCrossEachOther) {
+  constexpr size_t count = 5'000'000;
+  withRanks(2, [&](int rank, ncclComm_t comm) {
+    const Window window(comm, count);
+    for (int round = 0; round < 3; ++round) {
+      NCCL_OK(put(numbers(count, rank + round), 1 - rank, window, 0, comm));
+      NCCL_OK(waitFor(1, 1 - rank, comm));
+      const auto expected = numbers(count, 1 - rank + round);
+      ASSERT_TRUE(std::equal(window.values().begin(), window.values().end(), expected.begin()));
+      int done = 1;
+      NCCL_OK(ncclAllReduce(&done, &done, 1, ncclInt, ncclSum, comm, noStream));
+    }
+  });
+}
+
+TEST_P(OneSidedSignals, AreCountedByPeerIndexAndContext) {
   const Duo duo;
   for (const auto& [index, context] : {std::pair{0, 0}, {0, 0}, {3, 0}, {0, 2}})
     NCCL_OK(ncclSignal(1, index, context, 0, duo[0], noStream));
@@ -114,7 +162,7 @@ TEST(OneSidedSignals, AreCountedByPeerIndexAndContext) {
   NCCL_OK(waitFor(0, 0, duo[1]));
 }
 
-TEST(OneSidedGroups, SendBeforeTheyWait) {
+TEST_P(OneSidedGroups, SendBeforeTheyWait) {
   withRanks(2, [](int rank, ncclComm_t comm) {
     const Window window(comm, 4);
     int sum = rank + 1;
@@ -131,7 +179,7 @@ TEST(OneSidedGroups, SendBeforeTheyWait) {
   });
 }
 
-TEST(OneSidedGroups, ThatFailWriteNothing) {
+TEST_P(OneSidedGroups, ThatFailWriteNothing) {
   const Duo duo;
   const Window mine(duo[0], 4), theirs(duo[1], 4);
   const std::vector<int> value{5};
@@ -142,7 +190,7 @@ TEST(OneSidedGroups, ThatFailWriteNothing) {
   EXPECT_THAT(theirs.values(), Each(-1));
 }
 
-TEST(OneSidedOnStreams, KeepTheOrderOfTheStream) {
+TEST_P(OneSidedOnStreams, KeepTheOrderOfTheStream) {
   const Duo duo;
   const Window mine(duo[0], 2), theirs(duo[1], 2);
   const Stream first, second;
@@ -159,7 +207,7 @@ TEST(OneSidedOnStreams, KeepTheOrderOfTheStream) {
   EXPECT_THAT(mine.values(), ElementsAre(-1, 9));
 }
 
-TEST(OneSidedNonblocking, GoesOnInTheBackground) {
+TEST_P(OneSidedNonblocking, GoesOnInTheBackground) {
   ncclUniqueId id;
   NCCL_OK(ncclGetUniqueId(&id));
   std::vector<std::thread> threads;
@@ -188,7 +236,7 @@ TEST(OneSidedNonblocking, GoesOnInTheBackground) {
   for (auto& thread : threads) thread.join();
 }
 
-TEST(OneSidedWindows, AreTheSameByTheirOrder) {
+TEST_P(OneSidedWindows, AreTheSameByTheirOrder) {
   withRanks(2, [](int rank, ncclComm_t comm) {
     const Window first(comm, 2);
     const auto second = std::make_unique<Window>(comm, 2);
@@ -211,7 +259,8 @@ TEST(OneSidedWindows, AreTheSameByTheirOrder) {
   });
 }
 
-TEST(OneSidedWindows, BeyondTheMostThatMayBeOpenAreRefused) {
+// Over connections any number may be.
+TEST(OneSidedDirectWindows, BeyondTheMostThatMayBeOpenAreRefused) {
   const Duo duo;
   std::vector<std::unique_ptr<Window>> mine, theirs;
   for (int i = 0; i < 64; ++i) {
@@ -229,7 +278,7 @@ TEST(OneSidedWindows, BeyondTheMostThatMayBeOpenAreRefused) {
   EXPECT_THAT(theirs[64]->values(), ElementsAre(2));
 }
 
-TEST(OneSidedWindows, OfARankThatIsLateAreWaitedFor) {
+TEST_P(OneSidedWindows, OfARankThatIsLateAreWaitedFor) {
   const Duo duo;
   const Window mine(duo[0], 1);
   const Stream stream;
@@ -242,7 +291,7 @@ TEST(OneSidedWindows, OfARankThatIsLateAreWaitedFor) {
   EXPECT_THAT(theirs.values(), ElementsAre(4));
 }
 
-TEST(OneSidedWindows, ThatCannotBeWrittenAreErrors) {
+TEST_P(OneSidedWindows, ThatCannotBeWrittenAreErrors) {
   const Duo duo;
   const Window mine(duo[0], 4);
   Window theirs(duo[1], 3);
@@ -268,7 +317,7 @@ TEST(OneSidedWindows, ThatCannotBeWrittenAreErrors) {
   EXPECT_THAT(theirNext.values(), ElementsAre(1));
 }
 
-TEST(OneSidedArguments, ThatCannotBeAreNamed) {
+TEST_P(OneSidedArguments, ThatCannotBeAreNamed) {
   const Duo duo;
   const Window mine(duo[0], 4), theirs(duo[1], 4);
   const auto refused = [](ncclResult_t result, const char* why) {
@@ -293,19 +342,7 @@ TEST(OneSidedArguments, ThatCannotBeAreNamed) {
   NCCL_OK(ncclWaitSignal(0, nullptr, duo[0], noStream));
 }
 
-TEST(OneSidedRefused, SaysWhyAndWhatToUse) {
-  const Communicator comm{alone()};
-  EXPECT_EQ(ncclSignal(0, 0, 0, 0, comm.handle, noStream), ncclInvalidUsage);
-  EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("the communicator has one rank; use ncclSend and ncclRecv"));
-  inFreshChild({{"NCCL_P2P_DISABLE", "1"}}, [] {
-    withRanks(2, [](int rank, ncclComm_t other) {
-      EXPECT_EQ(ncclSignal(1 - rank, 0, 0, 0, other, noStream), ncclInvalidUsage);
-      EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("NCCL_P2P_DISABLE"));
-    });
-  });
-}
-
-TEST(OneSidedEnd, OfAWaitComesWithAbortRevokeAndLeaving) {
+TEST_P(OneSidedEnd, OfAWaitComesWithAbortRevokeAndLeaving) {
   const auto waitOnAThread = [](ncclComm_t comm, ncclResult_t& result) {
     std::thread thread([comm, &result] { result = waitFor(1, 0, comm); });
     std::this_thread::sleep_for(std::chrono::milliseconds(20));

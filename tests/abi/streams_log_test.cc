@@ -66,7 +66,11 @@ TEST(LabelLog, HasWhatTheApplicationSaysAboutItsCalls) {
     for (const int round : {0, 1, 2}) {
       const auto call = [&](int rank, cudaStream_t on) {
         // Gone before the call on the stream runs.
-        ncclConfigExt_t iteration{nullptr, {NCCL_FALCON_VENDOR_ID, NCCL_FALCON_OPTION_ITERATION}, {.i = round}};
+        ncclConfigExt_t group{nullptr, {NCCL_FALCON_VENDOR_ID, NCCL_FALCON_OPTION_GROUP}, {.i = 7}};
+        ncclConfigExt_t phase{
+            round > 1 ? &group : nullptr, {NCCL_FALCON_VENDOR_ID, NCCL_FALCON_OPTION_PHASE}, {.i = 10 * round}};
+        ncclConfigExt_t iteration{
+            round > 1 ? &phase : nullptr, {NCCL_FALCON_VENDOR_ID, NCCL_FALCON_OPTION_ITERATION}, {.i = round}};
         ncclCollConfig_t config = NCCL_COLLCONFIG_INITIALIZER;
         if (round < 2) config.userProfilerTag = 100 + round;
         if (round > 0) config.ext = &iteration;
@@ -86,7 +90,7 @@ TEST(LabelLog, HasWhatTheApplicationSaysAboutItsCalls) {
     for (const int rank : {0, 1}) {
       ASSERT_EQ(labelled[rank].size(), 3u);
       const CommunicatorId id = log->latest.at(0).communicator;
-      const CallLabels expected[] = {{100, CallLabels::noIteration}, {101, 1}, {0, 2}};
+      const CallLabels expected[] = {{100, CallLabels::none}, {101, 1}, {0, 2, 20, 7}};
       for (const size_t round : {0, 1, 2})
         EXPECT_EQ(labelled[rank][round],
                   (LabelledCall{id, 2 * round, Operation::allReduce, -1, rank, expected[round]}));

@@ -42,6 +42,7 @@ std::vector<std::string> seeds() {
   all.push_back('\1' +
                 BusFrame{.kind = BusFrame::Kind::welcome, .peers = {{1, someAddress()}, {2, someAddress()}}}.encode());
   all.push_back('\2' + JoinRequest{4, member}.encode());
+  all.push_back('\2' + JoinRequest{4, thisMember({}), "why it does not come"}.encode());
   all.push_back('\3' +
                 JoinAnswer{.kind = JoinAnswer::Kind::table, .communicator = 9, .members = {member, member}}.encode());
   all.push_back('\3' + JoinAnswer{.kind = JoinAnswer::Kind::refused, .text = "why"}.encode());

@@ -36,7 +36,8 @@ void requireSound(const CallLogView& view) {
   }
   for (const LabelledCall& call : view.labelled) {
     require(std::strlen(nameOf(call.operation)) > 0, "an operation has a name");
-    require(call.labels.iteration >= CallLabels::noIteration, "an iteration is a number, or none");
+    require(call.labels.iteration >= CallLabels::none, "an iteration is a number, or none");
+    require(call.labels.phase >= CallLabels::none && call.labels.group >= CallLabels::none, "so are phase and group");
   }
   for (const MakingView& making : view.makings) {
     require(making.rank >= 0 && making.rank < making.size, "a rank is one of what it makes");

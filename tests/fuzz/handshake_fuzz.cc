@@ -49,6 +49,7 @@ std::vector<std::string> seeds() {
           visit("a") + "what follows",
           std::string("\0GET / HTTP/1.1\r\n\r\n", 19),
           '\1' + transport::encodeChallenge({Purpose::rendezvous, 77, {}, 3, {}}, {}, {}),
+          '\1' + transport::encodeRefusal({Purpose::rendezvous, 77, {}, 3, {}}, {}),
           "\1HTTP/1.1 200"};
 }
 

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -15,11 +16,11 @@ namespace falcon::test {
 
 /// Threads of this process that a fork would leave behind in the middle of something.
 inline int threadsBesidesThis() {
-  const auto all = std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+  const auto all = static_cast<int>(std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}));
 #if defined(__SANITIZE_THREAD__)
-  return static_cast<int>(all) - 2;  // one is the sanitizer's own
+  return std::max(0, all - 2);  // the sanitizer makes a thread of its own just before the first of the program's
 #else
-  return static_cast<int>(all) - 1;
+  return all - 1;
 #endif
 }
 

@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "multi_rank/other_load.h"
+#include "inject/other_load.h"
 #include "multi_rank/trained_job.h"
 
 namespace falcon::tests {
@@ -67,7 +67,7 @@ class Suspects : public testing::TestWithParam<Case> {
     TrainedJob job({shape.layout, shape.nodes}, std::string(shape.name) + "-" + std::to_string(run),
                    {{"NCCL_FALCON_VALIDATE", "off"}});
     ASSERT_TRUE(job.eventually([&] { return !job.iterations().empty(); })) << job.story();
-    OtherLoad others(job.description());
+    tools::OtherLoad others(job.description());
     ASSERT_TRUE(job.eventually([&] { return !job.find("baseline-taken").is_null(); })) << job.story();
     const std::size_t healthy = job.iterations().size() + 10;
     ASSERT_TRUE(job.eventually([&] { return job.iterations().size() >= healthy; })) << job.story();

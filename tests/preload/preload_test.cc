@@ -2,6 +2,8 @@
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -97,6 +99,132 @@ TEST_F(Preload, AJobOfTheVendorsIsWatched) {
     EXPECT_THAT(events, HasSubstr("\"kind\":\"baseline-taken\"")) << kind;
     EXPECT_THAT(events, HasSubstr("no fail-slows were named")) << kind;
   }
+}
+
+TEST_F(Preload, ACommunicatorThatGrewIsWatched) {
+  for (const char* kind : {"job-growing", "job-growing-silently"}) {
+    std::filesystem::remove(file("events"));
+    const Outcome outcome = run(on(), fmt::format(FALCON_PROGRAM " {} 4 4", kind));
+    EXPECT_EQ(outcome.code, 0) << outcome.errors;
+    EXPECT_EQ(outcome.output, "");
+    EXPECT_THAT(outcome.errors, IsEmpty());
+    EXPECT_THAT(contentOf("events"), HasSubstr("the job has 4 ranks and 3 communicators")) << kind;
+  }
+}
+
+TEST_F(Preload, WhatGrowsWithoutFalconOnOneSideIsNotWatchedAndGoesOn) {
+  const Outcome outcome = run(off, FALCON_PROGRAM " job-growing 3 1");
+  EXPECT_EQ(outcome.code, 0) << outcome.errors;
+  EXPECT_EQ(outcome.output, "");
+}
+
+/// A port that nobody used a moment ago.
+int freePort() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  EXPECT_EQ(::bind(socket, generic, length), 0);
+  EXPECT_EQ(::getsockname(socket, generic, &length), 0);
+  close(socket);
+  return ntohs(address.sin_port);
+}
+
+TEST_F(Preload, WithCommIdRanksMeetWhereTheyAreTold) {
+  const std::string environment = on() + " NCCL_COMM_ID=127.0.0.1:4 NCCL_FALCON_SECRET=test";
+  const std::string told = fmt::format("{} NCCL_FALCON_COMM_ID=127.0.0.1:{}", environment, freePort());
+  for (const auto& [kind, communicators] : {std::pair{"job", 3}, {"job-twice", 4}}) {
+    std::filesystem::remove(file("events"));
+    const Outcome outcome = run(told, fmt::format(FALCON_PROGRAM " {} 4 5", kind));
+    EXPECT_EQ(outcome.code, 0) << outcome.errors;
+    EXPECT_EQ(outcome.output, "");
+    EXPECT_THAT(outcome.errors, IsEmpty());
+    EXPECT_THAT(contentOf("events"), HasSubstr(fmt::format("the job has 4 ranks and {} communicators", communicators)))
+        << kind;
+  }
+}
+
+TEST_F(Preload, WithCommIdAndNoPlaceToMeetOneLineSaysSo) {
+  const std::string environment = on() + " NCCL_COMM_ID=127.0.0.1:4";
+  const Outcome silent = run(environment, FALCON_PROGRAM " job-twice 2 1");
+  EXPECT_EQ(silent.code, 0) << silent.errors;
+  EXPECT_EQ(silent.output, "");
+  EXPECT_THAT(silent.errors, IsEmpty());
+  const Outcome told = run(environment + " NCCL_DEBUG=INFO", FALCON_PROGRAM " job-twice 2 1");
+  const std::regex line("NCCL INFO communicators that are made by NCCL_COMM_ID are not watched.*NCCL_FALCON_COMM_ID");
+  EXPECT_EQ(std::distance(std::sregex_iterator(told.errors.begin(), told.errors.end(), line), {}), 2)
+      << "one of each process: " << told.errors;
+  const Outcome wrong = run(environment + " NCCL_FALCON_COMM_ID=nonsense", FALCON_PROGRAM " job 2 1");
+  EXPECT_EQ(wrong.code, 0);
+  EXPECT_THAT(wrong.errors, AllOf(HasSubstr("NCCL WARN NCCL_FALCON_COMM_ID=nonsense: "), HasSubstr("not watched")));
+}
+
+TEST_F(Preload, TheVendorsIdIsAsItWasWithCommId) {
+  const std::string set = " NCCL_COMM_ID=127.0.0.1:4";
+  const Outcome without = run(set, FALCON_PROGRAM " id");
+  ASSERT_THAT(without.output, HasSubstr("76")) << "the letters of the stand-in";
+  EXPECT_EQ(run(on() + set + " NCCL_FALCON_COMM_ID=127.0.0.1:5", FALCON_PROGRAM " id").output, without.output);
+  EXPECT_NE(run(on(), FALCON_PROGRAM " id").output, without.output) << "Falcon's part is seen";
+}
+
+TEST_F(Preload, AProgramTellsFalconWhatItDoes) {
+  std::string environment = on();
+#ifdef FALCON_BINARY
+  environment += fmt::format(" BEFORE_THE_END='" FALCON_BINARY " trace --job {} -o {}'", job(), file("trace.json"));
+#endif
+  const Outcome outcome = run(environment, FALCON_PROGRAM " job-told 3 6");
+  EXPECT_EQ(outcome.code, 0) << outcome.errors;
+#ifdef FALCON_BINARY
+  EXPECT_EQ(outcome.output, "0\n");
+  // What it says of a call is there, beside the call.
+  const std::string trace = contentOf("trace.json");
+  for (const char* label : {R"("tag":4711)", R"("group":5)", R"("iteration":3)"}) EXPECT_THAT(trace, HasSubstr(label));
+#endif
+  EXPECT_THAT(contentOf("events"), HasSubstr("the job has 3 ranks"));
+}
+
+TEST_F(Preload, ThePlanIsTheEqualSplitWhereNobodyIsWatched) {
+  const Outcome outcome = run(off, "env NCCL_FALCON_JOB=none " FALCON_PROGRAM " job-told 3 1");
+  EXPECT_THAT(outcome.output, AllOf(Not(HasSubstr("plan:")), HasSubstr("ncclFalconSuspend")));
+}
+
+TEST_F(Preload, TheExtensionAnswersOnAndOff) {
+  EXPECT_EQ(run("", FALCON_PROGRAM " extension").output, "not there\n");
+  const std::string same =
+      "GetVersion 0\nGetVersion(NULL) 4\nRangeBegin 0\nRangeBegin(NULL) 4\nRangeEnd 0\n"
+      "StreamCreate 5\nStreamQuery(NULL) 0\nStreamSynchronize(other) 4\nStreamDestroy(other) 4\n"
+      "TrapCallbackAdd 0\nTrapCallbackRemove 0\nTrapCallbackAdd(NULL) 4\n"
+      "IterationBegin without a layout 5\nRegisterLayout of two ranks 4\nRegisterLayout of no size 4\n"
+      "RegisterLayout(NULL) 4\nRegisterLayout 0\nIterationBegin 0\n8 from 0, 1\nIterationBegin afterwards 5\n"
+      "Suspend(NULL) 4\n";
+  const Outcome without = run(off + " NCCL_FALCON_OFF=1", FALCON_PROGRAM " extension");
+  EXPECT_EQ(without.output, same + "Suspend 5\n");
+  EXPECT_THAT(without.errors, AllOf(HasSubstr("the preload library moves no host memory"),
+                                    HasSubstr("dataParallelSize is 2, not 1 to 1"), HasSubstr("Falcon is off")));
+  EXPECT_THAT(without.errors, HasSubstr("layout->size is 8; set it to sizeof(ncclFalconLayout_t)"));
+  EXPECT_EQ(run(on(), FALCON_PROGRAM " extension").output, same);
+}
+
+// Whose functions a program gets when both shapes are there.
+TEST_F(Preload, BeforeOurOwnLibraryTheExtensionIsThatLibrarys) {
+  const Outcome alone = run("", FALCON_OWN_PROGRAM " extension");
+  ASSERT_THAT(alone.output, HasSubstr("StreamCreate 0\n")) << "it has host streams";
+  EXPECT_EQ(run(off, FALCON_OWN_PROGRAM " extension").output, alone.output);
+}
+
+TEST_F(Preload, TheFrontIsSmallAndNeedsOnlyTheOldestLibraries) {
+  EXPECT_LT(std::filesystem::file_size(FALCON_PRELOAD), 100'000u);
+  const std::string needed = run("", "readelf -dW " FALCON_PRELOAD).output;
+  for (const char* library : {"libstdc++", "libgcc", "libpthread"}) EXPECT_THAT(needed, Not(HasSubstr(library)));
+  const std::string versions = run("", "readelf -VW " FALCON_PRELOAD).output;
+  const std::regex version("GLIBC_([0-9]+)\\.([0-9]+)");
+  int count = 0;
+  for (auto each = std::sregex_iterator(versions.begin(), versions.end(), version); each != std::sregex_iterator();
+       ++each, ++count)
+    EXPECT_LE(std::stoi((*each)[1]) * 100 + std::stoi((*each)[2]), 204) << each->str();
+  EXPECT_GT(count, 0);
 }
 
 TEST_F(Preload, ARankWithoutFalconDoesNotHoldTheOthers) {

@@ -3,14 +3,18 @@
 //   program job N SPAN   N ranks iterate for SPAN seconds, with two halves split off
 //   program job-late N SPAN   the same, but that the halves' handles come later
 //   program job-without-one N SPAN   the same, but that the last rank has Falcon off
-//   program lacking      calls what only a newer library has
-//   program idle         one call, then what of Falcon is in the process
+//   program job-twice N SPAN  the same, but that all ranks make a second communicator of the same id
+//   program job-growing N SPAN  the same, but that the last rank joins later; job-growing-silently: no rank passes the
+//   id on program job-told N SPAN   N ranks tell Falcon what they do (nccl_falcon.h) program id           the bytes of
+//   a unique id program extension    calls every function of nccl_falcon.h program lacking      calls what only a newer
+//   library has program idle         one call, then what of Falcon is in the process
 #include <dirent.h>
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -46,6 +50,7 @@ void require(ncclResult_t result, const char* what) {
 #define DO(call) require(call, #call)
 
 char in[64], out[64];
+const ncclCollConfig_t config = NCCL_COLLCONFIG_INITIALIZER;
 const cudaStream_t stream = reinterpret_cast<cudaStream_t>(0x5);
 
 void everyCall(ncclComm_t comm) {
@@ -58,8 +63,7 @@ void everyCall(ncclComm_t comm) {
   DO(ncclAlltoAll(in, out, 7, ncclInt64, comm, stream));
   DO(ncclGather(in, out, 8, ncclUint64, 0, comm, stream));
   DO(ncclScatter(in, out, 9, ncclBfloat16, 0, comm, stream));
-  DO(ncclAllReduceConfig(in, out, 10, ncclFloat, ncclSum, comm, stream,
-                         reinterpret_cast<const ncclCollConfig_t*>(0x77)));
+  DO(ncclAllReduceConfig(in, out, 10, ncclFloat, ncclSum, comm, stream, &config));
   // What the vendor refuses or does not know is between it and the program.
   DO(ncclSend(in, 11, ncclFloat, 12345, comm, stream));
   DO(ncclAllReduce(in, out, 12, static_cast<ncclDataType_t>(99), static_cast<ncclRedOp_t>(77), comm, stream));
@@ -89,10 +93,15 @@ void calls() {
   DO(ncclCommInitRankScalable(&scalable, 1, 0, 1, &id, nullptr));
   DO(ncclGetUniqueId(&id));
   DO(ncclCommInitRankConfig(&configured, 1, id, 0, nullptr));
+  ncclComm_t grown = nullptr, joined = nullptr;
+  DO(ncclCommGetUniqueId(comm, &id));
+  DO(ncclCommGrow(comm, 3, &id, -1, &grown, nullptr));
+  DO(ncclCommGrow(nullptr, 3, &id, 2, &joined, nullptr));
+  DO(ncclAllReduce(in, out, 1, ncclFloat, ncclSum, grown, stream));
   ncclComm_t all[2] = {};
   DO(ncclCommInitAll(all, 2, nullptr));
   DO(ncclCommAbort(configured));
-  for (const ncclComm_t each : {half, shrunk, scalable, comm, all[0], all[1]}) DO(ncclCommDestroy(each));
+  for (const ncclComm_t each : {half, shrunk, scalable, comm, grown, joined, all[0], all[1]}) DO(ncclCommDestroy(each));
   // Addresses come again at once.
   for (int i = 0; i < 3; ++i) {
     DO(ncclGetUniqueId(&id));
@@ -117,19 +126,55 @@ void calls() {
 }
 
 struct Shared {
-  ncclUniqueId id;
-  volatile int made = 0;
+  ncclUniqueId id, growthId;
+  volatile int made = 0, growthMade = 0;
 };
 
-int rankOfJob(Shared& shared, int rank, int size, double span, bool late) {
+ncclUniqueId idOf(Shared& shared, int rank) {
+  // Each makes it for itself.
+  if (std::getenv("NCCL_COMM_ID")) {
+    ncclUniqueId own;
+    DO(ncclGetUniqueId(&own));
+    return own;
+  }
   if (rank == 0) {
     DO(ncclGetUniqueId(&shared.id));
     __sync_synchronize();
     shared.made = 1;
   }
   while (!shared.made) std::this_thread::yield();
-  ncclComm_t world = nullptr, half = nullptr;
-  DO(ncclCommInitRank(&world, size, shared.id, rank));
+  return shared.id;
+}
+
+/// Of all ranks but the last, which joins.
+ncclComm_t growingWorld(Shared& shared, int rank, int size, bool passesId) {
+  ncclComm_t before = nullptr, world = nullptr;
+  if (rank < size - 1) {
+    DO(ncclCommInitRank(&before, size - 1, idOf(shared, rank), rank));
+    if (rank == 1) {
+      DO(ncclCommGetUniqueId(before, &shared.growthId));
+      __sync_synchronize();
+      shared.growthMade = 1;
+    }
+    DO(ncclCommGrow(before, size, rank == 1 && passesId ? &shared.growthId : nullptr, -1, &world, nullptr));
+    DO(ncclCommDestroy(before));
+    return world;
+  }
+  while (!shared.growthMade) std::this_thread::yield();
+  DO(ncclCommGrow(nullptr, size, &shared.growthId, rank, &world, nullptr));
+  return world;
+}
+
+int rankOfJob(Shared& shared, int rank, int size, double span, const std::string& kind) {
+  const bool late = kind == "job-late";
+  ncclComm_t world = nullptr, half = nullptr, second = nullptr;
+  if (kind.starts_with("job-growing")) {
+    world = growingWorld(shared, rank, size, kind == "job-growing");
+  } else {
+    const ncclUniqueId id = idOf(shared, rank);
+    DO(ncclCommInitRank(&world, size, id, rank));
+    if (kind == "job-twice") DO(ncclCommInitRank(&second, size, id, rank));
+  }
   if (late) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
@@ -148,10 +193,112 @@ int rankOfJob(Shared& shared, int rank, int size, double span, bool late) {
     DO(ncclRecv(out, 13, ncclFloat, (rank + size - 1) % size, world, stream));
     DO(ncclGroupEnd());
     DO(ncclAllReduce(in, out, 1000, ncclFloat, ncclSum, world, stream));
+    if (second) DO(ncclAllReduce(in, out, 10, ncclFloat, ncclSum, second, stream));
   }
+  if (second) DO(ncclCommDestroy(second));
   DO(ncclCommDestroy(half));
   DO(ncclCommDestroy(world));
   return 0;
+}
+
+/// nccl_falcon.h, as a program has it that must also run without Falcon.
+#define EXTENSION(name) vendors<decltype(name)>(#name)
+
+std::atomic<int> timesHeld{0}, timesReleased{0};
+void noteHeld(int held, unsigned, void*) {
+  ++(held == NCCL_FALCON_RELEASED ? timesReleased : timesHeld);
+}
+
+/// So often does the file of ranges that Falcon keeps of this rank have the name.
+bool rangesHave(const char* name, int rank) {
+  std::ifstream file("/dev/shm/nccl-falcon-" + std::to_string(getuid()) + "/" + std::getenv("NCCL_FALCON_JOB") +
+                     "/rank-" + std::to_string(rank) + ".ranges");
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  return text.find(name) != std::string::npos;
+}
+
+/// A framework that tells Falcon what it does: each rank a replica.
+int toldRank(Shared& shared, int rank, int size, double span) {
+  DO(EXTENSION(ncclFalconTrapCallbackAdd)(noteHeld, nullptr));
+  ncclComm_t world = nullptr;
+  DO(ncclCommInitRank(&world, size, idOf(shared, rank), rank));
+  const ncclFalconLayout_t layout{sizeof layout, size, 1, 1, rank, 0, 0, 4 * size + 1};
+  DO(EXTENSION(ncclFalconRegisterLayout)(world, &layout));
+  std::thread suspends([&] {
+    if (rank != 0) return;
+    std::this_thread::sleep_for(std::chrono::duration<double>(span / 2));
+    DO(EXTENSION(ncclFalconSuspend)(world, 5000));
+    DO(EXTENSION(ncclFalconResume)(world));
+  });
+  const auto start = std::chrono::steady_clock::now();
+  for (int iteration = 0; std::chrono::steady_clock::now() - start < std::chrono::duration<double>(span); ++iteration) {
+    ncclFalconPlan_t plan{sizeof plan, 77, 0, 0, 0};
+    DO(EXTENSION(ncclFalconIterationBegin)(world, iteration, &plan));
+    if (plan.microBatches != 4 + (rank == 0) || plan.firstMicroBatch != 4 * rank + (rank > 0))
+      std::printf("plan: %d from %d\n", plan.microBatches, plan.firstMicroBatch);
+    DO(EXTENSION(ncclFalconRangeBegin)("forward pass"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    DO(EXTENSION(ncclFalconRangeEnd)());
+    ncclConfigExt_t group{nullptr, {NCCL_FALCON_VENDOR_ID, NCCL_FALCON_OPTION_GROUP}, {.i = 5}};
+    ncclConfigExt_t number{&group, {NCCL_FALCON_VENDOR_ID, NCCL_FALCON_OPTION_ITERATION}, {.i = iteration}};
+    ncclCollConfig_t config = NCCL_COLLCONFIG_INITIALIZER;
+    config.ext = &number;
+    config.userProfilerTag = 4711;
+    DO(ncclAllReduceConfig(in, out, 1000, ncclFloat, ncclSum, world, stream, &config));
+  }
+  suspends.join();
+  if (!rangesHave("forward pass", rank)) std::puts("the range was not recorded");
+  if (timesHeld == 0 || timesHeld != timesReleased) std::printf("held %d, let go %d\n", +timesHeld, +timesReleased);
+  DO(EXTENSION(ncclFalconTrapCallbackRemove)(noteHeld, nullptr));
+  if (rank == 0)
+    if (const char* const command = std::getenv("BEFORE_THE_END")) std::printf("%d\n", std::system(command));
+  DO(ncclCommDestroy(world));
+  return 0;
+}
+
+/// The result of each function of nccl_falcon.h, right and wrong.
+void extension() {
+  const auto say = [](const char* what, ncclResult_t result) { std::printf("%s %d\n", what, result); };
+  const auto range = EXTENSION(ncclFalconRangeBegin);
+  if (!range) return void(std::puts("not there"));
+  int version = 0;
+  say("GetVersion", EXTENSION(ncclFalconGetVersion)(&version));
+  say("GetVersion(NULL)", EXTENSION(ncclFalconGetVersion)(nullptr));
+  say("RangeBegin", range("forward"));
+  say("RangeBegin(NULL)", range(nullptr));
+  say("RangeEnd", EXTENSION(ncclFalconRangeEnd)());
+  ncclFalconStream_t made = nullptr;
+  say("StreamCreate", EXTENSION(ncclFalconStreamCreate)(&made));
+  say("StreamQuery(NULL)", EXTENSION(ncclFalconStreamQuery)(nullptr));
+  say("StreamSynchronize(other)", EXTENSION(ncclFalconStreamSynchronize)(stream));
+  say("StreamDestroy(other)", EXTENSION(ncclFalconStreamDestroy)(stream));
+  say("TrapCallbackAdd", EXTENSION(ncclFalconTrapCallbackAdd)(noteHeld, nullptr));
+  say("TrapCallbackRemove", EXTENSION(ncclFalconTrapCallbackRemove)(noteHeld, nullptr));
+  say("TrapCallbackAdd(NULL)", EXTENSION(ncclFalconTrapCallbackAdd)(nullptr, nullptr));
+  ncclUniqueId id;
+  DO(ncclGetUniqueId(&id));
+  ncclComm_t comm = nullptr;
+  DO(ncclCommInitRank(&comm, 1, id, 0));
+  ncclFalconPlan_t plan{sizeof plan, 77, 0, 0, 0};
+  say("IterationBegin without a layout", EXTENSION(ncclFalconIterationBegin)(comm, 0, &plan));
+  ncclFalconLayout_t layout{sizeof layout, 2, 1, 1, 0, 0, 0, 8};
+  say("RegisterLayout of two ranks", EXTENSION(ncclFalconRegisterLayout)(comm, &layout));
+  layout.dataParallelSize = 1;
+  layout.size = 8;
+  say("RegisterLayout of no size", EXTENSION(ncclFalconRegisterLayout)(comm, &layout));
+  layout.size = sizeof layout;
+  say("RegisterLayout(NULL)", EXTENSION(ncclFalconRegisterLayout)(nullptr, &layout));
+  say("RegisterLayout", EXTENSION(ncclFalconRegisterLayout)(comm, &layout));
+  say("IterationBegin", EXTENSION(ncclFalconIterationBegin)(comm, 0, &plan));
+  std::printf("%d from %d, %g\n", plan.microBatches, plan.firstMicroBatch, plan.gradientWeight);
+  DO(ncclCommDestroy(comm));
+  say("IterationBegin afterwards", EXTENSION(ncclFalconIterationBegin)(comm, 0, &plan));
+  say("Suspend(NULL)", EXTENSION(ncclFalconSuspend)(nullptr, 0));
+  ncclComm_t other = nullptr;
+  DO(ncclGetUniqueId(&id));
+  DO(ncclCommInitRank(&other, 1, id, 0));
+  if (std::getenv("NCCL_FALCON_OFF")) say("Suspend", EXTENSION(ncclFalconSuspend)(other, 0));
+  DO(ncclCommDestroy(other));
 }
 
 int job(int size, double span, const std::string& kind) {
@@ -162,7 +309,7 @@ int job(int size, double span, const std::string& kind) {
       setenv("RANK", std::to_string(rank).c_str(), 1);
       setenv("WORLD_SIZE", std::to_string(size).c_str(), 1);
       if (kind == "job-without-one" && rank == size - 1) setenv("NCCL_FALCON", "0", 1);
-      std::exit(rankOfJob(shared, rank, size, span, kind == "job-late"));
+      std::exit(kind == "job-told" ? toldRank(shared, rank, size, span) : rankOfJob(shared, rank, size, span, kind));
     }
   int failed = 0, status = 0;
   while (wait(&status) > 0) failed += status != 0;
@@ -186,6 +333,13 @@ void idle() {
   DO(ncclCommDestroy(comm));
 }
 
+void showId() {
+  ncclUniqueId id;
+  DO(ncclGetUniqueId(&id));
+  for (const char byte : id.internal) std::printf("%02x", static_cast<unsigned char>(byte));
+  std::puts("");
+}
+
 /// Who asks for a function by name may find ours, though the vendor is too old for it.
 void lacking() {
   const auto function = reinterpret_cast<decltype(&ncclGatherConfig)>(dlsym(RTLD_DEFAULT, "ncclGatherConfig"));
@@ -200,6 +354,8 @@ int main(int argc, char** argv) {
   if (what == "calls") return calls(), 0;
   if (what == "lacking") return lacking(), 0;
   if (what == "idle") return idle(), 0;
+  if (what == "extension") return extension(), 0;
+  if (what == "id") return showId(), 0;
   if (what.starts_with("job") && argc > 3) return job(std::atoi(argv[2]), std::atof(argv[3]), what);
   return 2;
 }

@@ -134,6 +134,22 @@ VENDOR ncclResult_t pncclCommShrink(ncclComm_t comm, int* excluded, int count, n
   return note("CommShrink %d %d %p %d", excluded[0], count, static_cast<void*>(config), flags);
 }
 TWIN(ncclCommShrink)
+#if VENDOR_VERSION >= 22902
+VENDOR ncclResult_t pncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId* id) {
+  std::memset(id, 0, sizeof *id);
+  std::memset(id->internal, 'g', VENDOR_ID_BYTES);
+  return note("CommGetUniqueId of rank %d", comm->rank);
+}
+TWIN(ncclCommGetUniqueId)
+/// As the vendor's, it writes the handle at once.
+VENDOR ncclResult_t pncclCommGrow(ncclComm_t comm, int size, const ncclUniqueId* id, int rank, ncclComm_t* child,
+                                  ncclConfig_t* config) {
+  *child = made(comm ? comm->rank : rank, size);
+  return note("CommGrow size=%d rank=%d id=%.4s config=%p", size, rank, id ? id->internal : "none",
+              static_cast<void*>(config));
+}
+TWIN(ncclCommGrow)
+#endif
 VENDOR ncclResult_t pncclCommDestroy(ncclComm_t comm) {
   delete comm;
   return note("CommDestroy");

@@ -46,9 +46,14 @@ std::string exchange(ncclComm_t comm, int rank, std::size_t count) {
   return "";
 }
 
-TEST(OneSided, MessagesArriveInOtherProcesses) {
+class OneSided : public testing::TestWithParam<Over> {};
+INSTANTIATE_TEST_SUITE_P(By, OneSided, testing::ValuesIn(everyWay),
+                         [](const auto& info) { return nameOf(info.param); });
+
+TEST_P(OneSided, MessagesArriveInOtherProcesses) {
   SharedBoard board;
   ForkedRanks forked(ranks, [&](int rank) -> std::string {
+    choose(GetParam());
     ncclComm_t comm = nullptr;
     if (auto wrong = makeCommunicator(board, 0, rank, ranks, comm); !wrong.empty()) return wrong;
     for (const std::size_t count : {1, 50'000})
@@ -59,10 +64,12 @@ TEST(OneSided, MessagesArriveInOtherProcesses) {
   ASSERT_TRUE(forked.allRight());
 }
 
-TEST(OneSided, APeerThatDiesEndsTheWaitForIt) {
+constexpr int victim = 2;
+
+TEST_P(OneSided, APeerThatDiesEndsTheWaitForIt) {
   SharedBoard board;
-  constexpr int victim = 2;
   ForkedRanks forked(ranks, [&](int rank) -> std::string {
+    choose(GetParam());
     ncclComm_t comm = nullptr;
     if (auto wrong = makeCommunicator(board, 0, rank, ranks, comm); !wrong.empty()) return wrong;
     if (rank == victim) {
@@ -81,6 +88,58 @@ TEST(OneSided, APeerThatDiesEndsTheWaitForIt) {
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   forked.signal(victim, SIGKILL);
   for (const int rank : {0, 1}) EXPECT_EQ(forked.wait(rank, Seconds(60)).report, "") << "rank " << rank;
+}
+
+// Over connections: in the middle of a message that the victim, which is stopped, does not take.
+TEST_P(OneSided, APeerThatDiesEndsWhatIsSentToIt) {
+  SharedBoard board;
+  constexpr std::size_t count = 30'000'000;
+  ForkedRanks forked(ranks, [&](int rank) -> std::string {
+    choose(GetParam());
+    ncclComm_t comm = nullptr;
+    if (auto wrong = makeCommunicator(board, 0, rank, ranks, comm); !wrong.empty()) return wrong;
+    int* values = nullptr;
+    ncclWindow_t window = nullptr;
+    if (auto wrong = registerWindow(comm, count, values, window); !wrong.empty()) return wrong;
+    if (auto wrong = sumIsRight(comm, rank, ranks, 1); !wrong.empty()) return wrong;
+    board.reach(rank, 1);
+    if (rank == victim)
+      while (true) pause();
+    const std::vector<int> mine(count, rank);
+    ncclResult_t put = ncclSuccess;
+    while (put == ncclSuccess)
+      put = ncclPutSignal(mine.data(), count, ncclInt, victim, window, 0, 0, 0, 0, comm, hostStream);
+    if (put != ncclRemoteError) return saying("ncclPutSignal", put);
+    const std::string why = ncclGetLastError(nullptr);
+    ncclCommAbort(comm);
+    return why.find("rank 2") != std::string::npos ? "" : why;
+  });
+  for (const int rank : {0, 1, victim}) ASSERT_TRUE(board.waitFor(rank, 1));
+  forked.signal(victim, SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  forked.signal(victim, SIGKILL);
+  for (const int rank : {0, 1}) EXPECT_EQ(forked.wait(rank, Seconds(60)).report, "") << "rank " << rank;
+}
+
+// It has not even connected: only the others can say that it has left.
+TEST_P(OneSided, APeerThatLeavesEndsTheWaitForIt) {
+  SharedBoard board;
+  ForkedRanks forked(ranks, [&](int rank) -> std::string {
+    choose(GetParam());
+    ncclComm_t comm = nullptr;
+    if (auto wrong = makeCommunicator(board, 0, rank, ranks, comm); !wrong.empty()) return wrong;
+    if (rank == victim) {
+      const auto left = ncclCommDestroy(comm);
+      return left == ncclSuccess ? "" : saying("ncclCommDestroy", left);
+    }
+    ncclWaitSignalDesc_t signal{1, victim, 0, 0};
+    const auto waited = ncclWaitSignal(1, &signal, comm, hostStream);
+    if (waited != ncclRemoteError) return saying("ncclWaitSignal", waited);
+    const std::string why = ncclGetLastError(nullptr);
+    ncclCommAbort(comm);
+    return why.find("has left the communicator") != std::string::npos ? "" : why;
+  });
+  ASSERT_TRUE(forked.allRight(Seconds(60)));
 }
 
 }  // namespace

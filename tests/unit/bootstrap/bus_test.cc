@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "bootstrap/bus_frame.h"
 #include "bootstrap/message_channel.h"
+#include "harness/doorman.h"
 #include "ranks.h"
 #include "unit/base/environment.h"
 
@@ -209,6 +210,19 @@ TEST_P(Buses, FindAnotherControllerWhenTheirsLeaves) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Buses, testing::Values(2, 3, 4, 8));
+
+// Too many had come to its controller before they were expected.
+TEST(Bus, APartThatIsTurnedAwayComesAgain) {
+  const std::vector<BusPointer> all = buses(2);
+  std::vector<BusContact> contacts;
+  for (const BusPointer& one : all) contacts.push_back(*BusContact::decode(one->contact().encode()));
+  const falcon::test::Doorman door(contacts[0].controllerAddress, 3);
+  contacts[0].controllerAddress = contacts[0].processAddress = door.address();
+  const transport::Secret secret = *randomSecret();
+  for (const BusPointer& one : all) one->meet(contacts, secret);
+  EXPECT_TRUE(eventually([&] { return onePart(all, all[0]); }));
+  EXPECT_EQ(door.left(), 0);
+}
 
 /// A member that says whatever it likes.
 class Liar {

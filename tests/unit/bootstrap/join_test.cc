@@ -176,6 +176,31 @@ TEST(Join, TellsTheOthersWhenOneGivesUp) {
   EXPECT_EQ(told, 1);
 }
 
+TEST(Join, TellsAllOfARankThatCannotCome) {
+  const auto host = reactor();
+  const UniqueId id = idOn(host);
+  std::thread absent([&] { withdraw(id, 1, 3, Error::system("its disk is full")); });
+  const auto errors = errorsOf(2, [&](int number) { return join(reactor(), id, 2 * number, 3, 1h); });
+  absent.join();
+  ASSERT_EQ(errors.size(), 2u);
+  for (const Error& error : errors) {
+    EXPECT_EQ(error.code(), ErrorCode::remote);
+    EXPECT_THAT(error.message(), AllOf(HasSubstr("rank 1"), HasSubstr("cannot take part: its disk is full")));
+  }
+}
+
+TEST(Join, HeedsNoWithdrawalOfWhoDoesNotKnowTheSecret) {
+  const auto host = reactor();
+  const UniqueId id = idOn(host);
+  UniqueId others = id;
+  others.secret[3] ^= std::byte{1};
+  withdraw(others, 1, 2, Error::system("its disk is full"));
+  onThreads(2, [&](Rank rank) {
+    const auto network = join(reactor(), id, rank, 2, 60s);
+    EXPECT_TRUE(network) << network.error().message();
+  });
+}
+
 TEST(Join, RefusesAWrongSecret) {
   const auto host = reactor();
   UniqueId id = idOn(host);

@@ -58,5 +58,43 @@ TEST(TransferWatch, TellsWaitingFromMoving) {
   EXPECT_EQ(out.moving, 39ms);
 }
 
+/// Sends nothing; the network counts for it.
+class CountedPort final : public transport::SendPort {
+ public:
+  std::size_t chunkBytes() const override { return 0; }
+  Result<std::span<std::byte>> acquire() override { return std::span<std::byte>(); }
+  void commit(std::size_t) override {}
+  Result<bool> progress() override { return false; }
+  bool flushed() const override { return true; }
+  transport::WaitSource waitSource() const override { return {}; }
+  std::optional<Nanoseconds> underWay() const override { return counted; }
+
+  std::optional<Nanoseconds> counted;
+};
+
+TEST(TransferWatch, AsksTheNetworkBeforeTheFirstStepAndAfterTheLast) {
+  const ManualClock clock;
+  CountedPort counted, uncounted;
+  counted.counted = 50ms;
+  TransferWatch watch(clock, {});
+  for (int step = 0; step < 2; ++step) {
+    watch.sendsBy(5, counted);
+    watch.sendsBy(6, uncounted);
+    watch.stepBegins();
+    watch.stepEnds(-1, 5, 10);
+    watch.stepEnds(-1, 6, 10);
+    *counted.counted += 10ms;
+  }
+  watch.flushed();
+  Keeper keeper;
+  watch.tell(keeper);
+  ASSERT_EQ(keeper.timings.size(), 2u);
+  EXPECT_EQ(keeper.timings[0].underWayBefore, 50ms);
+  EXPECT_EQ(keeper.timings[0].underWayAfter, 70ms);
+  EXPECT_LT(keeper.timings[1].underWayBefore, 0ns);
+  EXPECT_LT(keeper.timings[1].underWayAfter, 0ns);
+  EXPECT_NE(keeper.timings[0].connection, keeper.timings[1].connection);
+}
+
 }  // namespace
 }  // namespace falcon::collectives

@@ -87,5 +87,21 @@ TEST_F(TestedGroups, AnExchangeOfAllWithAllIsNotTestedAsAWhole) {
   EXPECT_EQ(tested().pairs.front(), (Link{5, 1})) << "the slowest is wanted most";
 }
 
+TEST_F(TestedGroups, WhatGrewIsWhatMovesLongerThanAsManyBytesDidInHealth) {
+  auto& member = job.members()[processOf(2)];
+  member.transfers.sums = {{.id = 1, .peer = 3, .sending = true, .bytes = 800, .moving = 0.8},
+                           {.id = 1, .peer = 5, .sending = true, .bytes = 800, .moving = 0.8}};
+  member.healthyTransfers = {.sums = {{.id = 1, .peer = 3, .sending = true, .bytes = 1600, .moving = 0.4}},
+                             .iterations = 8};
+  // The other end saw less of it.
+  auto& receiver = job.members()[processOf(3)];
+  receiver.transfers.sums = {{.id = 1, .peer = 2, .sending = false, .bytes = 800, .moving = 0.1}};
+  receiver.healthyTransfers = {.sums = {{.id = 1, .peer = 2, .sending = false, .bytes = 800, .moving = 0.1}},
+                               .iterations = 4};
+  const auto grown = grownByLink(job);
+  ASSERT_EQ(grown.size(), 1u) << "of a connection without a healthy time nothing is known";
+  EXPECT_NEAR(grown.at({2, 3}), 0.2 - 0.05, 1e-9);
+}
+
 }  // namespace
 }  // namespace falcon::control

@@ -55,6 +55,35 @@ TEST(Evaluation, RightWhenTheOneCulpritIsNamed) {
   EXPECT_GT(evaluation.throughputWith, evaluation.throughputWithout);
 }
 
+// The demo runs on machines that are used for other things as well.
+TEST(Evaluation, WhatIsSaidOfOtherProgramsIsRightWhereTheyWereThere) {
+  const Culprit host{.kind = CulpritKind::host, .host = "here"};
+  std::vector<Said> said = storyOf(rankThree);
+  said.insert(said.begin(), {{"baseline-taken", 6, {}, 0, ""},
+                             {"onset", 22, {}, 0, ""},
+                             {"verdict", 23, host, 0, "others"},
+                             {"relief", 39, host, 0, ""}});
+  const demo::Run without = runWith(1.0, rankThree, {});
+  demo::Run run = runWith(0.6, rankThree, said);
+  for (double t = 0; t < 100; t += 1) run.others.add({t, t + 1, t >= 20 && t < 30 ? 0.8 : 0.3});
+  const Evaluation evaluation = evaluate(run, without);
+  EXPECT_TRUE(evaluation.right) << conclusion(evaluation);
+  EXPECT_THAT(evaluation.ofOthers, ElementsAre("onset: ", "verdict: others"));
+  EXPECT_TRUE(evaluation.rows[0].right);
+
+  run.others = {};
+  for (double t = 0; t < 100; t += 1) run.others.add({t, t + 1, 0.3});
+  const Evaluation quiet = evaluate(run, without);
+  EXPECT_FALSE(quiet.right);
+  EXPECT_THAT(quiet.falseAlarms, ElementsAre("onset: ", "verdict: others"));
+
+  // However busy the machine is, no rank is slow for it.
+  run = runWith(0.6, rankThree, storyOf(rankThree));
+  run.said.push_back({"verdict", 25, link, 0, "a link"});
+  run.others.add({20, 30, 2});
+  EXPECT_FALSE(evaluate(run, without).right);
+}
+
 TEST(Evaluation, WrongWhenAnotherIsNamedOrNobodyOrTwo) {
   const demo::Run without = runWith(1.0, rankThree, {});
   EXPECT_FALSE(evaluate(runWith(1, rankThree, storyOf({.kind = CulpritKind::rank, .rank = 4})), without).right);

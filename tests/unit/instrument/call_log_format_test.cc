@@ -64,11 +64,15 @@ TEST(CallLogFormat, ATransferIsWhereTheDocumentSays) {
 }
 
 TEST(CallLogFormat, LabelsAreWhereTheDocumentSays) {
-  const LabelledCall call{1, 2, Operation::reduce, 3, 4, {5, 6}};
+  const LabelledCall call{1, 2, Operation::reduce, 3, 4, {5, 6, 7, 8}};
   const LabelWords words = wordsOf(call);
-  EXPECT_EQ(words, (LabelWords{1, 2, 1 | 3ull << 32, 4, 5, 6, 0}));
+  EXPECT_EQ(words, (LabelWords{1, 2, 1 | 3ull << 32, 4, 5, 6, 8 | 9ull << 32}));
   EXPECT_EQ(labelledCallOf(words), call);
-  const LabelledCall without{1, 2, Operation::allReduce, -1, 0, {5, CallLabels::noIteration}};
+  constexpr std::int32_t greatest = std::numeric_limits<std::int32_t>::max();
+  const LabelledCall wide{1, 2, Operation::reduce, 3, 4, {5, 6, greatest, greatest}};
+  EXPECT_EQ(labelledCallOf(wordsOf(wide)), wide);
+  const LabelledCall without{1, 2, Operation::allReduce, -1, 0, {5, CallLabels::none}};
+  EXPECT_EQ(wordsOf(without)[6], 0u);
   EXPECT_EQ(labelledCallOf(wordsOf(without)), without);
   EXPECT_EQ(static_cast<std::size_t>(SectionKind::labels), 6u);
 }

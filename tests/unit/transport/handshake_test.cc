@@ -177,6 +177,63 @@ TEST(Handshake, WhoHangsUpWithoutAWordMayBeAskedAgain) {
   EXPECT_EQ(greeting.read(pair.comes.get()), Greeting::Progress::turnedAway);
 }
 
+TEST(Handshake, WhoHasNoRandomBytesIsBelievedThatItCannotCome) {
+  Pair pair;
+  Hello hello = helloOf();
+  hello.withdraws = true;
+  Greeting greeting(hello);
+  Challenge challenge;
+  ASSERT_TRUE(greeting.open(pair.comes.get(), somewhere));
+  ASSERT_EQ(challenge.read(pair.there.get()), Challenge::Progress::opened);
+  ASSERT_TRUE(challenge.challenge(pair.there.get(), secretOf(1)));
+  ASSERT_EQ(greeting.read(pair.comes.get()), Greeting::Progress::complete);
+  ASSERT_EQ(challenge.read(pair.there.get()), Challenge::Progress::complete);
+  EXPECT_EQ(challenge.hello().payload, "payload");
+}
+
+TEST(Handshake, WhatWithdrewOnceDoesNotWithdrawAgain) {
+  const Nonce then{std::byte{3}};
+  Pair pair;
+  Challenge challenge;
+  Pair::say(pair.comes, encodeOpening(Purpose::bus, 77, {}));
+  ASSERT_EQ(challenge.read(pair.there.get()), Challenge::Progress::opened);
+  ASSERT_TRUE(challenge.challenge(pair.there.get(), secretOf(1)));
+  Pair::say(pair.comes, encodeProof(helloOf(), {}, then));
+  EXPECT_EQ(challenge.read(pair.there.get()), Challenge::Progress::stranger);
+}
+
+/// The nonce that who comes has just made.
+Nonce nonceIn(const std::string& opening) {
+  Nonce nonce;
+  std::memcpy(nonce.data(), opening.data() + opening.size() - nonce.size(), nonce.size());
+  return nonce;
+}
+
+TEST(Handshake, WhoCannotProveItselfRefusesOnlyWithTheSecretAndOnlyNow) {
+  std::string before;
+  struct Case {
+    const char* what;
+    int secret;
+    bool isReplayed;
+    ErrorCode code;
+    const char* says;
+  };
+  for (const Case& each : {Case{"with the secret", 1, false, ErrorCode::remote, "no random bytes"},
+                           Case{"without", 2, false, ErrorCode::invalidUsage, "does not know the secret"},
+                           Case{"recorded", 1, true, ErrorCode::invalidUsage, "does not know the secret"}}) {
+    Pair pair;
+    Greeting greeting(helloOf());
+    ASSERT_TRUE(greeting.open(pair.comes.get(), somewhere));
+    const std::string refusal = encodeRefusal(helloOf(each.secret), nonceIn(Pair::received(pair.there)));
+    Pair::say(pair.there, each.isReplayed ? before : refusal);
+    if (before.empty()) before = refusal;
+    ASSERT_EQ(greeting.read(pair.comes.get()), Greeting::Progress::failed) << each.what;
+    EXPECT_EQ(greeting.error().code(), each.code) << each.what;
+    EXPECT_THAT(greeting.error().message(), HasSubstr(each.says)) << each.what;
+    EXPECT_EQ(Pair::received(pair.there), "") << each.what << ": it said who it is";
+  }
+}
+
 TEST(Handshake, NobodyIsReadBeforeItIsChallenged) {
   Pair pair;
   Challenge challenge;

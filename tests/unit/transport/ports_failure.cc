@@ -4,6 +4,7 @@
 #include <csignal>
 #include <set>
 
+#include "harness/doorman.h"
 #include "transport/connection_offer.h"
 #include "unit/transport/ports_world.h"
 
@@ -141,6 +142,28 @@ TEST(Fallback, ShmDisableMeansSockets) {
   unsetenv("NCCL_SHM_DISABLE");
   EXPECT_EQ(world.ports[0]->mediumTo(1), Medium::socket);
   streamBothWays(world);
+}
+
+// It had come before it was expected, when too many others had.
+TEST(Redial, WhoIsTurnedAwayComesAgainWithEachOfItsSockets) {
+  const ChunkBytes size(4096);
+  setenv("NCCL_NSOCKS_PERTHREAD", "2", 1);
+  World world(2, Medium::socket);
+  unsetenv("NCCL_NSOCKS_PERTHREAD");
+  const falcon::test::Doorman door(world.peers[1].address, 3);
+  auto peers = world.peers;
+  peers[1].address = door.address();
+  world.ports[0].reset();
+  setenv("NCCL_NSOCKS_PERTHREAD", "2", 1);
+  world.ports[0] = std::move(*makeLocalPorts(world.reactors[0], 42, testSecret, 0, peers));
+  unsetenv("NCCL_NSOCKS_PERTHREAD");
+  Status received;
+  std::thread receiver([&] { received = receiveStream(*world.ports[1], {0, 0}, 1, 10); });
+  const auto sent = sendStream(*world.ports[0], {1, 0}, 1, 10);
+  receiver.join();
+  EXPECT_TRUE(ok(sent));
+  EXPECT_TRUE(ok(received));
+  EXPECT_EQ(door.left(), 0);
 }
 
 // Whoever has the secret may still be buggy.

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <thread>
 
+#include "harness/doorman.h"
 #include "harness/fork_alone.h"
 #include "transport/connect.h"
 #include "transport/descriptor_limit.h"
@@ -124,6 +125,17 @@ TEST(Reactor, KeepsEarlyConnectionsUntilSomebodyExpectsThem) {
     for (int i = 0; i < 10; ++i) EXPECT_EQ(arrived.take(), key);
   }
   for (std::thread& client : clients) client.join();
+}
+
+TEST(Reactor, WhoIsTurnedAwayComesAgain) {
+  const auto server = reactor();
+  Mailbox<int> arrived;
+  server->expect(Purpose::data, 7, secretOf(1), [&](FileDescriptor, const Hello&) { arrived.put(1); });
+  const falcon::test::Doorman door(server->address(), 3);
+  const auto socket = connectWithHello({}, door.address(), helloOf(7), 20s);
+  ASSERT_TRUE(socket) << socket.error().message();
+  EXPECT_TRUE(arrived.take());
+  EXPECT_EQ(door.left(), 0);
 }
 
 TEST(Reactor, WhoHaveDifferentSecretsDoNotConnectEarlyOrNot) {

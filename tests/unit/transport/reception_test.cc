@@ -77,6 +77,13 @@ class Door {
     connectOf(visitor);
     return visitor;
   }
+  FileDescriptor comeFrom(const char* host) const {
+    FileDescriptor visitor = newSocket();
+    const SocketAddress source = *SocketAddress::parse(host);
+    EXPECT_EQ(bind(visitor.get(), source.get(), source.length()), 0);
+    connectOf(visitor);
+    return visitor;
+  }
   void connectOf(const FileDescriptor& visitor) const {
     EXPECT_EQ(connect(visitor.get(), address_.get(), address_.length()), 0);
   }
@@ -169,6 +176,38 @@ TEST(Reception, OfWhoIsEarlyOnlySoManyAreKept) {
   door.settle();
   EXPECT_EQ(std::count_if(early.begin(), early.end(), hungUp), 1);
   EXPECT_FALSE(hungUp(another));
+}
+
+// One host that fills the place with connections of no use crowds out its own, from the oldest on.
+TEST(Reception, OfWhoIsEarlyTheOldestOfTheHostWithMostGivesWay) {
+  if (const auto room = reserveDescriptors(2 * crowd + 100, "a test"); !room) GTEST_SKIP() << room.error().message();
+  Door door;
+  door.expect();
+  const auto early = [&](const char* host) {
+    FileDescriptor visitor = door.comeFrom(host);
+    Door::open(visitor, 8);
+    return visitor;
+  };
+  const auto quiet = early("127.0.0.9:0");
+  door.settle();
+  door.pass(1);
+  std::vector<FileDescriptor> busy;
+  for (int i = 0; i < 3; ++i) {
+    busy.push_back(early("127.0.0.2:0"));
+    door.settle();
+    door.pass(1);
+  }
+  while (busy.size() < crowd - 1) busy.push_back(early("127.0.0.2:0"));
+  door.settle();
+  std::vector<FileDescriptor> others;
+  for (std::ptrdiff_t come = 1; come <= 3; ++come) {
+    others.push_back(early("127.0.0.3:0"));
+    door.settle();
+    EXPECT_EQ(std::count_if(busy.begin(), busy.begin() + come, hungUp), come) << "the oldest give way";
+    EXPECT_EQ(std::count_if(busy.begin(), busy.end(), hungUp), come) << "one for each";
+  }
+  EXPECT_FALSE(hungUp(quiet)) << "the oldest of all, of another host";
+  EXPECT_EQ(std::count_if(others.begin(), others.end(), hungUp), 0);
 }
 
 TEST(Reception, WhoIsSilentGivesItsPlaceToOthersWhereTheDoorwayIsFull) {

@@ -40,7 +40,7 @@ struct Connection {
 class SocketOptions : public testing::TestWithParam<Purpose> {};
 INSTANTIATE_TEST_SUITE_P(Of, SocketOptions,
                          testing::Values(Purpose::rendezvous, Purpose::communicator, Purpose::data, Purpose::bus,
-                                         Purpose::pulse));
+                                         Purpose::pulse, Purpose::window));
 
 TEST_P(SocketOptions, AskWhetherAnotherHostAnswers) {
   const Connection between("127.0.0.2:0", "127.0.0.1:0");
@@ -52,6 +52,16 @@ TEST_P(SocketOptions, DoNotAskWhetherThisHostAnswers) {
   const Connection inside("127.0.0.1:0", "127.0.0.1:0");
   prepareSocket(inside.socket.get(), GetParam());
   EXPECT_EQ(option(inside.socket, SOL_SOCKET, SO_KEEPALIVE), 0);
+}
+
+// Silence is told from computing where next to nothing is sent; on the bus it is that somebody does not read.
+TEST(SocketOptionsOfSilence, GiveUpOnBytesThatNobodyAcknowledgesOfAnotherHostOnly) {
+  for (const Purpose purpose : {Purpose::rendezvous, Purpose::pulse}) {
+    const Connection between("127.0.0.2:0", "127.0.0.1:0"), inside("127.0.0.1:0", "127.0.0.1:0");
+    for (const Connection* each : {&between, &inside}) prepareSocket(each->socket.get(), purpose);
+    EXPECT_GT(option(between.socket, IPPROTO_TCP, TCP_USER_TIMEOUT), 0);
+    EXPECT_EQ(option(inside.socket, IPPROTO_TCP, TCP_USER_TIMEOUT), 0);
+  }
 }
 
 }  // namespace

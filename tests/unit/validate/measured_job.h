@@ -36,9 +36,18 @@ class Job {
   std::function<double(Link)> linkSlowdown = [](Link) { return 1.0; };
   double everybody = 1;  ///< a busy neighbour: all ranks and links alike
   bool ownTimesKnown = true;
+  LinkUse use;  ///< what profiling saw
+
+  /// As if profiling had seen the bytes of every link take all that iterations became longer by: accuses nobody alone.
+  void everyLinkGrew() {
+    use.longerIteration = 0.1;
+    for (const Wave& wave : waves)
+      for (const WaveLink& link : wave.links) use.grown[link.link] = 0.1;
+  }
 
   VerdictInput measure() {
     VerdictInput input;
+    input.use = use;
     for (Rank rank = 0; rank < ranks; ++rank) {
       RankFigures figures{.rank = rank};
       const double slowdown = everybody * rankSlowdown(rank);

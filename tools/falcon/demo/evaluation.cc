@@ -47,6 +47,27 @@ bool isAlarm(const std::string& kind) {
          kind == "mitigation-applied" || kind == "mitigation-advised" || kind == "inconclusive";
 }
 
+bool isDuring(const Said& said, const std::vector<Truth>& truths) {
+  return std::any_of(truths.begin(), truths.end(), [&](const Truth& truth) {
+    return said.time >= truth.started && said.time <= truth.ended + aftermathSeconds;
+  });
+}
+
+/// What is true of other programs is kept apart: it is said of no injection.
+Run withoutOthers(const Run& run, std::vector<std::string>& ofOthers) {
+  double healthyUntil = 0;
+  for (const Said& said : run.said)
+    if (said.kind == "baseline-taken" && healthyUntil == 0) healthyUntil = said.time;
+  Run rest = run;
+  std::erase_if(rest.said, [&](const Said& said) {
+    if (said.culprit.kind != CulpritKind::host && isDuring(said, run.truths)) return false;
+    if (!tools::isOfOtherPrograms(said.kind, said.culprit, said.time, run.others, healthyUntil)) return false;
+    if (isAlarm(said.kind)) ofOthers.push_back(fmt::format("{}: {}", said.kind, said.text));
+    return true;
+  });
+  return rest;
+}
+
 /// What was said of one injection. Times are 0 where it was not.
 struct Story {
   std::vector<Culprit> named;
@@ -185,8 +206,9 @@ std::vector<Said> parseEvents(const std::string& text) {
   return said;
 }
 
-Evaluation evaluate(const Run& with, const Run& without) {
+Evaluation evaluate(const Run& whole, const Run& without) {
   Evaluation evaluation;
+  const Run with = withoutOthers(whole, evaluation.ofOthers);
   evaluation.throughputWith = throughput(with);
   evaluation.throughputWithout = throughput(without);
   if (!with.iterations.empty())
@@ -208,10 +230,7 @@ Evaluation evaluate(const Run& with, const Run& without) {
   }
   for (const Said& said : with.said) {
     if (!isAlarm(said.kind)) continue;
-    const bool explained = std::any_of(with.truths.begin(), with.truths.end(), [&](const Truth& truth) {
-      return said.time >= truth.started && said.time <= truth.ended + aftermathSeconds;
-    });
-    if (explained) continue;
+    if (isDuring(said, with.truths)) continue;
     evaluation.falseAlarms.push_back(fmt::format("{}: {}", said.kind, said.text));
     evaluation.missing.push_back("false alarm, " + evaluation.falseAlarms.back());
   }
@@ -241,9 +260,14 @@ std::vector<std::string> legend() {
 }
 
 std::string conclusion(const Evaluation& evaluation) {
-  if (evaluation.right)
-    return evaluation.rows.empty() ? "nothing was reported: right"
-                                   : "every injection was named, worked around, seen to end, and the remedy undone";
+  if (evaluation.right) {
+    const std::string others = evaluation.ofOthers.empty()
+                                   ? std::string()
+                                   : "; other programs used this machine meanwhile, and that was said as well";
+    return (evaluation.rows.empty() ? "nothing was reported: right"
+                                    : "every injection was named, worked around, seen to end, and the remedy undone") +
+           others;
+  }
   std::string text;
   for (const std::string& missing : evaluation.missing) text += (text.empty() ? "NOT RIGHT: " : "; ") + missing;
   return text;
@@ -270,6 +294,7 @@ json toJson(const Evaluation& evaluation) {
   }
   return {{"injections", rows},
           {"false_alarms", evaluation.falseAlarms},
+          {"of_other_programs", evaluation.ofOthers},
           {"iteration_ms", evaluation.iterationMilliseconds},
           {"throughput_with", evaluation.throughputWith},
           {"throughput_without", evaluation.throughputWithout},
@@ -316,6 +341,8 @@ std::string toText(const Evaluation& evaluation) {
     for (const std::string& missing : row.missing)
       text += fmt::format("{}: MISSING: {}\n", nameOf(row.truth.culprit), missing);
   }
+  for (const std::string& said : evaluation.ofOthers)
+    text += "of other programs, as /proc/stat has it too: " + said + '\n';
   for (const std::string& alarm : evaluation.falseAlarms) text += "FALSE ALARM " + alarm + '\n';
   if (evaluation.throughputWithout > 0)
     text += fmt::format("throughput: {:.3f} iterations/s with Falcon, {:.3f} without ({:+.0f} %)\n",

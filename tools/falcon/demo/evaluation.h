@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/event.h"
+#include "inject/other_load.h"
 
 namespace falcon::demo {
 
@@ -37,6 +38,7 @@ struct Run {
   std::vector<Iteration> iterations;
   std::vector<Truth> truths;
   std::vector<Said> said;
+  tools::OtherUses others;  ///< what other programs used of this machine meanwhile
 };
 
 std::vector<Iteration> parseTrainerLog(const std::string& text);
@@ -64,7 +66,9 @@ struct Row {
 struct Evaluation {
   std::vector<Row> rows;
   std::vector<std::string> falseAlarms;  ///< said outside of every injection
-  double throughputWith = 0;             ///< iterations a second
+  /// Said of other programs on this machine, which were there by our own account as well: right, and no alarm.
+  std::vector<std::string> ofOthers;
+  double throughputWith = 0;  ///< iterations a second
   double throughputWithout = 0;
   double iterationMilliseconds = 0;  ///< median of the run with Falcon
   std::vector<std::string> missing;  ///< all that keeps it from being right: of every row, and false alarms
@@ -73,6 +77,7 @@ struct Evaluation {
 
 /// Right is what names every injection and nothing else, works around it while it lasts, sees its end and then undoes
 /// what it did. `without` is the run with NCCL_FALCON=0 and the same injections; empty for a healthy run.
+/// What is said of other programs on this machine is right where `with.others` has them too.
 Evaluation evaluate(const Run& with, const Run& without);
 
 /// How the table's numbers are computed: which run, which iterations. A line each, "slow: ...".

@@ -24,10 +24,16 @@ std::vector<std::string> jobCommand(const JobSurroundings& job) {
                                       std::to_string(shape.ranks), "--describe", file(job, "job.json")};
   if (job.namespaces) command.insert(command.end(), {"--nodes", std::to_string(shape.nodes)});
   if (job.cgroups) command.push_back("--cgroups");
-  command.insert(command.end(), {"--", job.programs + "/falcon-train", "--dp", std::to_string(shape.dataParallel),
-                                 "--pp", std::to_string(shape.pipelineParallel), "--micro-batches", "32",
-                                 "--iterations", "1000000", "--duration", fmt::format("{:.0f}", shape.seconds), "--log",
-                                 file(job, "iterations.jsonl"), "--quiet"});
+  command.push_back("--");
+  if (!job.startFile.empty())
+    command.insert(command.end(),
+                   {"/bin/sh", "-c", "while [ ! -e \"$0\" ]; do sleep 0.05; done; exec \"$@\"", job.startFile});
+  command.insert(command.end(),
+                 {job.programs + "/falcon-train", "--dp", std::to_string(shape.dataParallel), "--pp",
+                  std::to_string(shape.pipelineParallel), "--micro-batches", std::to_string(shape.microBatches),
+                  "--iterations", "1000000", "--duration", fmt::format("{:.0f}", shape.seconds), "--log",
+                  file(job, "iterations.jsonl"), "--quiet"});
+  if (!shape.overlap) command.push_back("--no-overlap");
   return command;
 }
 

@@ -13,10 +13,11 @@ struct JobSurroundings {
   bool withFalcon = true;
   bool mitigate = true;  ///< work around what is found; false: only name it
   JobShape shape;
-  bool namespaces = true;  ///< permitted here; else links are throttled inside the socket transport
-  bool cgroups = true;     ///< permitted here; else ranks are slowed by duty-cycle stops
-  std::string programs;    ///< folder of falcon and falcon-train
-  std::string folder;      ///< for logs; exists
+  bool namespaces = true;   ///< permitted here; else links are throttled inside the socket transport
+  bool cgroups = true;      ///< permitted here; else ranks are slowed by duty-cycle stops
+  std::string programs;     ///< folder of falcon and falcon-train
+  std::string folder;       ///< for logs; exists
+  std::string startFile{};  ///< the ranks wait until it is there; empty: they do not wait
 };
 
 /// The job leaves job.json, iterations.jsonl and events.jsonl in the folder.

@@ -25,7 +25,9 @@ struct JobShape {
   int nodes = 4;
   int dataParallel = 4;
   int pipelineParallel = 2;
-  double seconds = 140;  ///< how long the trainer runs
+  double seconds = 140;   ///< how long the trainer runs
+  int microBatches = 32;  ///< of an iteration, over all replicas
+  bool overlap = true;    ///< gradients are exchanged while others are computed
 };
 
 /// Any rank of the job, equally likely.

@@ -15,6 +15,8 @@
 #include "demo/child_process.h"
 #include "demo/interruption.h"
 #include "demo/job_commands.h"
+#include "inject/other_load.h"
+#include "machine/description.h"
 
 namespace falcon::demo {
 namespace {
@@ -44,6 +46,7 @@ class Session {
       throwIfInterrupted();
       followLog();
       followEvents();
+      lookAtOthers();
       inject();
     }
     clearProgress();
@@ -55,6 +58,7 @@ class Session {
     run.iterations = parseTrainerLog(readFile(file("iterations.jsonl")));
     run.said = parseEvents(readFile(file("events.jsonl")));
     for (Planned& planned : planned_) run.truths.push_back(collect(planned));
+    if (others_) run.others = others_->uses();
     return run;
   }
 
@@ -95,6 +99,11 @@ class Session {
     }
   }
 
+  void lookAtOthers() {
+    if (others_) return others_->look();
+    if (auto job = tools::readDescription(file("job.json"))) others_.emplace(*job);
+  }
+
   void inject() {
     if (!began_) return;
     for (Planned& planned : planned_) {
@@ -130,6 +139,7 @@ class Session {
   double lastProgress_ = 0;
   size_t shown_ = 0;
   std::vector<Planned> planned_;
+  std::optional<tools::OtherLoad> others_;
 };
 
 }  // namespace

@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 
+#include "base/own_files.h"
 #include "exec/loaded_library.h"
 #include "run/program_words.h"
 
@@ -22,16 +22,13 @@ struct ExecOptions {
   std::vector<std::string> program;
 };
 
-/// The preload library: where the build and an installation have it, beside this program.
+constexpr const char* preloadName = "libnccl-falcon.so";
+
+/// Where the build and an installation have it.
 Result<std::string> preloadLibrary() {
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
-  const auto folder = self.parent_path().parent_path();
-  for (const char* place : {"lib", "lib/nccl-falcon", "lib/x86_64-linux-gnu", "lib64"}) {
-    const auto path = folder / place / "libnccl-falcon.so";
-    if (std::filesystem::exists(path)) return path.string();
-  }
-  return Error::system("libnccl-falcon.so is not beside {}: it lies in {} where Falcon was built or installed",
-                       self.string(), (folder / "lib").string());
+  if (auto path = ownLibrary(preloadName)) return std::move(*path);
+  return Error::system("{} is neither beside {} nor in its lib/nccl-falcon: install Falcon as a whole", preloadName,
+                       ownFolder());
 }
 
 std::string asShellWord(const std::string& word) {

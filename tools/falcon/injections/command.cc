@@ -15,6 +15,7 @@
 #include "injections/bad_cases.h"
 #include "injections/episode.h"
 #include "injections/results_file.h"
+#include "injections/sweep.h"
 #include "json_text.h"
 #include "number_rules.h"
 #include "work_folder.h"
@@ -25,25 +26,29 @@ namespace {
 using namespace falcon::injections;
 
 struct Options {
-  int count = 200;
+  std::optional<int> count;
   std::uint64_t seed = 1;
   bool json = false;
   std::string resume;
   std::vector<std::string> cases;  ///< empty: random injections
+  bool sweep = false;
+  std::vector<std::string> cells{"all"};
   bool keep = false;
   bool verbose = false;
 };
 
 constexpr double forBaseline = 240;
+constexpr int usualCount = 200, usualCountOfACell = 20;
 
-demo::JobSurroundings surroundingsIn(const tools::WorkFolder& folder, const Options& options) {
+demo::JobSurroundings surroundingsIn(const tools::WorkFolder& folder, const Options& options,
+                                     const std::string& name = "job") {
   if (options.keep) fmt::print(stderr, "logs: {}\n", folder.path());
   demo::JobSurroundings surroundings;
   surroundings.mitigate = false;
   surroundings.programs = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   surroundings.namespaces = demo::mayUseNamespaces(surroundings.programs, folder.path());
   surroundings.cgroups = demo::mayUseCgroups(surroundings.programs, folder.path());
-  surroundings.folder = folder.sub("job");
+  surroundings.folder = folder.sub(name);
   surroundings.shape.seconds = 30 * 86'400;  // it ends with this program
   return surroundings;
 }
@@ -71,15 +76,16 @@ std::vector<Row> runCases(const Options& options) {
 // One job for all of them: nothing carries over from one process to the next that a real job would not carry over.
 std::vector<Row> inject(const Options& options, ResultsFile* results) {
   std::vector<Row> rows = results ? results->rows() : std::vector<Row>();
-  if (rows.size() > static_cast<std::size_t>(options.count)) rows.resize(static_cast<std::size_t>(options.count));
+  const int count = options.count.value_or(usualCount);
+  if (rows.size() > static_cast<std::size_t>(count)) rows.resize(static_cast<std::size_t>(count));
   fmt::print(stderr, "{}\n", tableHead());
   for (std::size_t i = 0; i < rows.size(); ++i) fmt::print(stderr, "{}\n", tableLine(static_cast<int>(i) + 1, rows[i]));
-  if (static_cast<int>(rows.size()) == options.count) return rows;
+  if (static_cast<int>(rows.size()) == count) return rows;
 
   const tools::WorkFolder folder("injections", options.keep);
   SlowJob job(surroundingsIn(folder, options), hearing(options));
   job.waitForBaseline(forBaseline);
-  for (int number = static_cast<int>(rows.size()); number < options.count; ++number) {
+  for (int number = static_cast<int>(rows.size()); number < count; ++number) {
     rows.push_back(scoreOf(injectOnce(job, draw(options.seed, number, job.surroundings().shape))));
     if (results) results->add(rows.back());
     fmt::print(stderr, "{}\n", tableLine(number + 1, rows.back()));
@@ -87,7 +93,24 @@ std::vector<Row> inject(const Options& options, ResultsFile* results) {
   return rows;
 }
 
+int runSweep(const Options& options) {
+  const std::vector<Cell> cells = cellsNamed(options.cells);
+  const tools::WorkFolder folder("injections", options.keep);
+  const auto surroundings = [&](const std::string& name) { return surroundingsIn(folder, options, name); };
+  const std::vector<CellResult> results =
+      sweep(cells, options.count.value_or(usualCountOfACell), surroundings, hearing(options));
+  if (options.json) {
+    nlohmann::ordered_json text{{"cells", nlohmann::ordered_json::array()}};
+    for (const CellResult& each : results) text["cells"].push_back(toJson(each));
+    fmt::print("{}\n", jsonText(text, 2));
+  }
+  const std::vector<std::string> shortcomings = shortcomingsOf(results);
+  for (const std::string& each : shortcomings) fmt::print(stderr, "NOT GOOD: {}\n", each);
+  return shortcomings.empty() ? healthy : toolFailed;
+}
+
 int run(const Options& options) {
+  if (options.sweep) return runSweep(options);
   std::optional<ResultsFile> results;
   if (!options.resume.empty()) results.emplace(options.resume, options.seed);
   const std::vector<Row> rows =
@@ -110,6 +133,9 @@ int run(const Options& options) {
 int runInterruptibly(const Options& options) try {
   demo::noteInterruptions();
   return run(options);
+} catch (const std::invalid_argument& wrong) {
+  fmt::print(stderr, "falcon injections: {}\n", wrong.what());
+  return badUsage;
 } catch (const demo::Interrupted& interrupted) {
   fmt::print(stderr, "falcon injections: ended by signal {}; what was injected is undone{}\n", interrupted.signal,
              options.resume.empty()
@@ -124,20 +150,31 @@ void addInjectionsCommand(CLI::App& app, int& exitCode) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand(
       "injections", "Slow ranks and links of one job at random, one after the other, and count who is found");
-  command->add_option("--count", options->count, "How many injections")
+  command
+      ->add_option("--count", options->count,
+                   fmt::format("How many injections ({}), or with --sweep how many of each cell ({})", usualCount,
+                               usualCountOfACell))
       ->check(wholeNumber())
-      ->check(numberFrom(1, 100'000))
-      ->capture_default_str();
+      ->check(numberFrom(1, 100'000));
   command->add_option("--seed", options->seed, "Draws which ranks and links, and how strongly")
       ->check(wholeNumber())
       ->capture_default_str();
   command->add_flag("--json", options->json, "Print the results as JSON on stdout");
   const auto resume =
       command->add_option("--resume", options->resume, "Keep the results in this file, and go on where it ends");
+  const auto sweeping = command
+                            ->add_flag("--sweep", options->sweep,
+                                       "Instead, slow links that are all shaped alike, ranks and the host by 1.2 to 5 "
+                                       "times, cell by cell")
+                            ->excludes(resume);
+  command->add_option("--cells", options->cells, "Of the sweep only these: a kind, or a kind and a factor (link:1.5)")
+      ->needs(sweeping)
+      ->delimiter(',');
   command
       ->add_option("--case", options->cases, "Instead, one or more of the cases where \"not certain\" is right as well")
       ->check(CLI::IsMember(badCases()))
-      ->excludes(resume);
+      ->excludes(resume)
+      ->excludes(sweeping);
   command->add_flag("--keep-logs", options->keep, "Keep the job's logs and say where they are");
   command->add_flag("--verbose", options->verbose, "Show what the job says meanwhile");
   command->callback([options, &exitCode] { exitCode = runInterruptibly(*options); });

@@ -11,9 +11,11 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <random>
 
 #include "base/clock.h"
+#include "base/own_files.h"
 #include "base/socket_address.h"
 #include "machine/net_namespace.h"
 #include "machine/processes.h"
@@ -47,10 +49,10 @@ int freePort() {
   return ntohs(address.sin_port);
 }
 
+/// Of our libnccl.so.2: where the preload library is, whose name nobody else's has.
 std::string libraryFolder() {
-  std::error_code error;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-  return (program.parent_path().parent_path() / "lib").string();
+  const auto library = ownLibrary("libnccl-falcon.so");
+  return library ? std::filesystem::path(*library).parent_path().string() : ownFolder() + "/../lib";
 }
 
 int exitCodeOf(int status) {

@@ -227,7 +227,9 @@ class Writer {
                     {"in_flight", slice.inFlight}};
     if (call.peer >= 0) made["args"]["peer"] = call.peer;
     if (slice.labels.tag != 0) made["args"]["tag"] = slice.labels.tag;
-    if (slice.labels.iteration != CallLabels::noIteration) made["args"]["iteration"] = slice.labels.iteration;
+    if (slice.labels.iteration != CallLabels::none) made["args"]["iteration"] = slice.labels.iteration;
+    if (slice.labels.phase != CallLabels::none) made["args"]["phase"] = slice.labels.phase;
+    if (slice.labels.group != CallLabels::none) made["args"]["group"] = slice.labels.group;
     const auto arrivals = arrivals_.find({call.communicator, call.sequence});
     if (isPointToPoint(call.operation) || slice.inFlight || arrivals == arrivals_.end() || !arrivals->second.oneHost ||
         arrivals->second.members != members_[call.communicator].size() || arrivals->second.members < 2) {

@@ -1,0 +1,72 @@
+# What a site installs: cmake --install build/release --prefix DIR, or cpack in build/release for a .deb and a tarball.
+# Nothing lies where the vendor's NCCL has it: the libraries are in lib/nccl-falcon and the headers in include/nccl-falcon, so that both can be
+# installed and neither shadows the other. The tree can be moved: programs and modules find each other from where they are.
+include(CMakePackageConfigHelpers)
+
+set(FALCON_INSTALL_INCLUDEDIR ${CMAKE_INSTALL_INCLUDEDIR}/nccl-falcon)
+set(FALCON_INSTALL_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/NcclFalcon)
+set(FALCON_INSTALL_PKGCONFIGDIR ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# What is installed is stripped, whoever installs it and how. All rules stand in this file, since they run in their order.
+install(CODE "set(CMAKE_INSTALL_DO_STRIP TRUE)")
+
+set_target_properties(nccl PROPERTIES EXPORT_NAME nccl)
+set_target_properties(nccl-falcon PROPERTIES EXPORT_NAME preload)
+install(TARGETS nccl nccl-falcon EXPORT NcclFalcon LIBRARY DESTINATION ${FALCON_INSTALL_LIBDIR}
+        INCLUDES DESTINATION ${FALCON_INSTALL_INCLUDEDIR})
+install(TARGETS nccl-falcon-core LIBRARY DESTINATION ${FALCON_INSTALL_LIBDIR})
+# Opened when first needed, from beside the library that wants them. The path of the OpenBLAS that it was linked to is dropped: at a site the
+# loader knows where its own is.
+foreach(module falcon_compute falcon_gpu)
+  if(TARGET ${module})
+    install(TARGETS ${module} LIBRARY DESTINATION ${FALCON_INSTALL_LIBDIR})
+  endif()
+endforeach()
+foreach(program falcon falcon-train)
+  if(TARGET ${program})
+    set_target_properties(${program} PROPERTIES INSTALL_RPATH "$ORIGIN/${FALCON_LIBRARIES_FROM_PROGRAMS}")
+    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+endforeach()
+
+install(FILES include/nccl.h include/nccl_falcon.h DESTINATION ${FALCON_INSTALL_INCLUDEDIR})
+install(DIRECTORY share/ DESTINATION ${CMAKE_INSTALL_DATADIR}/nccl-falcon)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/nccl-falcon FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.json")
+install(FILES README.md DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/nccl-falcon)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/nccl-falcon RENAME copyright)
+
+# find_package(NcclFalcon): NcclFalcon::nccl to link, NcclFalcon::preload for the path of the preload library.
+install(EXPORT NcclFalcon NAMESPACE NcclFalcon:: FILE NcclFalconTargets.cmake DESTINATION ${FALCON_INSTALL_CMAKEDIR})
+configure_package_config_file(cmake/NcclFalconConfig.cmake.in ${PROJECT_BINARY_DIR}/installed/NcclFalconConfig.cmake
+                              INSTALL_DESTINATION ${FALCON_INSTALL_CMAKEDIR})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/installed/NcclFalconConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/installed/NcclFalconConfig.cmake ${PROJECT_BINARY_DIR}/installed/NcclFalconConfigVersion.cmake
+        DESTINATION ${FALCON_INSTALL_CMAKEDIR})
+
+# pkg-config nccl-falcon. Paths are told from where the file lies.
+file(RELATIVE_PATH FALCON_PREFIX_FROM_PKGCONFIG ${CMAKE_INSTALL_PREFIX}/${FALCON_INSTALL_PKGCONFIGDIR} ${CMAKE_INSTALL_PREFIX})
+string(REGEX REPLACE "/$" "" FALCON_PREFIX_FROM_PKGCONFIG "${FALCON_PREFIX_FROM_PKGCONFIG}")
+configure_file(cmake/nccl-falcon.pc.in ${PROJECT_BINARY_DIR}/installed/nccl-falcon.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/installed/nccl-falcon.pc DESTINATION ${FALCON_INSTALL_PKGCONFIGDIR})
+
+set(CPACK_PACKAGE_NAME nccl-falcon)
+set(CPACK_PACKAGE_VENDOR "NCCL Falcon")
+set(CPACK_PACKAGE_CONTACT "NCCL Falcon <nccl-falcon@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "finds slow ranks and links in jobs that run on NCCL")
+set(CPACK_PACKAGE_DESCRIPTION "Stands before a training job's NCCL, or in its place, notices when iterations lengthen, names the slow\n\
+rank or link, and works around it while the job keeps running.\n\
+It replaces no file of the vendor's: programs take it by falcon exec, or by a path.")
+set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+set(CPACK_GENERATOR TGZ)
+set(CPACK_STRIP_FILES TRUE)
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION libs)
+find_program(FALCON_SHLIBDEPS dpkg-shlibdeps)
+mark_as_advanced(FALCON_SHLIBDEPS)
+if(FALCON_SHLIBDEPS)
+  list(APPEND CPACK_GENERATOR DEB)
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/lib)
+endif()
+include(CPack)

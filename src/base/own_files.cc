@@ -1,0 +1,34 @@
+#include "base/own_files.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <system_error>
+
+namespace falcon {
+
+std::string ownFolder() {
+  Dl_info self{};
+  link_map* map = nullptr;
+  const auto* const here = reinterpret_cast<const void*>(&ownFolder);
+  if (dladdr1(here, &self, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0 || !map) return "";
+  std::string path = map->l_name;
+  // The program itself: the loader knows it by the name that it was called by, which may be none with a folder.
+  std::error_code ignored;
+  if (path.empty()) path = std::filesystem::read_symlink("/proc/self/exe", ignored).string();
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
+}
+
+std::optional<std::string> ownLibrary(const std::string& fileName) {
+  const std::string folder = ownFolder();
+  for (const char* place : {"/", "/" FALCON_LIBRARIES_FROM_PROGRAMS "/", "/../lib/"}) {
+    const std::string path = std::filesystem::path(folder + place + fileName).lexically_normal();
+    if (access(path.c_str(), R_OK) == 0) return path;
+  }
+  return std::nullopt;
+}
+
+}  // namespace falcon

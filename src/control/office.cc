@@ -1,0 +1,120 @@
+#include "control/office.h"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <utility>
+
+#include "base/job_rank.h"
+#include "base/log.h"
+#include "base/parameters.h"
+#include "control/stored_baseline.h"
+
+namespace falcon::control {
+namespace {
+
+double wallTime() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+ControllerSettings settingsFromParameters() {
+  ControllerSettings settings;
+  settings.validate = parameters::validate.value() == 1;
+  settings.mitigate = static_cast<MitigateMode>(parameters::mitigate.value());
+  settings.trapBudgetPercent = parameters::trapBudget.value();
+  settings.trapTimeout = parameters::trapTimeout.value();
+  settings.trapEntry = parameters::trapEntry.value();
+  settings.onsetThresholdPercent = parameters::onsetThreshold.value();
+  settings.deterministic = parameters::deterministic.value();
+  return settings;
+}
+
+/// What the monitor's thread sends on behalf of the controller.
+class BusOutbox final : public Outbox {
+ public:
+  BusOutbox(bootstrap::Bus& bus, DecisionBook& decisions) : bus_(bus), decisions_(decisions) {}
+  // Noted first: what a controller has decided it can recall for the next, whoever has heard it.
+  void to(ProcessId process, const Message& message) override {
+    if (const auto* decision = std::get_if<Decide>(&message)) decisions_.note(*decision);
+    bus_.to(process, encode(message));
+  }
+  void toAll(const Message& message) override { bus_.toAll(encode(message)); }
+
+ private:
+  bootstrap::Bus& bus_;
+  DecisionBook& decisions_;
+};
+
+std::string eventPath(const std::string& folder) {
+  const std::string chosen = parameters::events.value();
+  if (!chosen.empty()) return chosen;
+  return folder.empty() ? "/dev/null" : folder + "/events.jsonl";
+}
+
+}  // namespace
+
+std::string clockDomain() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  char time[64] = {};
+  if (boot.empty() || readlink("/proc/self/ns/time", time, sizeof time - 1) < 0)
+    return boot.empty() ? fmt::format("{} {}", hostName(), getpid()) : boot;
+  return boot + " " + time;
+}
+
+Office::Office(std::string jobName, bootstrap::Bus& bus, const Clock& clock, JobFiles& files, DecisionBook& decisions)
+    : jobName_(std::move(jobName)),
+      bus_(bus),
+      clock_(clock),
+      files_(files),
+      decisions_(decisions),
+      outbox_(std::make_unique<BusOutbox>(bus, decisions)),
+      metrics_(parameters::metrics.value(), jobName_, hostName()) {}
+
+ControllerSettings Office::settings() {
+  ControllerSettings settings = settingsFromParameters();
+  settings.successor = std::exchange(served_, true);
+  settings.clockDomain = clockDomain();
+  settings.present = [this] { return bus_.members(); };
+  settings.decisions = &decisions_;
+  if (files_.folder().empty()) return settings;
+  settings.stored = earlierBaseline(jobName_, files_.log().header().startWallTime);
+  settings.keep = [this](const StoredBaseline& baseline) {
+    const auto written = writeBaseline(files_.folder(), baseline);
+    if (!written && !std::exchange(baselineLost_, true))
+      log::notice("{}; a restart of this job has nothing to be compared with", written.error().message());
+  };
+  return settings;
+}
+
+void Office::take() {
+  if (bus_.isController() && !controller_) {
+    if (!events_) events_ = std::make_unique<EventFile>(eventPath(files_.folder()));
+    const ControllerSettings given = settings();
+    since_ = clock_.now();
+    controller_ = std::make_unique<Controller>(given, clock_, wallTime, *outbox_, *events_);
+  } else if (!bus_.isController()) {
+    if (controller_) controller_->handOver();
+    controller_.reset();
+  }
+}
+
+void Office::showState() {
+  instrument::CallLogHeader& header = files_.log().header();
+  header.controller.store(controller_ ? 1 : 0, std::memory_order_relaxed);
+  if (!controller_) return;
+  const bool news = std::exchange(shownState_, controller_->state()) != controller_->state();
+  if (!news && clock_.now() - shown_ < 1s) return;
+  shown_ = clock_.now();
+  const auto active = static_cast<std::uint32_t>(controller_->activeCount());
+  header.failslowActive.store(active, std::memory_order_relaxed);
+  if (!controller_->isOff()) outbox_->toAll(ShowState{static_cast<std::uint32_t>(controller_->state()), active});
+  // Who is the controller for a moment only, as others come or leave, would overwrite what the real one wrote.
+  if (metrics_.wanted() && clock_.now() - since_ >= 2s) metrics_.write(*controller_, files_.log());
+}
+
+void Office::end() {
+  if (controller_) controller_->end(files_.log().header().iterations.load());
+}
+
+}  // namespace falcon::control

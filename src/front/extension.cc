@@ -1,0 +1,174 @@
+// The preload library's functions of nccl_falcon.h. Where what is called is NCCL Falcon's own libnccl.so.2, it gets
+// them; else they are checked here and told to the core, and where Falcon is off the obvious is done.
+#include "front/interposed.h"
+
+#include "base/layout_rules.h"
+#include "front/layouts.h"
+#include "front/message.h"
+#include "front/route.h"
+
+namespace falcon::front {
+namespace {
+
+ncclResult_t isNull(const char* function, const char* argument) {
+  sayOfCall("%s: %s is NULL", function, argument);
+  return ncclInvalidArgument;
+}
+
+ncclResult_t hasSize(const char* function, const char* argument, const char* type, size_t size) {
+  sayOfCall("%s: %s->size is %zu; set it to sizeof(%s)", function, argument, size, type);
+  return ncclInvalidArgument;
+}
+
+ncclResult_t off(const char* function) {
+  sayOfCall("%s: Falcon is off in this process (NCCL_FALCON=1 switches it on)", function);
+  return ncclInvalidUsage;
+}
+
+/// A host stream is passed where a CUDA stream goes, and here the vendor would get it.
+ncclResult_t noStream(const char* function) {
+  sayOfCall(
+      "%s: the preload library moves no host memory, so it has no host streams: they are those of NCCL Falcon's "
+      "libnccl.so.2 (docs/drop-in.md)",
+      function);
+  return ncclInvalidUsage;
+}
+
+ncclResult_t notAStream(const char* function, const void* stream) {
+  if (!stream) return ncclSuccess;
+  sayOfCall("%s: %p is no host stream: the preload library makes none", function, stream);
+  return ncclInvalidArgument;
+}
+
+ncclResult_t registerLayout(const Route& route, ncclComm_t comm, const ncclFalconLayout_t* layout) {
+  constexpr const char* function = "ncclFalconRegisterLayout";
+  if (!comm) return isNull(function, "comm");
+  if (!layout) return isNull(function, "layout");
+  if (layout->size < sizeof *layout) return hasSize(function, "layout", "ncclFalconLayout_t", layout->size);
+  if (!route.vendor->questions.count) {
+    sayOfCall("%s: no library of NCCL is loaded whose communicator %p could be", function, static_cast<void*>(comm));
+    return ncclInvalidUsage;
+  }
+  int ranks = 0;
+  if (const ncclResult_t asked = route.vendor->questions.count(comm, &ranks); asked != ncclSuccess) return asked;
+  char problem[160];
+  if (!layoutFits(*layout, ranks, problem, sizeof problem)) {
+    sayOfCall("%s: %s", function, problem);
+    return ncclInvalidArgument;
+  }
+  if (!keepLayout(comm, *layout)) {
+    sayOfCall("%s: layouts of 256 communicators are kept, and no more", function);
+    return ncclInvalidUsage;
+  }
+  if (route.core) route.core->layoutRegistered(comm, layout);
+  return ncclSuccess;
+}
+
+ncclResult_t iterationBegin(const Route& route, ncclComm_t comm, uint64_t iteration, ncclFalconPlan_t* plan) {
+  constexpr const char* function = "ncclFalconIterationBegin";
+  if (!comm) return isNull(function, "comm");
+  if (!plan) return isNull(function, "plan");
+  if (plan->size < sizeof *plan) return hasSize(function, "plan", "ncclFalconPlan_t", plan->size);
+  ncclFalconLayout_t layout;
+  if (!layoutOf(comm, layout)) {
+    sayOfCall("%s: call ncclFalconRegisterLayout for comm first", function);
+    return ncclInvalidUsage;
+  }
+  ncclResult_t result = ncclSuccess;
+  if (route.core && route.core->iterationBegins(comm, iteration, plan, &result)) return result;
+  const MicroBatchShare share = equalShare(layout.microBatches, layout.dataParallelSize, layout.dataParallelIndex);
+  plan->version = 0;
+  plan->microBatches = share.count;
+  plan->firstMicroBatch = share.first;
+  plan->gradientWeight = static_cast<double>(share.count) / layout.microBatches;
+  return ncclSuccess;
+}
+
+}  // namespace
+}  // namespace falcon::front
+
+using namespace falcon::front;
+
+// The return address has to be taken in the exported function itself.
+#define FALCON_EXTENSION(name, ...)                                    \
+  const Route route = extensionRouteFrom(__builtin_return_address(0)); \
+  if (route.own) [[unlikely]]                                          \
+  return route.own->name(__VA_ARGS__)
+
+extern "C" {
+
+ncclResult_t ncclFalconGetVersion(int* version) {
+  FALCON_EXTENSION(GetVersion, version);
+  if (!version) return isNull("ncclFalconGetVersion", "version");
+  *version = NCCL_FALCON_API_VERSION;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclFalconRegisterLayout(ncclComm_t comm, const ncclFalconLayout_t* layout) {
+  FALCON_EXTENSION(RegisterLayout, comm, layout);
+  return registerLayout(route, comm, layout);
+}
+
+ncclResult_t ncclFalconIterationBegin(ncclComm_t comm, uint64_t iteration, ncclFalconPlan_t* plan) {
+  FALCON_EXTENSION(IterationBegin, comm, iteration, plan);
+  return iterationBegin(route, comm, iteration, plan);
+}
+
+ncclResult_t ncclFalconRangeBegin(const char* name) {
+  FALCON_EXTENSION(RangeBegin, name);
+  if (!name) return isNull("ncclFalconRangeBegin", "name");
+  if (route.core) route.core->rangeBegins(name);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclFalconRangeEnd(void) {
+  FALCON_EXTENSION(RangeEnd);
+  return route.core ? route.core->rangeEnds() : ncclSuccess;
+}
+
+ncclResult_t ncclFalconStreamCreate(ncclFalconStream_t* stream) {
+  FALCON_EXTENSION(StreamCreate, stream);
+  return noStream("ncclFalconStreamCreate");
+}
+
+ncclResult_t ncclFalconStreamSynchronize(ncclFalconStream_t stream) {
+  FALCON_EXTENSION(StreamSynchronize, stream);
+  return notAStream("ncclFalconStreamSynchronize", stream);
+}
+
+ncclResult_t ncclFalconStreamQuery(ncclFalconStream_t stream) {
+  FALCON_EXTENSION(StreamQuery, stream);
+  return notAStream("ncclFalconStreamQuery", stream);
+}
+
+ncclResult_t ncclFalconStreamDestroy(ncclFalconStream_t stream) {
+  FALCON_EXTENSION(StreamDestroy, stream);
+  return notAStream("ncclFalconStreamDestroy", stream);
+}
+
+ncclResult_t ncclFalconSuspend(ncclComm_t comm, unsigned int limitMilliseconds) {
+  FALCON_EXTENSION(Suspend, comm, limitMilliseconds);
+  if (!comm) return isNull("ncclFalconSuspend", "comm");
+  return route.core ? route.core->suspend(comm, limitMilliseconds) : off("ncclFalconSuspend");
+}
+
+ncclResult_t ncclFalconResume(ncclComm_t comm) {
+  FALCON_EXTENSION(Resume, comm);
+  if (!comm) return isNull("ncclFalconResume", "comm");
+  return route.core ? route.core->resume(comm) : off("ncclFalconResume");
+}
+
+// While Falcon is off the job is never held: there is nothing to remember.
+ncclResult_t ncclFalconTrapCallbackAdd(ncclFalconTrapCallback_t callback, void* context) {
+  FALCON_EXTENSION(TrapCallbackAdd, callback, context);
+  if (!callback) return isNull("ncclFalconTrapCallbackAdd", "callback");
+  return route.core ? route.core->trapCallbackAdded(callback, context) : ncclSuccess;
+}
+
+ncclResult_t ncclFalconTrapCallbackRemove(ncclFalconTrapCallback_t callback, void* context) {
+  FALCON_EXTENSION(TrapCallbackRemove, callback, context);
+  if (!callback) return isNull("ncclFalconTrapCallbackRemove", "callback");
+  return route.core ? route.core->trapCallbackRemoved(callback, context) : ncclSuccess;
+}
+
+}  // extern "C"

@@ -1,0 +1,51 @@
+#include "transport/tcp_state.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <vector>
+
+#include "base/owned.h"
+#include "base/socket_address.h"
+
+namespace falcon::transport::test {
+namespace {
+
+TEST(UnderWay, IsNotKnownOfWhatIsNoTcp) {
+  std::array<int, 2> pair{};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()), 0);
+  const FileDescriptor one(pair[0]), other(pair[1]);
+  EXPECT_FALSE(underWay(one.get()));
+  EXPECT_FALSE(underWay(-1));
+}
+
+TEST(UnderWay, GrowsWhileBytesAreAcknowledgedAndNotAfter) {
+  const FileDescriptor listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const SocketAddress any = *SocketAddress::parseNumeric("127.0.0.1:0");
+  ASSERT_EQ(bind(listener.get(), any.get(), any.length()), 0);
+  ASSERT_EQ(listen(listener.get(), 1), 0);
+  sockaddr_in bound{};
+  socklen_t length = sizeof bound;
+  ASSERT_EQ(getsockname(listener.get(), reinterpret_cast<sockaddr*>(&bound), &length), 0);
+  const FileDescriptor sender(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(connect(sender.get(), reinterpret_cast<const sockaddr*>(&bound), length), 0);
+  const FileDescriptor receiver(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  const auto idle = underWay(sender.get());
+  if (!idle) GTEST_SKIP() << "this kernel does not count how long bytes are under way";
+
+  std::vector<char> buffer(1 << 16);
+  const auto until = std::chrono::steady_clock::now() + 10s;
+  while (*underWay(sender.get()) == *idle && std::chrono::steady_clock::now() < until) {
+    ASSERT_GT(send(sender.get(), buffer.data(), buffer.size(), MSG_NOSIGNAL | MSG_DONTWAIT), 0);
+    pollfd readable{receiver.get(), POLLIN, 0};
+    poll(&readable, 1, 1000);
+    while (recv(receiver.get(), buffer.data(), buffer.size(), 0) > 0) {
+    }
+  }
+  EXPECT_GT(*underWay(sender.get()), *idle);
+}
+
+}  // namespace
+}  // namespace falcon::transport::test

@@ -1,0 +1,263 @@
+#include "injections/sweep.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+
+#include "base/format.h"
+#include "base/median.h"
+#include "injections/shaped_links.h"
+#include "injections/victim.h"
+#include "machine/description.h"
+
+namespace falcon::injections {
+namespace {
+
+constexpr double bitsPerSecond = 200e6;
+constexpr double forLinks = 30, forBaseline = 240;  ///< s
+constexpr double forFitting = 12;                   ///< s of iterations, of which a median is taken
+constexpr double forEffect = 25, forVerdict = 45, forRelief = 30, quiet = 20;
+constexpr double afterVerdict = 1, afterRelief = 5;
+constexpr double calm = 25;  ///< s after the baseline: what is healthy is known by more than that
+constexpr double longestHold = 3;
+
+using Surroundings = std::function<demo::JobSurroundings(const std::string& name)>;
+using Hear = std::function<void(const demo::Said&)>;
+
+/// A job that starts when its links are shaped.
+class ShapedJob {
+ public:
+  ShapedJob(demo::JobSurroundings surroundings, int microBatches, const Hear& hear) {
+    surroundings.shape.microBatches = microBatches;
+    surroundings.shape.overlap = false;
+    surroundings.startFile = surroundings.folder + "/start";
+    job_.emplace(surroundings, hear);
+    std::optional<tools::JobDescription> description;
+    const auto isDescribed = [&] {
+      auto read = tools::readDescription(job_->file("job.json"));
+      if (read) description = std::move(*read);
+      return description.has_value();
+    };
+    if (!job_->lookUntil(isDescribed, forLinks)) throw std::runtime_error("the job did not describe itself in time");
+    links_.emplace(*description, surroundings.shape, bitsPerSecond);
+    std::ofstream(surroundings.startFile).close();
+    job_->waitForBaseline(forBaseline);
+    job_->lookUntil([] { return false; }, calm);
+  }
+  SlowJob& job() { return *job_; }
+  ShapedLinks& links() { return *links_; }
+
+ private:
+  std::optional<SlowJob> job_;
+  std::optional<ShapedLinks> links_;
+};
+
+/// How long one micro-batch of every replica takes here, and the exchange of all gradients at the shaped rate.
+struct Costs {
+  double microBatch = 0, exchange = 0;  ///< seconds an iteration
+
+  /// Of all replicas together, so that the exchange takes this share of an iteration.
+  int microBatchesFor(double share, int replicas) const {
+    const double each = exchange * (1 / share - 1) / microBatch;
+    return replicas * std::max(1, static_cast<int>(std::lround(each)));
+  }
+};
+
+Costs measureCosts(const Surroundings& surroundings, const Hear& hear) {
+  constexpr int each = 2;
+  const demo::JobSurroundings ours = surroundings("fit");
+  ShapedJob shaped(ours, each * ours.shape.dataParallel, hear);
+  const Link link{0, neighboursOf(0, ours.shape).to};
+  const double before = shaped.links().bytes(link);
+  shaped.job().takeIterationEnds();
+  shaped.job().lookUntil([] { return false; }, forFitting);
+  const std::vector<double> ends = shaped.job().takeIterationEnds();
+  const double bytes = shaped.links().bytes(link) - before;
+  if (ends.size() < 4) throw std::runtime_error(fmt::format("{} iterations in {} s: too few", ends.size(), forFitting));
+  const double iteration = (ends.back() - ends.front()) / static_cast<double>(ends.size() - 1);
+  const double exchange = bytes / (forFitting / iteration) / shaped.links().bytesPerSecond();
+  const Costs costs{(iteration - exchange) / each, exchange};
+  fmt::print(stderr, "fitted: an exchange of gradients takes {:.0f} ms at {:.0f} Mbit/s, a micro-batch {:.0f} ms\n",
+             1e3 * costs.exchange, bitsPerSecond / 1e6, 1e3 * costs.microBatch);
+  if (costs.microBatch <= 0 || costs.exchange <= 0)
+    throw std::runtime_error(
+        fmt::format("iterations of {:.0f} ms cannot hold an exchange of {:.0f} ms", 1e3 * iteration, 1e3 * exchange));
+  return costs;
+}
+
+void wait(SlowJob& job, double seconds) {
+  job.lookUntil([] { return false; }, seconds);
+}
+
+/// Slows the victims until its end.
+class Slowness {
+ public:
+  Slowness(const Cell& cell, const std::vector<Culprit>& victims, ShapedJob& shaped, std::size_t number)
+      : shaped_(shaped) {
+    for (const Culprit& culprit : victims) {
+      if (culprit.kind == CulpritKind::link) slow(culprit, cell.factor);
+      if (culprit.kind == CulpritKind::rank) slow(culprit.rank, cell.factor, number);
+      if (culprit.kind == CulpritKind::host) takeCores();
+    }
+  }
+  ~Slowness() {
+    for (const Link& link : links_) shaped_.links().slow(link, 1);
+  }
+  Slowness(const Slowness&) = delete;
+
+ private:
+  void slow(const Culprit& culprit, double factor) {
+    links_.push_back(culprit.link);
+    if (culprit.bothWays) links_.push_back({culprit.link.to, culprit.link.from});
+    for (const Link& link : links_) shaped_.links().slow(link, factor);
+  }
+  void slow(Rank rank, double factor, std::size_t number) {
+    demo::Injection injection;
+    injection.culprit = {.kind = CulpritKind::rank, .rank = rank};
+    injection.factor = factor;
+    rank_.emplace(shaped_.job(), injection, number);
+    const auto settled = [&] { return rank_->isSlowed() || rank_->ended(); };
+    if (!shaped_.job().lookUntil(settled, forEffect) || rank_->ended())
+      throw std::runtime_error("the rank could not be slowed: " + rank_->errors());
+  }
+  void takeCores() {
+    const std::string output = shaped_.job().file("others");
+    for (unsigned i = 0; i < std::thread::hardware_concurrency(); ++i)
+      others_.emplace_back(std::vector<std::string>{"/bin/sh", "-c", "while :; do :; done"},
+                           std::map<std::string, std::string>{}, output, output);
+  }
+
+  ShapedJob& shaped_;
+  std::vector<Link> links_;
+  std::optional<Victim> rank_;
+  std::vector<demo::ChildProcess> others_;
+};
+
+double iterationMilliseconds(const std::vector<double>& ends, double from, double to) {
+  std::vector<double> lengths;
+  for (std::size_t i = 1; i < ends.size(); ++i)
+    if (ends[i - 1] >= from && ends[i] <= to) lengths.push_back(1e3 * (ends[i] - ends[i - 1]));
+  return median(std::move(lengths), 0);
+}
+
+Row injectCell(const Cell& cell, const Victims& victims, ShapedJob& shaped, std::size_t number) {
+  SlowJob& job = shaped.job();
+  job.takeSaid();
+  job.takeIterationEnds();
+  Episode episode;
+  episode.truth = victims.needed;
+  episode.started = monotonicNow();
+  if (victims.slow.empty()) {
+    wait(job, quiet);
+  } else {
+    const Slowness slowness(cell, victims.slow, shaped, number);
+    episode.effective = monotonicNow();
+    if (job.lookUntil([&] { return allNamed(victims.needed, job.said()); }, forVerdict)) wait(job, afterVerdict);
+  }
+  episode.relieved = monotonicNow();
+  job.lookUntil([&] { return allRelieved(job.said(), episode.relieved); }, forRelief);
+  wait(job, afterRelief);
+  episode.said = job.takeSaid();
+  episode.iterationEnds = job.takeIterationEnds();
+  fmt::print(stderr, "{:<15} {:<4} iterations of {:.0f} ms, {:.0f} ms after it\n", nameOf(cell.kind), cell.factor,
+             iterationMilliseconds(episode.iterationEnds, episode.effective, episode.relieved),
+             iterationMilliseconds(episode.iterationEnds, episode.relieved, monotonicNow()));
+  Row row = scoreOf(episode);
+  episode.truth = victims.slow;
+  row.innocent = scoreOf(episode).innocent;
+  return row;
+}
+
+std::string thisHost() {
+  char name[256] = {};
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+std::optional<double> medianOf(const std::vector<double>& values) {
+  return values.empty() ? std::nullopt : std::optional(median(values));
+}
+
+CellResult runCell(const Cell& cell, int count, ShapedJob& shaped, std::size_t& number) {
+  CellResult result{.cell = cell};
+  std::vector<double> held, verdict;
+  for (int i = 0; i < count; ++i) {
+    const auto& shape = shaped.job().surroundings().shape;
+    const Victims victims = victimsOf(cell, i, shape, thisHost());
+    const Row row = injectCell(cell, victims, shaped, number++);
+    const bool named = !victims.needed.empty() && row.validationSeconds.has_value();
+    ++result.count;
+    result.named += named;
+    result.innocent += row.innocent;
+    if (named && row.trapSeconds) held.push_back(*row.trapSeconds);
+    if (named) verdict.push_back(*row.validationSeconds);
+    fmt::print(stderr, "{:<15} {:<4} {}\n", nameOf(cell.kind), cell.factor, tableLine(i + 1, row));
+  }
+  result.heldSeconds = medianOf(held);
+  result.verdictSeconds = medianOf(verdict);
+  return result;
+}
+
+nlohmann::ordered_json orNull(const std::optional<double>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+}
+
+}  // namespace
+
+std::vector<CellResult> sweep(const std::vector<Cell>& cells, int count, const Surroundings& surroundings,
+                              const Hear& hear) {
+  const Costs costs = measureCosts(surroundings, hear);
+  std::vector<CellResult> results;
+  std::unique_ptr<ShapedJob> shaped;
+  double share = 0;
+  std::size_t number = 0;
+  for (const Cell& cell : cells) {
+    if (!shaped || exchangeShare(cell) != share) {
+      share = exchangeShare(cell);
+      shaped.reset();
+      const auto ours = surroundings(fmt::format("share-{:.0f}", 100 * share));
+      const int microBatches = costs.microBatchesFor(share, ours.shape.dataParallel);
+      fmt::print(stderr, "a job of {} micro-batches an iteration\n{:<20} {}\n", microBatches, "", tableHead());
+      shaped = std::make_unique<ShapedJob>(ours, microBatches, hear);
+    }
+    results.push_back(runCell(cell, count, *shaped, number));
+  }
+  return results;
+}
+
+nlohmann::ordered_json toJson(const CellResult& result) {
+  return {{"kind", nameOf(result.cell.kind)},
+          {"factor", orNull(result.cell.factor > 1 ? std::optional(result.cell.factor) : std::nullopt)},
+          {"count", result.count},
+          {"named", result.named},
+          {"innocent", result.innocent},
+          {"validation_s", orNull(result.heldSeconds)},
+          {"verdict_s", orNull(result.verdictSeconds)}};
+}
+
+std::vector<std::string> shortcomingsOf(const std::vector<CellResult>& results) {
+  std::vector<std::string> shortcomings;
+  int strong = 0, strongNamed = 0, weak = 0, weakNamed = 0, innocent = 0;
+  for (const CellResult& each : results) {
+    innocent += each.innocent;
+    if (each.heldSeconds && *each.heldSeconds > longestHold)
+      shortcomings.push_back(fmt::format("{} {}: the job was held for {:.1f} s, {:.0f} s at most are allowed",
+                                         nameOf(each.cell.kind), each.cell.factor, *each.heldSeconds, longestHold));
+    if (!each.cell.isOfLinks()) continue;
+    if (each.cell.factor >= 1.5) strong += each.count, strongNamed += each.named;
+    if (each.cell.factor == 1.3) weak += each.count, weakNamed += each.named;
+  }
+  if (strongNamed < 0.95 * strong)
+    shortcomings.push_back(fmt::format("links from 1.5 on: {} of {} named, 95 % are wanted", strongNamed, strong));
+  if (weakNamed < 0.8 * weak)
+    shortcomings.push_back(fmt::format("links at 1.3: {} of {} named, four of five are wanted", weakNamed, weak));
+  if (innocent > 0) shortcomings.push_back(fmt::format("{} innocent were named", innocent));
+  return shortcomings;
+}
+
+}  // namespace falcon::injections
