@@ -40,7 +40,22 @@ const char* nameOf(ncclComm::Closed closed) {
   }
 }
 
+Status refuseDevicePointers(const char* function, const ncclComm& communicator, const Call& call) {
+  for (const void* pointer : {call.send, static_cast<const void*>(call.receive), call.multiplier.address})
+    if (pointer && communicator.driver->memoryOf(pointer) == gpu::MemoryKind::device)
+      return log::decided(
+          Error::invalidArgument("{}: {} is device memory, but this communicator moves host memory "
+                                 "(NCCL_FALCON_ENGINE=vendor moves device "
+                                 "memory)",
+                                 function, pointer));
+  return {};
+}
+
 }  // namespace
+
+Status checkSettings(const char* function, const ncclComm& communicator, const CallSettings& settings) {
+  return settings && communicator.host ? checkForHost(function, settings->get()) : Status();
+}
 
 Status checkOpen(const char* function, const ncclComm& communicator) {
   const auto closed = communicator.closed.load(std::memory_order_relaxed);
@@ -80,7 +95,7 @@ Status checkCall(const char* function, const ncclComm& communicator, const Argum
   call.receive = a.receive;
   call.count = a.count;
   call.peer = a.peer;
-  return {};
+  return communicator.driver ? refuseDevicePointers(function, communicator, call) : Status();
 }
 
 }  // namespace falcon::api

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "api/call_settings.h"
 #include "api/communicator.h"
 #include "base/call.h"
 
@@ -42,8 +43,12 @@ inline bool isSoundAtAGlance(const ncclComm& communicator, const Arguments& a, C
 /// Error (invalidUsage): the communicator was finalized or revoked, or is suspended.
 Status checkOpen(const char* function, const ncclComm& communicator);
 
+/// Whether settings of this call alone can be followed, where the host engine has to. Errors (invalidUsage).
+Status checkSettings(const char* function, const ncclComm& communicator, const CallSettings& settings);
+
 /// Fills in `call`, which is fresh: a copy of what was just written in small pieces would take a tenth of the shortest
-/// calls. Errors: invalidArgument (type, op, root, peer or a buffer), invalidUsage (the communicator was finalized).
+/// calls. Errors: invalidArgument (type, op, root, peer or a buffer, device memory where host memory is moved),
+/// invalidUsage (the communicator was finalized).
 Status checkCall(const char* function, const ncclComm& communicator, const Arguments& arguments, Call& call);
 
 }  // namespace falcon::api

@@ -14,22 +14,29 @@ ncclComm::ncclComm(falcon::api::Settings configured)
       tailMagic(tailMark) {}
 
 ncclComm::~ncclComm() {
-  if (job && engine) job->remove(*engine);
-  engine.reset();
+  (void)end();
   headMagic.store(0, std::memory_order_relaxed);
   tailMagic = 0;
 }
 
-void ncclComm::start(std::unique_ptr<falcon::Engine> made, std::shared_ptr<falcon::control::Job> inJob,
-                     int placeInLog) {
-  engine = std::move(made);
+falcon::Status ncclComm::end() {
+  if (!engine) return {};
+  if (job) job->remove(*engine);
+  const falcon::Status ended = engine->end();
+  host = nullptr;
+  vendors = nullptr;
+  engine.reset();
+  return ended;
+}
+
+void ncclComm::start(std::shared_ptr<falcon::control::Job> inJob, int placeInLog) {
   ranks = static_cast<unsigned>(engine->size());
   job = std::move(inJob);
   place = placeInLog;
   if (job) hooks = job->hooks();
   watched = hooks.hold || hooks.calls;
-  driver = falcon::api::Process::instance().driver();
-  plain = !watched && !driver && settings.blocking && engine->kind() == falcon::EngineKind::host;
+  if (host) driver = falcon::api::Process::instance().driver();
+  plain = !watched && !driver && settings.blocking && host;
   state.store(State::ready, std::memory_order_release);
 }
 

@@ -13,14 +13,16 @@
 #include "api/lane.h"
 #include "api/offspring.h"
 #include "api/process.h"
-#include "api/registrations.h"
 #include "api/settings.h"
 #include "api/user_ops.h"
 #include "base/asymmetric_fence.h"
 #include "base/call_counts.h"
 #include "base/engine.h"
+#include "bootstrap/communicator_network.h"
+#include "collectives/host_communicator.h"
 #include "control/job.h"
-#include "vendor/cuda_driver.h"
+#include "gpu/cuda_driver.h"
+#include "gpu/vendor_communicator.h"
 
 namespace falcon::api {
 
@@ -48,9 +50,12 @@ struct ncclComm {
   explicit ncclComm(falcon::api::Settings configured);
   ~ncclComm();
 
-  /// Puts the communicator to work, or marks it failed. Called once, by the thread that sets it up.
-  void start(std::unique_ptr<falcon::Engine> made, std::shared_ptr<falcon::control::Job> inJob, int placeInLog);
+  /// Puts the communicator to work, or marks it failed. Called once, by the thread that sets it up. The engine is there
+  /// already.
+  void start(std::shared_ptr<falcon::control::Job> inJob, int placeInLog);
   void fail(falcon::Error error);
+  /// Falcon forgets the communicator, then the engine gives all back. Nobody else uses it any more.
+  falcon::Status end();
 
   static constexpr std::uint64_t headMark = 0x6e6f636c61466c63, tailMark = 0x636c466c61636f6e;
   /// Whether there is a communicator at this address; there may be anything.
@@ -79,13 +84,18 @@ struct ncclComm {
   bool watched = false;         ///< calls pass the hold point and the recorder
   bool plain = false;           ///< its calls outside of groups go straight to the host engine, which nobody watches
   int place = falcon::noPlace;  ///< where the recorder keeps it
-  std::shared_ptr<const falcon::vendor::CudaDriver> driver;  ///< null: no pointer can be a device's
+  /// On host memory: who knows pointers of a device, which are refused. Null: there can be none.
+  std::shared_ptr<const falcon::gpu::CudaDriver> driver;
   std::unique_ptr<falcon::Engine> engine;
+  /// The engine for what only one kind of it does: one of them is null.
+  falcon::collectives::HostCommunicator* host = nullptr;
+  falcon::gpu::VendorCommunicator* vendors = nullptr;
+  /// Beside the vendor's communicator: Falcon's own among the same ranks; null: none of them is watched.
+  std::shared_ptr<falcon::bootstrap::CommunicatorNetwork> network;
   unsigned ranks = 0;  ///< engine->size()
   std::optional<falcon::control::Layout> layout;
   std::unique_ptr<falcon::CallCounts> counts;  ///< of the calls so far, where it is watched
   falcon::api::UserOps userOps;
-  falcon::api::Registrations buffers, windows;
   falcon::api::Lane lane;  ///< of calls on host streams
   falcon::api::Offspring offspring;
   std::uint64_t tailMagic;
@@ -112,6 +122,9 @@ class CommunicatorUse {
   ncclComm& operator*() const { return *communicator_; }
   ncclComm* operator->() const { return communicator_; }
   ncclComm* get() const { return communicator_; }
+
+  /// Nobody else uses it: the application has given it up, and no call is inside.
+  bool isLast() const { return communicator_->references.load(std::memory_order_acquire) == weight_; }
 
   /// For a thread of the library that is about to tell that its call is done: the reference goes right after that.
   void endSoon() {

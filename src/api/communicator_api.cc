@@ -8,6 +8,7 @@
 #include "api/guard.h"
 #include "api/queued_calls.h"
 #include "api/setup.h"
+#include "api/vendors_own_call.h"
 #include "base/log.h"
 
 using namespace falcon;
@@ -25,7 +26,7 @@ Status split(ncclComm_t parent, int color, int key, ncclComm_t* output, const nc
         Error::invalidArgument("{}: color is {}; use 0 and up, or NCCL_SPLIT_NOCOLOR", function, color));
   if ((*use)->closed == ncclComm::Closed::finalized)
     return log::decided(Error::invalidUsage("{}: comm was finalized", function));
-  auto settings = config ? readSettings(function, config) : Result<Settings>((*use)->settings);
+  auto settings = readChildSettings(function, config, (*use)->settings);
   if (!settings) return settings.error();
 
   auto* child = new ncclComm(std::move(*settings));
@@ -71,7 +72,7 @@ Status shrink(ncclComm_t parent, const int* list, int count, ncclComm_t* output,
     return log::decided(Error::invalidUsage("{}: comm was finalized", function));
   const auto excluded = readExcluded(function, list, count, *(*use)->engine);
   if (!excluded) return excluded.error();
-  auto settings = config ? readSettings(function, config) : Result<Settings>((*use)->settings);
+  auto settings = readChildSettings(function, config, (*use)->settings);
   if (!settings) return settings.error();
 
   auto* child = new ncclComm(std::move(*settings));
@@ -121,7 +122,8 @@ Status finalize(ncclComm_t communicator) {
   });
 }
 
-/// For Destroy and Abort. Communicators inherited across fork() are the parent's: the child lets them be.
+/// For Destroy and Abort. The communicator is gone whatever this gives, which is what its engine says of that.
+/// Communicators inherited across fork() are the parent's: the child lets them be.
 Status giveUp(const char* function, ncclComm_t communicator, bool abort) {
   if (!communicator) return {};
   if (const Status ours = requireOurs(function, communicator); !ours)
@@ -133,8 +135,10 @@ Status giveUp(const char* function, ncclComm_t communicator, bool abort) {
   // The others are told goodbye by whoever lets go last: a process may end as soon as this returns.
   if (!abort && state == ncclComm::State::ready) CommunicatorUse::awaitEnding(*communicator);
   takeFromApplication(*communicator);
-  if (abort && made) communicator->engine->abort();
-  return {};
+  if (!made) return {};
+  if (abort) return communicator->engine->abort();
+  // Who is still inside is the last to use it, and ends it; then nobody is left to be told how that went.
+  return use.isLast() ? communicator->end() : Status();
 }
 
 /// Who asks how far it is waits for the library: nobody has to wait for this thread to come into it.
@@ -205,6 +209,7 @@ ncclResult_t pncclCommAbort(ncclComm_t comm) {
 }
 
 ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncErrorOutput) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclCommGetAsyncError, comm, asyncErrorOutput)
   return guarded("ncclCommGetAsyncError", [&] { return asyncError(comm, asyncErrorOutput); });
 }
 

@@ -2,6 +2,7 @@
 #include "api/exports.h"
 
 #include "api/passed_on.h"
+#include "api/vendors_own_call.h"
 
 using namespace falcon;
 using namespace falcon::api;
@@ -45,25 +46,28 @@ Answer told(const char* name, Answer nothing, ncclComm_t comm, Arguments... argu
 
 #define FALCON_PASS_ON(name, parameters, ...)                                                    \
   ncclResult_t p##name parameters {                                                              \
+    FALCON_LET_VENDORS_OWN_PASS(name, __VA_ARGS__)                                               \
     return passOn<decltype(name)>(#name, [&](auto* function) { return function(__VA_ARGS__); }); \
   }
-#define FALCON_PASS_ON_FOR(name, parameters, ...)                                                               \
-  ncclResult_t p##name parameters {                                                                             \
-    return passOnFor<decltype(name)>(#name, comm,                                                               \
-                                     [&](auto* function, ncclComm_t handle) { return function(__VA_ARGS__); }); \
+/// Of a communicator, which is their first argument: the others are named.
+#define FALCON_PASS_ON_FOR(name, parameters, ...)                                                       \
+  ncclResult_t p##name parameters {                                                                     \
+    FALCON_LET_VENDORS_OWN_PASS(name, comm, __VA_ARGS__)                                                \
+    return passOnFor<decltype(name)>(                                                                   \
+        #name, comm, [&](auto* function, ncclComm_t handle) { return function(handle, __VA_ARGS__); }); \
   }
 
 extern "C" {
 
 FALCON_PASS_ON_FOR(ncclDevCommCreate,
-                   (ncclComm_t comm, const ncclDevCommRequirements_t* requirements, ncclDevComm_t* outDevComm), handle,
+                   (ncclComm_t comm, const ncclDevCommRequirements_t* requirements, ncclDevComm_t* outDevComm),
                    requirements, outDevComm)
-FALCON_PASS_ON_FOR(ncclDevCommDestroy, (ncclComm_t comm, const ncclDevComm_t* devComm), handle, devComm)
+FALCON_PASS_ON_FOR(ncclDevCommDestroy, (ncclComm_t comm, const ncclDevComm_t* devComm), devComm)
 FALCON_PASS_ON_FOR(ncclGinBarrierCreateRequirement,
                    (ncclComm_t comm, ncclTeam_t team, int nBarriers, ncclGinBarrierHandle_t* outHandle,
                     ncclDevResourceRequirements_t* outReq),
-                   handle, team, nBarriers, outHandle, outReq)
-FALCON_PASS_ON_FOR(ncclCommQueryProperties, (ncclComm_t comm, ncclCommProperties_t* props), handle, props)
+                   team, nBarriers, outHandle, outReq)
+FALCON_PASS_ON_FOR(ncclCommQueryProperties, (ncclComm_t comm, ncclCommProperties_t* props), props)
 FALCON_PASS_ON(ncclLsaBarrierCreateRequirement,
                (ncclTeam_t team, int nBarriers, ncclLsaBarrierHandle_t* outHandle,
                 ncclDevResourceRequirements_t* outReq),
@@ -97,12 +101,21 @@ FALCON_PASS_ON(ncclGetPeerDeviceLeInfo,
                (ncclWindow_t window, size_t offset, int peerWorld, ncclCftLeId_t* leId, size_t* leOffset), window,
                offset, peerWorld, leId, leOffset)
 
-// A slot carries 8 bytes. Plain arithmetic, which needs nobody.
 int pncclLLA2ACalcSlots(int maxElts, int maxEltSize) {
-  return maxElts * ((maxEltSize + 7) / 8);
+  FALCON_LET_VENDORS_OWN_PASS(ncclLLA2ACalcSlots, maxElts, maxEltSize)
+  int slots = maxElts * ((maxEltSize + 7) / 8);  // of 8 bytes, as far as we know; a release may have it otherwise
+  (void)guarded("ncclLLA2ACalcSlots", [&]() -> Status {
+    const auto library = Process::instance().deviceLibrary();
+    const auto theirs = library ? library->find<decltype(ncclLLA2ACalcSlots)>("ncclLLA2ACalcSlots") : nullptr;
+    if (theirs) slots = theirs(maxElts, maxEltSize);
+    return {};
+  });
+  return slots;
 }
 
 ncclTeam_t pncclTeamWorld(ncclComm_t comm) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclTeamWorld, comm)
+  if (isVendors(comm)) return told<decltype(ncclTeamWorld)>("ncclTeamWorld", noTeam, comm);
   ncclTeam team = noTeam;
   (void)guarded("ncclTeamWorld", [&]() -> Status {
     const auto use = requireReady("ncclTeamWorld", comm);
@@ -113,21 +126,27 @@ ncclTeam_t pncclTeamWorld(ncclComm_t comm) {
   return team;
 }
 ncclTeam_t pncclTeamLsa(ncclComm_t comm) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclTeamLsa, comm)
   return told<decltype(ncclTeamLsa)>("ncclTeamLsa", noTeam, comm);
 }
 ncclTeam_t pncclTeamRail(ncclComm_t comm) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclTeamRail, comm)
   return told<decltype(ncclTeamRail)>("ncclTeamRail", noTeam, comm);
 }
 ncclTeam_t pncclTeamCft(ncclComm_t comm, int mode) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclTeamCft, comm, mode)
   return told<decltype(ncclTeamCft)>("ncclTeamCft", noTeam, comm, mode);
 }
 ncclTeam_t pncclTeamCftMultimem(ncclComm_t comm) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclTeamCftMultimem, comm)
   return told<decltype(ncclTeamCftMultimem)>("ncclTeamCftMultimem", noTeam, comm);
 }
 int pncclTeamRankToWorld(ncclComm_t comm, ncclTeam_t team, int rank) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclTeamRankToWorld, comm, team, rank)
   return told<decltype(ncclTeamRankToWorld)>("ncclTeamRankToWorld", noRank, comm, team, rank);
 }
 int pncclTeamRankToLsa(ncclComm_t comm, ncclTeam_t team, int rank) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclTeamRankToLsa, comm, team, rank)
   return told<decltype(ncclTeamRankToLsa)>("ncclTeamRankToLsa", noRank, comm, team, rank);
 }
 

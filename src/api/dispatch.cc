@@ -4,87 +4,50 @@
 
 #include "api/queued_calls.h"
 #include "base/clock.h"
-#include "base/log.h"
-#include "collectives/host_communicator.h"
-#include "collectives/time_estimate.h"
-#include "vendor/vendor_communicator.h"
 
 namespace falcon::api {
 namespace {
-
-Status refuseDevicePointers(const PendingCall& pending) {
-  const Call& call = pending.call;
-  for (const void* pointer : {call.send, static_cast<const void*>(call.receive), call.multiplier.address})
-    if (pointer && pending.communicator->driver->memoryOf(pointer) == vendor::MemoryKind::device)
-      return log::decided(
-          Error::invalidArgument("nccl{}: {} is device memory, but this communicator moves host memory "
-                                 "(NCCL_FALCON_ENGINE=vendor moves device "
-                                 "memory)",
-                                 nameOf(call.operation), pointer));
-  return {};
-}
 
 Submission toSubmission(const PendingCall& pending) {
   return {pending.communicator->engine.get(), pending.call, pending.stream, pending.hostStream != nullptr,
           pending.settings ? &pending.settings->get() : nullptr};
 }
 
-struct Shares {
-  std::vector<Submission> onVendor, onHost;
-};
-/// Who moves what.
-Result<Shares> divide(std::span<const PendingCall> calls) {
-  Shares shares;
-  for (const PendingCall& pending : calls) {
-    Submission submission = toSubmission(pending);
-    if (isForVendor(pending)) {
-      shares.onVendor.push_back(submission);
-      continue;
-    }
-    if (pending.settings) {
-      const auto function = fmt::format("nccl{}Config", nameOf(pending.call.operation));
-      if (const Status possible = checkForHost(function.c_str(), pending.settings->get()); !possible)
-        return possible.error();
-    }
-    if (submission.engine->kind() == EngineKind::vendor)
-      submission.engine = &static_cast<vendor::VendorCommunicator&>(*submission.engine).host();
-    if (pending.communicator->driver) {
-      if (const Status allowed = refuseDevicePointers(pending); !allowed) return allowed.error();
-    }
-    shares.onHost.push_back(submission);
-  }
-  return shares;
+bool isOfHost(const Submission& submission) {
+  return submission.engine->kind() == EngineKind::host;
 }
 
-/// The vendor's first: it only enqueues, while the host engine works until all is done.
-Status runMixed(std::span<const PendingCall> calls) {
-  const auto shares = divide(calls);
-  if (!shares) return shares.error();
-  if (const Status done = vendor::runVendorGroup(shares->onVendor); !done) return done;
-  return shares->onHost.empty() ? Status() : collectives::runGroup(shares->onHost);
-}
-
-/// No vendor's engine, no device memory and nothing out of the ordinary is about.
-bool areOnlyHosts(std::span<const PendingCall> calls) {
-  return std::all_of(calls.begin(), calls.end(), [](const PendingCall& pending) {
-    return !pending.communicator->driver && pending.communicator->engine->kind() == EngineKind::host &&
-           !pending.settings;
-  });
-}
-
+/// Calls of the vendor's engine before those of the host's: the one only enqueues, the other works until all is done.
 /// Until this thread's next call. Kept from group to group; nothing that runs inside of one calls this again.
 std::span<const Submission> submissionsOf(std::span<const PendingCall> calls) {
   thread_local std::vector<Submission> submissions;
   submissions.clear();
   for (const PendingCall& pending : calls) submissions.push_back(toSubmission(pending));
+  const auto isVendors = [](const Submission& submission) { return !isOfHost(submission); };
+  if (!std::is_partitioned(submissions.begin(), submissions.end(), isVendors))
+    std::stable_partition(submissions.begin(), submissions.end(), isVendors);
   return submissions;
 }
 
+/// `work` with the engine of each kind and the calls that are for it, until one fails.
+template <class Work>
+Status forEachKind(std::span<const Submission> submissions, Work&& work) {
+  const auto firstOfHost = std::find_if(submissions.begin(), submissions.end(), isOfHost);
+  const auto vendors = static_cast<std::size_t>(firstOfHost - submissions.begin());
+  for (const auto part : {submissions.first(vendors), submissions.subspan(vendors)}) {
+    if (part.empty()) continue;
+    if (const Status done = work(*part[0].engine, part); !done) return done;
+  }
+  return {};
+}
+
 Status execute(std::span<const PendingCall> calls) {
-  if (!areOnlyHosts(calls)) return runMixed(calls);
-  if (calls.size() > 1) return collectives::runGroup(submissionsOf(calls));
-  const Submission submission = toSubmission(calls[0]);
-  return collectives::runGroup({&submission, 1});
+  if (calls.size() == 1) {
+    const Submission submission = toSubmission(calls[0]);
+    return submission.engine->run({&submission, 1});
+  }
+  return forEachKind(submissionsOf(calls),
+                     [](Engine& engine, std::span<const Submission> part) { return engine.run(part); });
 }
 
 /// The number a call gets in its series, before it is counted as entered: among the communicator's collectives, or the
@@ -247,16 +210,9 @@ Status runWatched(std::span<const PendingCall> calls) {
 
 }  // namespace
 
-bool isForVendor(const PendingCall& pending) {
-  if (pending.hostStream || pending.communicator->engine->kind() != EngineKind::vendor) return false;
-  const auto& communicator = static_cast<vendor::VendorCommunicator&>(*pending.communicator->engine);
-  return !communicator.isForHost(pending.call, pending.stream);
-}
-
-Status checkForHost(std::span<const PendingCall> calls) {
-  if (areOnlyHosts(calls)) return collectives::checkGroup(submissionsOf(calls));
-  const auto shares = divide(calls);
-  return shares ? collectives::checkGroup(shares->onHost) : shares.error();
+Status checkCalls(std::span<const PendingCall> calls) {
+  return forEachKind(submissionsOf(calls),
+                     [](Engine& engine, std::span<const Submission> part) { return engine.check(part); });
 }
 
 Status runCalls(std::span<const PendingCall> calls) {
@@ -266,7 +222,7 @@ Status runCalls(std::span<const PendingCall> calls) {
 
 Status runPlain(ncclComm& communicator, const Call& call) {
   awaitQueued(communicator);
-  return collectives::runOne(*communicator.engine, call);
+  return communicator.engine->run(call);
 }
 
 Status runNow(std::span<const PendingCall> calls) {
@@ -279,24 +235,15 @@ Status runNow(std::span<const PendingCall> calls) {
 }
 
 Result<float> estimateCalls(std::span<const PendingCall> calls) {
-  const auto shares = divide(calls);
-  if (!shares) return shares.error();
-  const auto onVendor = vendor::simulateVendorGroup(shares->onVendor);
-  if (!onVendor) return onVendor.error();
-  // Communicators work side by side; the calls of one follow each other.
-  std::vector<std::pair<const Engine*, double>> sums;
-  double longest = *onVendor;
-  for (const Submission& submission : shares->onHost) {
-    auto sum =
-        std::find_if(sums.begin(), sums.end(), [&](const auto& known) { return known.first == submission.engine; });
-    if (sum == sums.end()) sum = sums.insert(sums.end(), {submission.engine, 0});
-    auto& communicator = static_cast<collectives::HostCommunicator&>(*submission.engine);
-    bool throughMemory = true;
-    for (Rank other = 0; other < communicator.size(); ++other)
-      throughMemory = throughMemory && communicator.ports()->mediumTo(other) != transport::Medium::socket;
-    sum->second += collectives::estimatedMicroseconds({communicator.size(), throughMemory}, submission.call);
-    longest = std::max(longest, sum->second);
-  }
+  double longest = 0;
+  const Status told =
+      forEachKind(submissionsOf(calls), [&](Engine& engine, std::span<const Submission> part) -> Status {
+        const auto time = engine.estimate(part);
+        if (!time) return time.error();
+        longest = std::max(longest, *time);
+        return {};
+      });
+  if (!told) return told.error();
   return static_cast<float>(longest);
 }
 

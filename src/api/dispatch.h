@@ -27,12 +27,10 @@ Status runPlain(ncclComm& communicator, const Call& call);
 /// The same for calls whose turn it is.
 Status runNow(std::span<const PendingCall> calls);
 
-/// The vendor's engine moves this call's data.
-bool isForVendor(const PendingCall& pending);
-/// What would be wrong with running these calls, which are all for the host engine, as one group.
-Status checkForHost(std::span<const PendingCall> calls);
+/// What their engines find wrong with running these calls as one group, before anything happens.
+Status checkCalls(std::span<const PendingCall> calls);
 
-/// Microseconds that the calls would take; nothing runs. The host engine's by collectives::estimatedMicroseconds().
+/// Microseconds that the calls would take; nothing runs. Engines work side by side.
 Result<float> estimateCalls(std::span<const PendingCall> calls);
 
 }  // namespace falcon::api

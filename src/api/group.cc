@@ -7,7 +7,6 @@
 #include "api/queued_calls.h"
 #include "api/setup_jobs.h"
 #include "base/log.h"
-#include "collectives/host_communicator.h"
 
 namespace falcon::api {
 
@@ -140,7 +139,7 @@ Status Group::runPlainly() {
     }
   } emptied{*this};
   for (ncclComm* owner : owners_) awaitQueued(*owner);
-  return collectives::runGroup(plain_);
+  return plain_[0].engine->run(plain_);
 }
 
 /// The next group of the thread allocates nothing.
@@ -173,9 +172,7 @@ Result<std::optional<float>> Group::simulateEnd() {
 }
 
 Status Group::runCollected() {
-  const auto isHosts = [](const PendingCall& pending) {
-    return pending.communicator->engine->kind() == EngineKind::host;
-  };
+  const auto isHosts = [](const PendingCall& pending) { return pending.communicator->host != nullptr; };
   const auto isQueued = [](const PendingCall& pending) { return pending.hostStream != nullptr; };
   if (std::any_of(calls_.begin(), calls_.end(), isQueued)) return queueCalls(calls_, inUse_, blocking_.value_or(true));
   // The vendor's engine only enqueues: that needs no background.

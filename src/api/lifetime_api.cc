@@ -2,11 +2,13 @@
 #include "api/exports.h"
 
 #include <cstring>
+#include <optional>
 
 #include "api/group.h"
 #include "api/passed_on.h"
 #include "api/queued_calls.h"
 #include "api/setup.h"
+#include "api/setup_on_vendor.h"
 #include "base/parameters.h"
 
 using namespace falcon;
@@ -28,7 +30,7 @@ Status suspend(ncclComm_t comm, int flags) {
     return log::decided(Error::invalidUsage(
         "{}: comm {}", function,
         expected == ncclComm::Closed::suspended ? "is suspended already" : "takes no work any longer"));
-  return hostPartOf(**use).network().barrier(parameters::initTimeout.value());
+  return (*use)->host->network().barrier(parameters::initTimeout.value());
 }
 
 Status resume(ncclComm_t comm) {
@@ -38,7 +40,7 @@ Status resume(ncclComm_t comm) {
   auto expected = ncclComm::Closed::suspended;
   if (!(*use)->closed.compare_exchange_strong(expected, ncclComm::Closed::no))
     return log::decided(Error::invalidUsage("{}: comm is not suspended", function));
-  return hostPartOf(**use).network().barrier(parameters::initTimeout.value());
+  return (*use)->host->network().barrier(parameters::initTimeout.value());
 }
 
 /// All of it is of device memory, of which a communicator of host memory has none.
@@ -58,10 +60,40 @@ Status idOf(ncclComm_t comm, ncclUniqueId* id) {
   auto use = requireReady(function, comm);
   if (!use) return use.error();
   if (const Status given = requireOutput(function, "uniqueId", id); !given) return given;
+  if ((*use)->vendors) {
+    const auto vendors = uniqueIdToGrow(**use);
+    if (!vendors) return vendors.error();
+    *id = *vendors;
+    return {};
+  }
   const auto made = bootstrap::makeOwnUniqueId();
   if (!made) return made.error();
   std::memcpy(id->internal, made->bytes().data(), sizeof id->internal);
   return {};
+}
+
+/// The vendor judges what it is given.
+Status growVendors(CommunicatorUse parent, Settings settings, int size, const ncclUniqueId* id, int rank,
+                   ncclComm_t* output) {
+  auto* child = new ncclComm(std::move(settings));
+  auto held = std::make_shared<ParentUse>(std::move(parent), true);
+  const auto given = id ? std::optional(*id) : std::nullopt;  // it is the caller's only during the call
+  return Group::ofThisThread().setUp(
+      "ncclCommGrow",
+      {child, output, [held, child, size, given, rank] { return growOnVendor(**held, *child, size, given, rank); },
+       true, held});
+}
+
+/// A rank that joins; the id says that the vendor's library moves the data.
+Status joinVendors(int size, const ncclUniqueId& id, int rank, ncclComm_t* output, const ncclConfig_t* config) {
+  constexpr const char* function = "ncclCommGrow";
+  auto settings = readSettings(function, config);
+  if (!settings) return settings.error();
+  Process::instance();
+  auto* communicator = new ncclComm(std::move(*settings));
+  return Group::ofThisThread().setUp(function, {communicator, output, [communicator, size, id, rank] {
+                                                  return joinGrownOnVendor(*communicator, size, id, rank);
+                                                }});
 }
 
 Status grow(ncclComm_t parent, int size, const ncclUniqueId* id, int rank, ncclComm_t* output,
@@ -72,10 +104,14 @@ Status grow(ncclComm_t parent, int size, const ncclUniqueId* id, int rank, ncclC
     if (const Status given = requireOutput(function, "uniqueId (of a rank that joins)", id); !given) return given;
     if (rank < 0 || rank >= size)
       return log::decided(Error::invalidArgument("{}: rank is {}, not 0 to {}", function, rank, size - 1));
+    if (!bootstrap::UniqueId::isOne(id->internal)) return joinVendors(size, *id, rank, output, config);
     return startRank(function, output, size, *id, rank, config);
   }
   auto use = requireReady(function, parent);
   if (!use) return use.error();
+  auto settings = readChildSettings(function, config, (*use)->settings);
+  if (!settings) return settings.error();
+  if ((*use)->vendors) return growVendors(std::move(*use), std::move(*settings), size, id, rank, output);
   const Engine& engine = *(*use)->engine;
   if (size <= engine.size())
     return log::decided(
@@ -83,8 +119,6 @@ Status grow(ncclComm_t parent, int size, const ncclUniqueId* id, int rank, ncclC
   if (rank != -1 && rank != engine.rank())
     return log::decided(Error::invalidArgument("{}: rank is {}; a rank of comm keeps its own ({}), and passes -1",
                                                function, rank, engine.rank()));
-  auto settings = config ? readSettings(function, config) : Result<Settings>((*use)->settings);
-  if (!settings) return settings.error();
   const std::string mine = id ? std::string(id->internal, sizeof id->internal) : std::string();
   auto* child = new ncclComm(std::move(*settings));
   auto held = std::make_shared<ParentUse>(std::move(*use), true);
@@ -121,7 +155,6 @@ ncclResult_t pncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t
   return guarded("ncclCommMemStats", [&] { return memoryOf(comm, stat, value); });
 }
 
-// The larger communicator is made anew, whoever moves its data: so the id is ours.
 ncclResult_t pncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId* uniqueId) {
   return guarded("ncclCommGetUniqueId", [&] { return idOf(comm, uniqueId); });
 }

@@ -5,15 +5,18 @@
 #include "api/group.h"
 #include "api/guard.h"
 #include "api/host_memory.h"
-#include "api/one_sided.h"
 #include "api/process.h"
+#include "api/vendors_own_call.h"
 #include "base/log.h"
-#include "vendor/vendor_communicator.h"
+#include "collectives/registrations.h"
 
 using namespace falcon;
 using namespace falcon::api;
 
 namespace {
+
+static_assert(collectives::symmetricWindow == NCCL_WIN_COLL_SYMMETRIC && NCCL_WIN_DEFAULT == 0 &&
+              collectives::windowAlignment == NCCL_WIN_REQUIRED_ALIGNMENT);
 
 Status allocate(void** output, size_t size) {
   constexpr const char* function = "ncclMemAlloc";
@@ -43,13 +46,6 @@ Status release(void* address) {
       Error::invalidArgument("{}: {} did not come from ncclMemAlloc, or was freed before", function, address));
 }
 
-/// The vendor's part of a communicator, where it is the one that moves what is at `address`.
-vendor::VendorCommunicator* moverOf(ncclComm& communicator, const void* address) {
-  if (communicator.engine->kind() != EngineKind::vendor) return nullptr;
-  if (communicator.driver && communicator.driver->memoryOf(address) == vendor::MemoryKind::pageable) return nullptr;
-  return static_cast<vendor::VendorCommunicator*>(communicator.engine.get());
-}
-
 Status checkBuffer(const char* function, const void* buffer, size_t size) {
   if (const Status given = requireOutput(function, "buff", buffer); !given) return given;
   if (size == 0) return log::decided(Error::invalidArgument("{}: size is 0", function));
@@ -64,15 +60,9 @@ Status registerBuffer(ncclComm_t comm, void* buffer, size_t size, void** handle)
   if (!use) return use.error();
   if (const Status given = requireOutput(function, "handle", handle); !given) return given;
   if (const Status sound = checkBuffer(function, buffer, size); !sound) return sound;
-  if (auto* vendor = moverOf(**use, buffer)) {
-    const auto made = vendor->registerBuffer(buffer, size);
-    if (!made) return made.error();
-    *handle = *made;
-    // The vendor gives none where it does not register.
-    if (*made) (*use)->buffers.add({buffer, size, true}, *made);
-    return {};
-  }
-  *handle = (*use)->buffers.add({buffer, size, false});
+  const auto made = (*use)->engine->registerBuffer(buffer, size);
+  if (!made) return made.error();
+  *handle = *made;
   return {};
 }
 
@@ -81,19 +71,7 @@ Status deregisterBuffer(ncclComm_t comm, void* handle) {
   auto use = requireReady(function, comm);
   if (!use) return use.error();
   if (!handle) return {};
-  const auto known = (*use)->buffers.remove(function, "registered buffer", handle);
-  if (!known) return known.error();
-  if (!known->atVendor) return {};
-  return static_cast<vendor::VendorCommunicator&>(*(*use)->engine).deregisterBuffer(handle);
-}
-
-Status checkHostWindow(const char* function, const void* buffer, int flags) {
-  if (flags != NCCL_WIN_DEFAULT && flags != NCCL_WIN_COLL_SYMMETRIC)
-    return log::decided(Error::invalidArgument("{}: winFlags is {:#x}, which means nothing", function, flags));
-  if (reinterpret_cast<std::uintptr_t>(buffer) % NCCL_WIN_REQUIRED_ALIGNMENT != 0)
-    return log::decided(Error::invalidArgument("{}: buff is {}; a window begins at a multiple of {} bytes", function,
-                                               buffer, NCCL_WIN_REQUIRED_ALIGNMENT));
-  return {};
+  return (*use)->engine->deregisterBuffer(handle);
 }
 
 Status registerWindow(ncclComm_t comm, void* buffer, size_t size, ncclWindow_t* window, int flags) {
@@ -102,22 +80,12 @@ Status registerWindow(ncclComm_t comm, void* buffer, size_t size, ncclWindow_t* 
   if (!use) return use.error();
   if (const Status given = requireOutput(function, "win", window); !given) return given;
   if (const Status sound = checkBuffer(function, buffer, size); !sound) return sound;
-  if (auto* vendor = moverOf(**use, buffer)) {
-    // Collective: the vendor would wait here for ranks that this thread has yet to ask for.
-    if (Group::ofThisThread().open())
-      return log::decided(
-          Error::invalidUsage("{}: windows of device memory cannot be registered in a group", function));
-    const auto made = vendor->registerWindow(buffer, size, flags);
-    if (!made) return made.error();
-    *window = *made;
-    if (*made) (*use)->windows.add({buffer, size, true}, *made);
-    return {};
-  }
-  const Status sound = checkHostWindow(function, buffer, flags);
-  // Where it fails here the others count one more all the same.
-  const std::uint64_t number = openWindow(**use, buffer, sound ? size : 0);
-  if (!sound) return sound;
-  *window = static_cast<ncclWindow_t>((*use)->windows.add({buffer, size, false, number}));
+  // Collective: the vendor would wait here for ranks that this thread has yet to ask for.
+  if ((*use)->vendors && Group::ofThisThread().open())
+    return log::decided(Error::invalidUsage("{}: windows of device memory cannot be registered in a group", function));
+  const auto made = (*use)->engine->registerWindow(buffer, size, flags);
+  if (!made) return made.error();
+  *window = static_cast<ncclWindow_t>(*made);
   return {};
 }
 
@@ -126,11 +94,7 @@ Status deregisterWindow(ncclComm_t comm, ncclWindow_t window) {
   auto use = requireReady(function, comm);
   if (!use) return use.error();
   if (!window) return {};
-  const auto known = (*use)->windows.remove(function, "window", window);
-  if (!known) return known.error();
-  if (known->atVendor) return static_cast<vendor::VendorCommunicator&>(*(*use)->engine).deregisterWindow(window);
-  closeWindow(**use, known->number);
-  return {};
+  return (*use)->engine->deregisterWindow(window);
 }
 
 }  // namespace
@@ -138,18 +102,22 @@ Status deregisterWindow(ncclComm_t comm, ncclWindow_t window) {
 extern "C" {
 
 ncclResult_t pncclMemAlloc(void** ptr, size_t size) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclMemAlloc, ptr, size)
   return guarded("ncclMemAlloc", [&] { return allocate(ptr, size); });
 }
 
 ncclResult_t pncclMemFree(void* ptr) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclMemFree, ptr)
   return guarded("ncclMemFree", [&] { return release(ptr); });
 }
 
 ncclResult_t pncclCommRegister(const ncclComm_t comm, void* buff, size_t size, void** handle) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclCommRegister, comm, buff, size, handle)
   return guarded("ncclCommRegister", [&] { return registerBuffer(comm, buff, size, handle); });
 }
 
 ncclResult_t pncclCommDeregister(const ncclComm_t comm, void* handle) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclCommDeregister, comm, handle)
   return guarded("ncclCommDeregister", [&] { return deregisterBuffer(comm, handle); });
 }
 
@@ -158,6 +126,7 @@ ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, n
 }
 
 ncclResult_t pncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclCommWindowDeregister, comm, win)
   return guarded("ncclCommWindowDeregister", [&] { return deregisterWindow(comm, win); });
 }
 

@@ -7,6 +7,7 @@
 #include "api/guard.h"
 #include "api/process.h"
 #include "api/setup.h"
+#include "api/vendors_own_call.h"
 #include "base/log.h"
 
 using namespace falcon;
@@ -49,11 +50,22 @@ ncclResult_t ask(const char* function, ncclComm_t communicator, int* output, Ask
   });
 }
 
+/// Ours, and the vendor's where its library is in use; `function` is both's name.
+void resetLogging(const char* function) {
+  log::reset();
+  (void)guarded(function, [&]() -> Status {
+    const auto library = Process::instance().vendorLibrary();
+    if (const auto theirs = library ? library->find<void()>(function) : nullptr) theirs();
+    return {};
+  });
+}
+
 }  // namespace
 
 extern "C" {
 
 ncclResult_t pncclGetVersion(int* version) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclGetVersion, version)
   return guarded("ncclGetVersion", [&]() -> Status {
     if (const Status given = requireOutput("ncclGetVersion", "version", version); !given) return given;
     // Programs ask before anything else, and go by it: the vendor's library is looked for now.
@@ -64,6 +76,7 @@ ncclResult_t pncclGetVersion(int* version) {
 }
 
 ncclResult_t pncclGetUniqueId(ncclUniqueId* uniqueId) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclGetUniqueId, uniqueId)
   return guarded("ncclGetUniqueId", [&]() -> Status {
     if (const Status given = requireOutput("ncclGetUniqueId", "uniqueId", uniqueId); !given) return given;
     Process::instance();
@@ -124,6 +137,7 @@ ncclResult_t pncclCommUserRank(const ncclComm_t comm, int* rank) {
 }
 
 const char* pncclGetErrorString(ncclResult_t result) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclGetErrorString, result)
   switch (result) {
     case ncclSuccess:
       return "no error";
@@ -153,12 +167,12 @@ const char* pncclGetLastError(ncclComm_t) {
 }
 
 void pncclResetDebugInit(void) {
-  log::reset();
+  resetLogging("ncclResetDebugInit");
 }
 
 /// In no header: what the vendor's ncclResetDebugInit calls, and programs of its own.
 __attribute__((visibility("default"))) void ncclResetDebugInitInternal(void) {
-  log::reset();
+  resetLogging("ncclResetDebugInitInternal");
 }
 
 }  // extern "C"

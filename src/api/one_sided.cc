@@ -1,27 +1,16 @@
 #include "api/one_sided.h"
 
-#include <mutex>
-
 #include "api/queued_calls.h"
-#include "api/setup.h"
 #include "base/log.h"
-#include "base/per_process.h"
 
 namespace falcon::api {
 namespace {
-
-// Registering is rare: one lock for all communicators.
-constinit PerProcess<std::mutex> windowsMutex;
-
-collectives::OneSided& oneSidedOf(const ncclComm& communicator) {
-  return hostPartOf(communicator).oneSided();
-}
 
 Status runNow(const OneSidedWork& work) {
   ncclComm& communicator = **work.use;
   HoldPoint* const hold = communicator.hooks.hold;
   if (hold) hold->pass();
-  auto& oneSided = oneSidedOf(communicator);
+  collectives::OneSided& oneSided = communicator.host->oneSided();
   const Status done =
       work.waits ? oneSided.await(work.function, work.signals) : oneSided.send(work.function, work.message);
   if (hold) hold->leaveCall();
@@ -67,16 +56,6 @@ Status runOneSided(std::span<const OneSidedWork> works) {
     if (const Status done = work.hostStream ? queue(work) : runNow(work); !done) return done;
   }
   return {};
-}
-
-std::uint64_t openWindow(ncclComm& communicator, const void* address, std::size_t bytes) {
-  const std::lock_guard lock(windowsMutex.get());
-  return oneSidedOf(communicator).openWindow(address, bytes);
-}
-
-void closeWindow(ncclComm& communicator, std::uint64_t number) {
-  const std::lock_guard lock(windowsMutex.get());
-  oneSidedOf(communicator).closeWindow(number);
 }
 
 }  // namespace falcon::api

@@ -25,8 +25,4 @@ struct OneSidedWork {
 /// first error, after which nothing more is done.
 Status runOneSided(std::span<const OneSidedWork> works);
 
-/// The books of windows in host memory, which other ranks see; see collectives::OneSided.
-std::uint64_t openWindow(ncclComm& communicator, const void* address, std::size_t bytes);
-void closeWindow(ncclComm& communicator, std::uint64_t number);
-
 }  // namespace falcon::api

@@ -19,16 +19,10 @@ Status userPointer(ncclComm_t comm, ncclWindow_t window, void** output) {
   if (const Status given = requireOutput(function, "outUserPtr", output); !given) return given;
   *output = nullptr;
   if (!window) return {};
-  const auto known = (*use)->windows.find(function, "window", window);
-  if (!known) return known.error();
-  *output = const_cast<void*>(known->address);
+  const auto address = (*use)->engine->addressOf(window);
+  if (!address) return address.error();
+  *output = *address;
   return {};
-}
-
-/// Of windows that are not in the book the vendor's library says what it finds.
-bool isOfHostMemory(ncclComm_t comm, ncclWindow_t window) {
-  const auto known = comm->windows.look(window);
-  return known && !known->atVendor;
 }
 
 /// What is alike in the three: `fill` checks the arguments and says in the work what is to be done.
@@ -95,11 +89,11 @@ Status fillPut(const char* function, const ncclComm& communicator, const PutArgu
   if (put.count > PTRDIFF_MAX / elementBytes)
     return log::decided(Error::invalidArgument("{}: {} elements do not fit into memory", function, put.count));
   if (put.count > 0 && !put.from) return log::decided(Error::invalidArgument("{}: localbuff is NULL", function));
-  const auto window = communicator.windows.find(function, "window", put.window);
+  const auto window = communicator.host->numberOf(function, put.window);
   if (!window) return window.error();
   work.message.from = put.from;
   work.message.bytes = put.count * elementBytes;
-  work.message.window = window->number;
+  work.message.window = *window;
   work.message.offset = put.offset;
   return {};
 }
@@ -128,11 +122,6 @@ ncclResult_t pncclPutSignal(const void* localbuff, size_t count, ncclDataType_t 
                             ncclWindow_t peerWin, size_t peerWinOffset, int sigIdx, int ctx, unsigned int flags,
                             ncclComm_t comm, cudaStream_t stream) {
   constexpr const char* name = "ncclPutSignal";
-  if (isVendors(comm) && isOfHostMemory(comm, peerWin))
-    return guarded(name, [&]() -> Status {
-      return log::decided(Error::invalidUsage(
-          "{}: peerWin is a window of host memory, but the vendor's library writes to devices only", name));
-    });
   if (isVendors(comm))
     return passOnFor<decltype(ncclPutSignal)>(name, comm, [&](auto* function, ncclComm_t handle) {
       return function(localbuff, count, datatype, peer, peerWin, peerWinOffset, sigIdx, ctx, flags, handle, stream);
@@ -162,7 +151,6 @@ ncclResult_t pncclWaitSignal(int nDesc, ncclWaitSignalDesc_t* signalDescs, ncclC
                         [&](OneSidedWork& work) { return fillWait(name, *comm, nDesc, signalDescs, work); });
 }
 
-// Every window is in our book, whoever registered it.
 ncclResult_t pncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void** outUserPtr) {
   return guarded("ncclWinGetUserPtr", [&] { return userPointer(comm, win, outUserPtr); });
 }

@@ -4,6 +4,7 @@
 #include "api/checks.h"
 #include "api/group.h"
 #include "api/guard.h"
+#include "api/vendors_own_call.h"
 #include "base/log.h"
 
 using namespace falcon;
@@ -41,6 +42,7 @@ ncclResult_t submitWith(const char* function, const Arguments& arguments, ncclCo
     if (!use) return group.noted(use.error());
     Call call;
     if (const Status sound = checkCall(function, **use, arguments, call); !sound) return group.noted(sound);
+    if (const Status possible = checkSettings(function, **use, *settings); !possible) return group.noted(possible);
     return group.noted(group.submit(function, std::move(*use), call, stream, std::move(*settings)));
   });
 }
@@ -70,6 +72,7 @@ ncclResult_t pncclAllReduce(const void* sendbuff, void* recvbuff, size_t count, 
 
 ncclResult_t pncclBroadcast(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
                             ncclComm_t comm, cudaStream_t stream) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclBroadcast, sendbuff, recvbuff, count, datatype, root, comm, stream)
   return submit("ncclBroadcast", {Operation::broadcast, datatype, ncclSum, sendbuff, recvbuff, count, root}, comm,
                 stream);
 }
@@ -173,6 +176,7 @@ ncclResult_t pncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, in
 }
 
 ncclResult_t pncclGroupStart(void) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclGroupStart)
   return guarded("ncclGroupStart", []() -> Status {
     Group::ofThisThread().start();
     return {};
@@ -180,6 +184,7 @@ ncclResult_t pncclGroupStart(void) {
 }
 
 ncclResult_t pncclGroupEnd(void) {
+  FALCON_LET_VENDORS_OWN_PASS(ncclGroupEnd)
   return guarded("ncclGroupEnd", [] { return Group::ofThisThread().end(); });
 }
 

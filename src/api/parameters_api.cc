@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cstring>
+#include <span>
 
 #include "api/passed_on.h"
 #include "base/parameter.h"
@@ -96,6 +97,17 @@ bool isForVendor(const char* key) {
   return key && !rowNamed(key) && Process::instance().vendorLibrary();
 }
 
+/// The names that the vendor's library has; none where it is not in use, or knows no parameters.
+std::span<const char* const> keysOfVendor() {
+  constexpr const char* function = "ncclParamGetAllParameterKeys";
+  const auto library = Process::instance().vendorLibrary();
+  const auto theirs = library ? library->find<decltype(ncclParamGetAllParameterKeys)>(function) : nullptr;
+  const char** table = nullptr;
+  int length = 0;
+  if (!theirs || theirs(&table, &length) != ncclSuccess || !table || length < 0) return {};
+  return {table, static_cast<std::size_t>(length)};
+}
+
 }  // namespace
 
 extern "C" {
@@ -179,7 +191,7 @@ ncclResult_t pncclParamGetParameter(const char* key, const char** value, int* va
   });
 }
 
-/// Ours. The vendor's own keys are known to who asks for them.
+/// Ours, and those that only the vendor's library has, where that is in use.
 ncclResult_t pncclParamGetAllParameterKeys(const char*** table, int* tableLen) {
   constexpr const char* function = "ncclParamGetAllParameterKeys";
   return guarded(function, [&]() -> Status {
@@ -188,6 +200,8 @@ ncclResult_t pncclParamGetAllParameterKeys(const char*** table, int* tableLen) {
     auto& keys = Texts::ofThisThread().keys;
     keys.clear();
     for (const ParameterRow* row : allParameters()) keys.push_back(row->name());
+    for (const char* const key : keysOfVendor())
+      if (!rowNamed(key)) keys.push_back(key);
     *table = keys.data();
     *tableLen = static_cast<int>(keys.size());
     return {};

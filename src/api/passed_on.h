@@ -4,13 +4,13 @@
 #include "api/communicator.h"
 #include "api/guard.h"
 #include "base/log.h"
-#include "vendor/vendor_communicator.h"
+#include "gpu/vendor_communicator.h"
 
 namespace falcon::api {
 
 /// A communicator whose data the vendor moves, and that is ready.
 inline bool isVendors(const ncclComm* comm) {
-  return isReady(comm) && comm->engine->kind() == EngineKind::vendor;
+  return isReady(comm) && comm->vendors;
 }
 
 /// For a function without a communicator: `work` gets the vendor's function of that name.
@@ -34,15 +34,15 @@ ncclResult_t passOnFor(const char* name, ncclComm_t comm, Work&& work) {
   return guarded(name, [&]() -> Status {
     auto use = requireReady(name, comm);
     if (!use) return use.error();
-    if ((*use)->engine->kind() != EngineKind::vendor)
+    const gpu::VendorCommunicator* const engine = (*use)->vendors;
+    if (!engine)
       return log::decided(Error::invalidUsage(
           "{}: this communicator moves host memory, where there is no device that could do this", name));
-    auto& engine = static_cast<vendor::VendorCommunicator&>(*(*use)->engine);
-    const ncclComm_t handle = engine.handle();
+    const ncclComm_t handle = engine->handle();
     if (!handle) return log::decided(Error::invalidUsage("{}: the communicator was aborted", name));
-    const auto function = engine.library().template find<Function>(name);
-    if (!function) return log::decided(engine.library().missing(name));
-    const Status done = engine.library().status(work(function, handle), name, handle);
+    const auto function = engine->library().template find<Function>(name);
+    if (!function) return log::decided(engine->library().missing(name));
+    const Status done = engine->library().status(work(function, handle), name, handle);
     return done ? done : log::decided(done.error());
   });
 }

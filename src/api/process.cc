@@ -57,19 +57,19 @@ void Process::begin() {
 void Process::findVendor() {
   if (searched_) return;
   searched_ = true;
-  const auto wish = static_cast<vendor::EngineWish>(parameters::engine.value());
-  if (wish == vendor::EngineWish::host) {
+  const auto wish = static_cast<gpu::EngineWish>(parameters::engine.value());
+  if (wish == gpu::EngineWish::host) {
     obstacle_ = "NCCL_FALCON_ENGINE=host";
     return;
   }
-  driver_ = vendor::loadCudaDriver();
+  driver_ = gpu::loadCudaDriver();
   const int devices = driver_ ? driver_->deviceCount() : 0;
   // Who asks for the vendor's engine gets it without a driver of ours to ask: the vendor's library judges for itself.
-  if (wish == vendor::EngineWish::automatic && devices == 0) {
+  if (wish == gpu::EngineWish::automatic && devices == 0) {
     obstacle_ = driver_ ? "the CUDA driver shows no device" : "there is no working CUDA driver (libcuda.so.1)";
     return;
   }
-  auto library = vendor::loadVendorLibrary(parameters::vendorLibrary.value());
+  auto library = gpu::loadVendorLibrary(parameters::vendorLibrary.value());
   if (library) {
     library_ = std::move(*library);
     return;
@@ -78,27 +78,26 @@ void Process::findVendor() {
   log::warn("{} CUDA device(s), but the host engine is used: {}", devices, obstacle_);
 }
 
-vendor::EngineOffer Process::offer() {
+gpu::EngineOffer Process::offer() {
   const std::lock_guard lock(mutex_);
   findVendor();
-  return {NCCL_VERSION_CODE, static_cast<vendor::EngineWish>(parameters::engine.value()), library_ != nullptr,
-          obstacle_};
+  return {NCCL_VERSION_CODE, static_cast<gpu::EngineWish>(parameters::engine.value()), library_ != nullptr, obstacle_};
 }
 
-std::shared_ptr<const vendor::VendorLibrary> Process::deviceLibrary() {
+std::shared_ptr<const gpu::VendorLibrary> Process::deviceLibrary() {
   const std::lock_guard lock(mutex_);
   findVendor();
   return library_;
 }
 
-std::shared_ptr<const vendor::VendorLibrary> Process::vendorLibrary() {
+std::shared_ptr<const gpu::VendorLibrary> Process::vendorLibrary() {
   const std::lock_guard lock(mutex_);
   return library_;
 }
 
-std::shared_ptr<const vendor::CudaDriver> Process::driver() {
+std::shared_ptr<const gpu::CudaDriver> Process::driver() {
   const std::lock_guard lock(mutex_);
-  if (!driver_) driver_ = vendor::cudaDriverIfLoaded();
+  if (!driver_) driver_ = gpu::cudaDriverIfLoaded();
   return driver_;
 }
 

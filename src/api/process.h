@@ -8,9 +8,9 @@
 
 #include "api/exports.h"
 #include "base/result.h"
-#include "vendor/cuda_driver.h"
-#include "vendor/engine_choice.h"
-#include "vendor/vendor_library.h"
+#include "gpu/cuda_driver.h"
+#include "gpu/engine_choice.h"
+#include "gpu/vendor_library.h"
 
 namespace falcon::api {
 
@@ -24,13 +24,13 @@ class Process {
   static void childBegins();
 
   /// What this process can offer for a communicator; loads driver and vendor library at the first need.
-  vendor::EngineOffer offer();
+  gpu::EngineOffer offer();
   /// The vendor's library where this process works on devices; looks for it at the first need. Null elsewhere.
-  std::shared_ptr<const vendor::VendorLibrary> deviceLibrary();
+  std::shared_ptr<const gpu::VendorLibrary> deviceLibrary();
   /// The same, but nobody looks for it: null unless offer() said that the vendor's engine works.
-  std::shared_ptr<const vendor::VendorLibrary> vendorLibrary();
+  std::shared_ptr<const gpu::VendorLibrary> vendorLibrary();
   /// Null where the process has no CUDA driver loaded: then there are no device pointers either.
-  std::shared_ptr<const vendor::CudaDriver> driver();
+  std::shared_ptr<const gpu::CudaDriver> driver();
 
  private:
   /// What is said and registered once.
@@ -43,8 +43,8 @@ class Process {
   bool begun_ = false;
   bool searched_ = false;
   std::string obstacle_;
-  std::shared_ptr<const vendor::VendorLibrary> library_;
-  std::shared_ptr<const vendor::CudaDriver> driver_;
+  std::shared_ptr<const gpu::VendorLibrary> library_;
+  std::shared_ptr<const gpu::CudaDriver> driver_;
 };
 
 }  // namespace falcon::api

@@ -102,10 +102,14 @@ Status outcomeOf(const QueuedWork& work, HoldPoint* hold) {
 
 Result<std::shared_ptr<HostStream>> streamFor(const char* function, const ncclComm& communicator, const void* stream) {
   FoundStream found = findStream(stream);
+  if (found.kind == FoundStream::Kind::host && communicator.vendors)
+    return log::decided(Error::invalidArgument(
+        "{}: stream {} is a host stream, but this communicator moves device memory: pass a CUDA stream", function,
+        stream));
   if (found.kind == FoundStream::Kind::host) return std::move(found.stream);
   if (found.kind == FoundStream::Kind::destroyed)
     return log::decided(Error::invalidArgument("{}: stream {} is a host stream that was destroyed", function, stream));
-  if (communicator.engine->kind() == EngineKind::vendor) return std::shared_ptr<HostStream>();
+  if (communicator.vendors) return std::shared_ptr<HostStream>();
   return log::decided(Error::invalidArgument(
       "{}: stream {} is no host stream of this process, but this communicator moves host memory: "
       "pass NULL, or what ncclFalconStreamCreate made (NCCL_FALCON_ENGINE=vendor moves device "
@@ -114,13 +118,13 @@ Result<std::shared_ptr<HostStream>> streamFor(const char* function, const ncclCo
 }
 
 Status queueCalls(std::vector<PendingCall>& calls, std::vector<CommunicatorUse>& inUse, bool blocking) {
-  const auto isForHost = [](const PendingCall& pending) { return !isForVendor(pending); };
+  const auto isForHost = [](const PendingCall& pending) { return pending.communicator->host != nullptr; };
   const Batch::Ref batch = Batch::take();
   std::copy_if(calls.begin(), calls.end(), std::back_inserter(batch->calls), isForHost);
   std::move(inUse.begin(), inUse.end(), std::back_inserter(batch->inUse));
   inUse.clear();
   std::erase_if(calls, isForHost);
-  if (const Status sound = checkForHost(batch->calls); !sound) return sound;
+  if (const Status sound = checkCalls(batch->calls); !sound) return sound;
   if (const Status done = runCalls(calls); !done) return done;
 
   HoldPoint* hold = batch->hold();

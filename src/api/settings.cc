@@ -89,6 +89,18 @@ Result<Settings> configuredSettings(const char* function, const ncclConfig_t* co
 
 }  // namespace
 
+collectives::ChannelWish Settings::channels() const {
+  const auto given = [](int value) { return value == NCCL_CONFIG_UNDEF_INT ? 0 : value; };
+  return {given(vendor.values.minCTAs), given(vendor.values.maxCTAs)};
+}
+
+Result<Settings> readChildSettings(const char* function, const ncclConfig_t* config, const Settings& parent) {
+  if (config) return readSettings(function, config);
+  Settings settings = parent;
+  settings.isParents = true;
+  return settings;
+}
+
 Result<Settings> readSettings(const char* function, const ncclConfig_t* config) {
   auto settings = configuredSettings(function, config);
   const std::string_view wanted = parameters::blockingWords[parameters::blocking.value()];

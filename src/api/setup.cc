@@ -1,33 +1,43 @@
 #include "api/setup.h"
 
 #include "api/process.h"
+#include "api/setup_on_vendor.h"
 #include "base/log.h"
 #include "base/parameters.h"
 #include "bootstrap/arrivals.h"
 #include "bootstrap/communicator_network.h"
 #include "collectives/host_communicator.h"
 #include "control/job.h"
+#include "gpu/engine_choice.h"
 #include "transport/reactor.h"
-#include "vendor/engine_choice.h"
-#include "vendor/vendor_communicator.h"
 
 namespace falcon::api {
 namespace {
 
 using Network = std::shared_ptr<bootstrap::CommunicatorNetwork>;
 
-Result<EngineKind> agreeOnEngine(bootstrap::CommunicatorNetwork& network, Nanoseconds limit) {
-  const auto answers = network.allGather(Process::instance().offer().encode(), limit);
+/// What the members of a communicator have said together.
+struct Agreement {
+  EngineKind engine = EngineKind::host;
+  bool anybodyWatches = false;  ///< Falcon is on somewhere
+};
+Result<Agreement> agree(bootstrap::CommunicatorNetwork& network, bool watches, Nanoseconds limit) {
+  gpu::EngineOffer mine = Process::instance().offer();
+  mine.watches = watches;
+  const auto answers = network.allGather(mine.encode(), limit);
   if (!answers) return answers.error();
-  std::vector<vendor::EngineOffer> offers;
+  std::vector<gpu::EngineOffer> offers;
+  Agreement agreement;
   for (const std::string& bytes : *answers) {
-    auto offer = vendor::EngineOffer::decode(bytes);
+    auto offer = gpu::EngineOffer::decode(bytes);
     if (!offer) return log::decided(offer.error());
+    agreement.anybodyWatches = agreement.anybodyWatches || offer->watches;
     offers.push_back(std::move(*offer));
   }
-  auto kind = vendor::chooseEngine(offers);
+  const auto kind = gpu::chooseEngine(offers);
   if (!kind) return log::decided(kind.error());
-  return kind;
+  agreement.engine = *kind;
+  return agreement;
 }
 
 void useDeviceOf(const JoinRequest& request) {
@@ -38,38 +48,29 @@ void useDeviceOf(const JoinRequest& request) {
     log::notice("CUDA device {} cannot be made current", request.device);
 }
 
-/// A CTA is a channel.
-collectives::ChannelWish channelsOf(const Settings& settings) {
-  const ncclConfig_t& values = settings.vendor.values;
-  const auto given = [](int value) { return value == NCCL_CONFIG_UNDEF_INT ? 0 : value; };
-  return {given(values.minCTAs), given(values.maxCTAs)};
-}
-
-collectives::HostCommunicator& hostPartOf(Engine& engine) {
-  return engine.kind() == EngineKind::vendor ? static_cast<vendor::VendorCommunicator&>(engine).host()
-                                             : static_cast<collectives::HostCommunicator&>(engine);
-}
-
-/// What Falcon may know of an engine. No host communicator to work with where the vendor's moves the data.
-control::KnownCommunicator knownOf(Engine& engine, const std::string& name, const CallCounts& counts) {
-  const bool onVendor = engine.kind() == EngineKind::vendor;
-  auto& host = hostPartOf(engine);
-  return {&engine, onVendor ? nullptr : &host, host.members(), host.network().secret(), name, &counts};
-}
-
-void startWith(ncclComm& communicator, std::unique_ptr<Engine> engine, std::shared_ptr<control::Job> job) {
-  Engine& made = *engine;
-  log::info("communicator {:016x}: rank {} of {}, {} engine", made.id(), made.rank(), made.size(),
-            made.kind() == EngineKind::vendor ? "vendor" : "host");
-  communicator.counts = std::make_unique<CallCounts>(made.size());
-  const int place = job ? job->add(knownOf(made, communicator.settings.vendor.name, *communicator.counts)) : noPlace;
-  communicator.start(std::move(engine), std::move(job), place);
+void startOnHost(ncclComm& communicator, std::unique_ptr<collectives::HostCommunicator> made,
+                 std::shared_ptr<control::Job> job) {
+  collectives::HostCommunicator& host = *made;
+  communicator.host = &host;
+  communicator.engine = std::move(made);
+  log::info("communicator {:016x}: rank {} of {}, host engine", host.id(), host.rank(), host.size());
+  communicator.counts = std::make_unique<CallCounts>(host.size());
+  const int place = job ? job->add({&host, &host, host.members(), host.network().secret(),
+                                    communicator.settings.vendor.name, communicator.counts.get()})
+                        : noPlace;
+  communicator.start(std::move(job), place);
 }
 
 instrument::Making shown(const std::shared_ptr<control::Job>& job, instrument::MakingKind kind, std::uint64_t key,
                          Rank rank, int size, const std::string& name) {
   if (!job || size == 1) return {};
   return job->making({kind, key, rank, size, name, SystemClock::instance().now()});
+}
+
+/// The same for what is made of another one.
+instrument::Making shownOf(const ncclComm& parent, instrument::MakingKind kind, const ncclComm& child) {
+  return shown(parent.job, kind, parent.engine->id(), parent.engine->rank(), parent.engine->size(),
+               child.settings.vendor.name);
 }
 
 }  // namespace
@@ -112,43 +113,42 @@ Status establish(ncclComm& communicator, const JoinRequest& request) {
     if (!joined) return joined.error();
     network = std::move(*joined);
   }
-  const auto kind = agreeOnEngine(*network, limit);
-  if (!kind) return kind.error();
+  const auto agreement = agree(*network, job != nullptr, limit);
+  if (!agreement) return agreement.error();
+  if (agreement->engine == EngineKind::vendor)
+    return establishOnVendor(communicator, std::move(network), std::move(job), agreement->anybodyWatches);
 
   EngineHooks hooks = job ? job->hooks() : EngineHooks();
   hooks.calls = nullptr;  // recorded here (dispatch.cc), alike for both engines
   auto host =
       collectives::HostCommunicator::create(*reactor, network, std::max(request.device, 0), hooks,
-                                            job ? job->contact() : std::string(), channelsOf(communicator.settings));
+                                            job ? job->contact() : std::string(), communicator.settings.channels());
   if (!host) return host.error();
-  if (*kind == EngineKind::host) {
-    startWith(communicator, std::move(*host), std::move(job));
-    return {};
-  }
-  auto engine = vendor::VendorCommunicator::create(Process::instance().vendorLibrary(), Process::instance().driver(),
-                                                   std::move(*host), communicator.settings.vendor, limit,
-                                                   job ? &job->launchedWork() : nullptr);
-  if (!engine) return engine.error();
-  startWith(communicator, std::move(*engine), std::move(job));
+  startOnHost(communicator, std::move(*host), std::move(job));
   return {};
 }
 
 Status establishSplit(ncclComm& parent, ncclComm& child, int color, int key) {
-  const auto making = shown(parent.job, instrument::MakingKind::split, parent.engine->id(), parent.engine->rank(),
-                            parent.engine->size(), child.settings.vendor.name);
-  auto engine = parent.engine->split(color, key);
-  if (!engine) return engine.error();
-  if (*engine) startWith(child, std::move(*engine), parent.job);
+  const auto making = shownOf(parent, instrument::MakingKind::split, child);
+  if (parent.vendors) return splitOnVendor(parent, child, color, key);
+  auto made = parent.host->split(color, key, child.settings.channels());
+  if (!made) return made.error();
+  if (*made) startOnHost(child, std::move(*made), parent.job);
   return {};
 }
 
-collectives::HostCommunicator& hostPartOf(const ncclComm& communicator) {
-  return hostPartOf(*communicator.engine);
+Status establishShrunk(ncclComm& parent, ncclComm& child, std::span<const Rank> excluded, bool despiteFailure) {
+  const auto making = shownOf(parent, instrument::MakingKind::shrink, child);
+  if (parent.vendors) return shrinkOnVendor(parent, child, excluded, despiteFailure);
+  auto made = parent.host->shrink(excluded, despiteFailure, child.settings.channels());
+  if (!made) return made.error();
+  startOnHost(child, std::move(*made), parent.job);
+  return {};
 }
 
 Status establishGrown(ncclComm& parent, ncclComm& child, int size, const std::string& id) {
   constexpr const char* function = "ncclCommGrow";
-  const auto ids = hostPartOf(parent).network().allGather(id, parameters::initTimeout.value());
+  const auto ids = parent.host->network().allGather(id, parameters::initTimeout.value());
   if (!ids) return ids.error();
   std::string chosen;
   for (const std::string& each : *ids) {
@@ -163,15 +163,6 @@ Status establishGrown(ncclComm& parent, ncclComm& child, int size, const std::st
   const auto parsed = bootstrap::UniqueId::parse(std::span<const char, NCCL_UNIQUE_ID_BYTES>(chosen));
   if (!parsed) return parsed.error();
   return establish(child, {*parsed, size, parent.engine->rank(), parent.engine->device(), currentDeviceContext()});
-}
-
-Status establishShrunk(ncclComm& parent, ncclComm& child, std::span<const Rank> excluded, bool despiteFailure) {
-  const auto making = shown(parent.job, instrument::MakingKind::shrink, parent.engine->id(), parent.engine->rank(),
-                            parent.engine->size(), child.settings.vendor.name);
-  auto engine = parent.engine->shrink(excluded, despiteFailure);
-  if (!engine) return engine.error();
-  startWith(child, std::move(*engine), parent.job);
-  return {};
 }
 
 }  // namespace falcon::api

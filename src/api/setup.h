@@ -30,16 +30,13 @@ void makeContextCurrent(void* context);
 /// Blocking; every rank of `parent` but the excluded ones calls. Ends with start() on `child`.
 Status establishShrunk(ncclComm& parent, ncclComm& child, std::span<const Rank> excluded, bool despiteFailure);
 
-/// Blocking; every rank of `parent` calls, and who joins calls establish() with the id. Ends with start() on `child`.
-/// `id`: its bytes on one rank at least, "" on the others.
+/// Blocking; every rank of `parent`, which is of host memory, calls, and who joins calls establish() with the id. Ends
+/// with start() on `child`. `id`: its bytes on one rank at least, "" on the others.
 Status establishGrown(ncclComm& parent, ncclComm& child, int size, const std::string& id);
 
 /// One rank's call to join a new communicator: checks it and sets it up, in the thread's group. `device` as in
 /// JoinRequest.
 Status startRank(const char* function, ncclComm_t* output, int size, const ncclUniqueId& id, int rank,
                  const ncclConfig_t* config, int device = -1);
-
-/// The host communicator that is the engine, or is beside it.
-collectives::HostCommunicator& hostPartOf(const ncclComm& communicator);
 
 }  // namespace falcon::api

@@ -7,18 +7,11 @@
 #include "api/group.h"
 #include "api/guard.h"
 #include "base/log.h"
-#include "vendor/vendor_communicator.h"
 
 using namespace falcon;
 using namespace falcon::api;
 
 namespace {
-
-/// Null where the vendor's engine has no part in the communicator.
-vendor::VendorCommunicator* vendorOf(ncclComm& communicator) {
-  if (communicator.engine->kind() != EngineKind::vendor) return nullptr;
-  return static_cast<vendor::VendorCommunicator*>(communicator.engine.get());
-}
 
 Status createPreMulSum(ncclRedOp_t* output, void* scalar, ncclDataType_t type, ncclScalarResidence_t residence,
                        ncclComm_t comm) {
@@ -37,11 +30,7 @@ Status createPreMulSum(ncclRedOp_t* output, void* scalar, ncclDataType_t type, n
     std::memcpy(op.multiplier.value.data(), scalar, sizeOf(op.type));
   else
     op.multiplier.address = scalar;
-  if (auto* vendor = vendorOf(**use)) {
-    const auto made = vendor->createPreMulSum(scalar, op.type, residence);
-    if (!made) return made.error();
-    op.multiplier.vendorOp = *made;
-  }
+  if (const Status made = (*use)->engine->makeOp(op.type, op.multiplier); !made) return made;
   *output = (*use)->userOps.add(op);
   return {};
 }
@@ -52,11 +41,11 @@ Status destroy(ncclRedOp_t number, ncclComm_t comm) {
   if (!use) return use.error();
   const auto op = (*use)->userOps.remove(function, number);
   if (!op) return op.error();
-  if (!vendorOf(**use)) return {};
-  // Calls of an open group still need it: the vendor sees them only at the group's end.
+  if (op->multiplier.engineOp < 0) return {};
+  // Calls of an open group still need it: the engine sees them only at the group's end.
   auto held = std::make_shared<CommunicatorUse>(std::move(*use));
   return Group::ofThisThread().afterwards(
-      [held, vendorOp = op->multiplier.vendorOp] { return vendorOf(**held)->destroyOp(vendorOp); });
+      [held, multiplier = op->multiplier] { return (*held)->engine->destroyOp(multiplier); });
 }
 
 }  // namespace

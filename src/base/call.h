@@ -32,7 +32,7 @@ inline constexpr std::size_t surelyFittingCount = PTRDIFF_MAX >> 32;
 struct PreMultiplier {
   std::array<std::byte, 8> value{};
   const void* address = nullptr;  ///< not null: `value` is read from there when the operation runs
-  int vendorOp = -1;              ///< the vendor's number of the op, where the vendor's engine may run the call
+  int engineOp = -1;              ///< the engine's own number of the op; -1: it has none
 };
 
 /// One operation with its buffers. `count` is what the API function takes: per-rank elements for AllGather (sent) and

@@ -1,56 +1,23 @@
 // A communicator as the C ABI sees it, whichever engine moves the data.
 #pragma once
 
-#include <memory>
+#include <cstddef>
 #include <span>
-#include <string>
 
 #include "base/call.h"
-#include "base/event.h"
 #include "base/hold_point.h"
+#include "base/membership.h"
 #include "base/recorders.h"
-#include "base/result.h"
 
 namespace falcon {
 
-enum class EngineKind : std::uint8_t { host, vendor };
+class Engine;
 
 /// The seams a communicator is built with. All outlive it. `calls` and `transfers` may be null: Falcon is off.
 struct EngineHooks {
   HoldPoint* hold = nullptr;  ///< null: never held
   CallRecorder* calls = nullptr;
   TransferRecorder* transfers = nullptr;
-};
-
-/// Thread-safe only as NCCL promises: one thread at a time submits; asyncError() and abort() from any thread, any time.
-class Engine {
- public:
-  virtual ~Engine() = default;
-
-  virtual EngineKind kind() const = 0;
-  virtual CommunicatorId id() const = 0;
-  virtual Rank rank() const = 0;
-  virtual int size() const = 0;
-  virtual int device() const = 0;
-
-  /// Null colour group: a result holding a null pointer (NCCL_SPLIT_NOCOLOR). Collective over the parent.
-  virtual Result<std::unique_ptr<Engine>> split(int color, int key) = 0;
-  /// Without the ranks of `excluded` (valid, in rising order, not this one), which do not call. `despiteFailure`:
-  /// running operations are stopped first, and a broken communicator will do. Collective over the rest, all with equal
-  /// arguments.
-  virtual Result<std::unique_ptr<Engine>> shrink(std::span<const Rank> excluded, bool despiteFailure) = 0;
-  /// Stops this rank's operations, now and for good (invalidUsage); the other ranks are not told. Split, shrink and
-  /// destruction go on working. From any thread.
-  virtual Status revoke() = 0;
-  /// Completes what is outstanding; local and remote resources stay until destruction.
-  virtual Status finalize() = 0;
-  /// Stops running operations on all members, from any thread; they end with a remote error on the others.
-  virtual void abort() = 0;
-  /// Success, or what broke the communicator; never blocks.
-  virtual Status asyncError() const = 0;
-
-  /// Number the next collective will get; counts collectives only.
-  virtual std::uint64_t nextCollective() const = 0;
 };
 
 /// One call of a group and the communicator it is for. `stream` is what the caller passed.
@@ -60,6 +27,44 @@ struct Submission {
   void* stream = nullptr;
   bool besideComputing = false;    ///< host engine: who waits leaves its core to the application at once
   const void* settings = nullptr;  ///< vendor's engine: an ncclCollConfig_t for this call; null: none
+};
+
+/// One rank's communicator, and what moves its data. Thread-safe only as NCCL promises: one thread at a time submits
+/// and registers; asyncError(), revoke() and abort() from any thread, any time. Errors are logged.
+class Engine : public Membership {
+ public:
+  /// Runs the calls of a group, together: they are for this communicator and others of the same kind. The host engine
+  /// returns when they are complete, the vendor's when they stand on their streams. Gives the first error.
+  virtual Status run(std::span<const Submission> group) = 0;
+  /// The same for one call on no stream.
+  virtual Status run(const Call& call) = 0;
+  /// What run() would find wrong with the group before anything happens. Nothing is changed.
+  virtual Status check(std::span<const Submission> group) = 0;
+  /// Microseconds that the group would take. Nothing runs.
+  virtual Result<double> estimate(std::span<const Submission> group) = 0;
+
+  /// A reduction that multiplies by `multiplier` first: fills in the engine's number of it, where it has one.
+  virtual Status makeOp(DataType type, PreMultiplier& multiplier) = 0;
+  virtual Status destroyOp(const PreMultiplier& multiplier) = 0;
+
+  /// The results are handles of the engine's, to be given back; null: this engine does not register such memory.
+  /// Windows are registered by all ranks, in the same order. `flags` as in nccl.h.
+  virtual Result<void*> registerBuffer(void* buffer, std::size_t size) = 0;
+  virtual Status deregisterBuffer(void* handle) = 0;
+  virtual Result<void*> registerWindow(void* buffer, std::size_t size, int flags) = 0;
+  virtual Status deregisterWindow(void* window) = 0;
+  /// Where the memory of a window begins for this rank.
+  virtual Result<void*> addressOf(void* window) = 0;
+
+  /// Stops this rank's operations, now and for good (invalidUsage); the other ranks are not told. What is made of it,
+  /// and destruction, go on working.
+  virtual Status revoke() = 0;
+  /// Completes what is outstanding; local and remote resources stay until the end.
+  virtual Status finalize() = 0;
+  /// Success, or what broke the communicator; never blocks.
+  virtual Status asyncError() const = 0;
+  /// Gives everything back, as destruction does, and says how that went. Nothing may be asked of it afterwards.
+  virtual Status end() = 0;
 };
 
 }  // namespace falcon

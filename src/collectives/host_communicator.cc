@@ -1,6 +1,8 @@
 #include "collectives/host_communicator.h"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 
 #include "base/log.h"
 #include "base/parameters.h"
@@ -8,18 +10,18 @@
 #include "collectives/direct_one_sided.h"
 #include "collectives/direct_setup.h"
 #include "collectives/group_driver.h"
+#include "collectives/member_agreement.h"
 #include "collectives/member_info.h"
 #include "collectives/network_choice.h"
 #include "collectives/one_sided.h"
+#include "collectives/registrations.h"
 #include "collectives/single_call.h"
+#include "collectives/time_estimate.h"
 #include "topology/ring_order.h"
 #include "transport/chunk_size.h"
 
 namespace falcon::collectives {
 namespace {
-
-// As NCCL has.
-constexpr int mostChannelsEver = 64;
 
 std::vector<transport::Peer> peersOf(const std::vector<MemberInfo>& members) {
   std::vector<transport::Peer> peers;
@@ -31,13 +33,11 @@ class LocalCommunicator final : public HostCommunicator {
  public:
   LocalCommunicator(std::shared_ptr<transport::Reactor> reactor,
                     std::shared_ptr<bootstrap::CommunicatorNetwork> network, std::vector<MemberInfo> members,
-                    std::unique_ptr<transport::Ports> ports, const MemberShape& shape, const EngineHooks& hooks,
-                    ChannelWish channels)
+                    std::unique_ptr<transport::Ports> ports, const MemberShape& shape, const EngineHooks& hooks)
       : reactor_(std::move(reactor)),
         network_(std::move(network)),
         members_(std::move(members)),
         ports_(std::move(ports)),
-        channels_(channels),
         waiter_(transport::makeWaiter()),
         member_(shape, *ports_, *network_, hooks, topology::ringOrder(nodesOf(members_))) {
     network_->onFailure([](const Error&) { transport::ringOwnDoorbell(); });
@@ -49,13 +49,32 @@ class LocalCommunicator final : public HostCommunicator {
   int size() const override { return member_.shape.size; }
   int device() const override { return members_[rank()].device; }
 
-  Result<std::unique_ptr<Engine>> split(int color, int key) override;
-  Status finalize() override { return member_.health(); }  // calls are complete when they return
-  void abort() override;
-  Status asyncError() const override;
-  Result<std::unique_ptr<Engine>> shrink(std::span<const Rank> excluded, bool despiteFailure) override;
-  Status revoke() override;
   std::uint64_t nextCollective() const override { return member_.nextCollective.load(std::memory_order_relaxed); }
+
+  Status run(std::span<const Submission> group) override;
+  Status run(const Call& call) override;
+  Status check(std::span<const Submission> group) override;
+  Result<double> estimate(std::span<const Submission> group) override;
+
+  Status makeOp(DataType, PreMultiplier&) override { return {}; }  // each call carries what it multiplies by
+  Status destroyOp(const PreMultiplier&) override { return {}; }
+
+  Result<void*> registerBuffer(void* buffer, std::size_t size) override { return buffers_.add({buffer, size}); }
+  Status deregisterBuffer(void* handle) override;
+  Result<void*> registerWindow(void* buffer, std::size_t size, int flags) override;
+  Status deregisterWindow(void* window) override;
+  Result<void*> addressOf(void* window) override;
+  Result<std::uint64_t> numberOf(const char* function, const void* window) const override;
+
+  Status revoke() override;
+  Status finalize() override { return member_.health(); }  // calls are complete when they return
+  Status abort() override;
+  Status asyncError() const override;
+  Status end() override { return {}; }  // there is nothing that could fail
+
+  Result<std::unique_ptr<HostCommunicator>> split(int color, int key, ChannelWish channels) override;
+  Result<std::unique_ptr<HostCommunicator>> shrink(std::span<const Rank> excluded, bool despiteFailure,
+                                                   ChannelWish channels) override;
 
   const std::vector<MemberInfo>& members() const override { return members_; }
   bootstrap::CommunicatorNetwork& network() override { return *network_; }
@@ -81,37 +100,39 @@ class LocalCommunicator final : public HostCommunicator {
     oneSided_.emplace(member_, std::move(way));
   }
   LocalMember& member() { return member_; }
-  transport::Waiter& waiter() { return *waiter_; }
+  bool sharesMemoryWithAll();
 
  private:
-  /// The engine of a part of this communicator; null where this rank has no part.
-  Result<std::unique_ptr<Engine>> childOver(std::shared_ptr<bootstrap::CommunicatorNetwork> network);
+  /// The part of this communicator whose network this is; null where this rank has no part.
+  Result<std::unique_ptr<HostCommunicator>> childOver(std::shared_ptr<bootstrap::CommunicatorNetwork> network,
+                                                      ChannelWish channels);
 
   const std::shared_ptr<transport::Reactor> reactor_;
   const std::shared_ptr<bootstrap::CommunicatorNetwork> network_;
   const std::vector<MemberInfo> members_;
   const std::shared_ptr<transport::Ports> ports_;
-  const ChannelWish channels_;
   const std::unique_ptr<transport::Waiter> waiter_;
   mutable LocalMember member_;
   std::optional<OneSided> oneSided_;  // before it is handed out
+  Registrations buffers_, windows_;
+  std::mutex windowsMutex_;  // one thread at a time opens and closes
 };
 
-Result<std::unique_ptr<Engine>> LocalCommunicator::split(int color, int key) {
+Result<std::unique_ptr<HostCommunicator>> LocalCommunicator::split(int color, int key, ChannelWish channels) {
   if (const Status sound = asyncError(); !sound) return sound.error();
   auto network = network_->split(color, key, parameters::initTimeout.value());
   if (!network) return network.error();
-  return childOver(std::move(*network));
+  return childOver(std::move(*network), channels);
 }
 
-Result<std::unique_ptr<Engine>> LocalCommunicator::childOver(std::shared_ptr<bootstrap::CommunicatorNetwork> network) {
-  if (!network) return std::unique_ptr<Engine>();
-  auto made = create(reactor_, std::move(network), device(), member_.hooks, members_[rank()].extra, channels_);
-  if (!made) return made.error();
-  return std::unique_ptr<Engine>(std::move(*made));
+Result<std::unique_ptr<HostCommunicator>> LocalCommunicator::childOver(
+    std::shared_ptr<bootstrap::CommunicatorNetwork> network, ChannelWish channels) {
+  if (!network) return std::unique_ptr<HostCommunicator>();
+  return create(reactor_, std::move(network), device(), member_.hooks, members_[rank()].extra, channels);
 }
 
-Result<std::unique_ptr<Engine>> LocalCommunicator::shrink(std::span<const Rank> excluded, bool despiteFailure) {
+Result<std::unique_ptr<HostCommunicator>> LocalCommunicator::shrink(std::span<const Rank> excluded, bool despiteFailure,
+                                                                    ChannelWish channels) {
   if (despiteFailure) {
     if (const Status stopped = revoke(); !stopped) return stopped.error();
   } else if (const Status sound = asyncError(); !sound) {
@@ -120,7 +141,7 @@ Result<std::unique_ptr<Engine>> LocalCommunicator::shrink(std::span<const Rank> 
   const auto broken = [&]() -> std::optional<Error> { return despiteFailure ? std::nullopt : network_->failure(); };
   auto network = network_->shrink(excluded, parameters::initTimeout.value(), broken);
   if (!network) return network.error();
-  return childOver(std::move(*network));
+  return childOver(std::move(*network), channels);
 }
 
 Status LocalCommunicator::revoke() {
@@ -136,78 +157,60 @@ Status LocalCommunicator::asyncError() const {
   return {};
 }
 
-void LocalCommunicator::abort() {
+Status LocalCommunicator::abort() {
   member_.fail(Error::remote("rank {} aborted the communicator", rank()));
   transport::ringOwnDoorbell();
+  return {};
 }
 
-Result<std::vector<MemberOffer>> exchangeOffers(transport::Reactor& reactor, bootstrap::CommunicatorNetwork& network,
-                                                int device, std::string extra, ChannelWish channels,
-                                                const NetworkChoice& choice, DirectSetup& direct) {
-  auto info = ownMemberInfo(reactor, device, std::move(extra));
-  if (!info) return info.error();
-  MemberOffer mine;
-  mine.info = std::move(*info);
-  mine.chunkBytes = static_cast<std::uint64_t>(parameters::bufferSize.value()) / transport::chunkSlots;
-  // Beyond the most channels that a variable may ask for there is nothing to gain.
-  const auto chosen = [](const IntegerParameter& parameter, int wish) {
-    const bool wished = wish > 0 && !parameter.isSet();
-    return wished ? std::min(wish, mostChannelsEver) : static_cast<int>(parameter.value());
-  };
-  mine.fewestChannels = chosen(parameters::minChannels, channels.fewest);
-  mine.mostChannels = chosen(parameters::maxChannels, channels.most);
-  // Who asks for many and sets no limit means it.
-  if (channels.most <= 0 && !parameters::maxChannels.isSet())
-    mine.mostChannels = std::max(mine.mostChannels, mine.fewestChannels);
-  mine.choseChannels =
-      channels.fewest > 0 || channels.most > 0 || parameters::minChannels.isSet() || parameters::maxChannels.isSet();
-  mine.cores = coresOfThisProcess();
-  if (const auto quota = quotaOfThisProcess()) mine.quota = *quota;
-  mine.preferred = preferencesFromEnvironment();
-  if (network.rank() == 0 && network.size() > 1) mine.tuning = tuningTextFromEnvironment();
-  mine.checksCalls = parameters::checkCalls.value();
-  choice.offer(mine);
-  direct.offer(mine);
-  const auto gathered = network.allGather(mine.encode(), parameters::initTimeout.value());
-  if (!gathered) return gathered.error();
-  std::vector<MemberOffer> offers;
-  for (const std::string& bytes : *gathered) {
-    auto offer = MemberOffer::decode(bytes);
-    if (!offer) return offer.error();
-    offers.push_back(std::move(*offer));
-  }
-  return offers;
+Status LocalCommunicator::deregisterBuffer(void* handle) {
+  const auto known = buffers_.remove("ncclCommDeregister", "registered buffer", handle);
+  return known ? Status() : known.error();
 }
 
-/// What suits all members, whatever their environments say.
-MemberShape agreedShape(const bootstrap::CommunicatorNetwork& network, const std::vector<MemberOffer>& offers) {
-  MemberShape shape;
-  shape.rank = network.rank();
-  shape.size = network.size();
-  shape.chunkBytes = offers[0].chunkBytes;
-  shape.mostChannels = offers[0].mostChannels;
-  shape.checksCalls = true;
-  for (const MemberOffer& offer : offers) {
-    shape.chunkBytes = std::min<std::size_t>(shape.chunkBytes, offer.chunkBytes);
-    shape.mostChannels = std::min(shape.mostChannels, offer.mostChannels);
-    shape.fewestChannels = std::max(shape.fewestChannels, offer.fewestChannels);
-    shape.preferred = agreedPreferences(shape.preferred, offer.preferred);
-    shape.checksCalls = shape.checksCalls && offer.checksCalls;
-  }
-  shape.place = shareNode(offers) ? Place::node : Place::network;
-  const bool chosen = std::any_of(offers.begin(), offers.end(), [](const auto& offer) { return offer.choseChannels; });
-  // A second channel doubles the messages, and with them the switches between the ranks of a core: ring AllGather of
-  // 1 MiB among 8 ranks on 2 cores 1.5 ms by one, 3.5 ms by two.
-  if (!chosen && shape.place == Place::network && mostRanksPerCore(offers) > 2) shape.mostChannels = 1;
-  shape.fewestChannels = std::min(shape.fewestChannels, shape.mostChannels);
-  const auto chunkOf = [&](transport::Lane lane) {
-    return transport::chunkBytesFor(lane, shape.chunkBytes * transport::chunkSlots, shape.size);
-  };
-  shape.messageChunkBytes = chunkOf(transport::Lane::peerToPeer);
-  shape.directChunkBytes = chunkOf(transport::Lane::direct);
-  if (!shape.checksCalls && parameters::checkCalls.value())
-    log::notice("NCCL_FALCON_CHECK=1 has no effect: not all ranks of the communicator have it set");
-  return shape;
+Status checkWindow(const void* buffer, int flags) {
+  constexpr const char* function = "ncclCommWindowRegister";
+  if ((flags & ~symmetricWindow) != 0)
+    return log::decided(Error::invalidArgument("{}: winFlags is {:#x}, which means nothing", function, flags));
+  if (reinterpret_cast<std::uintptr_t>(buffer) % windowAlignment != 0)
+    return log::decided(Error::invalidArgument("{}: buff is {}; a window begins at a multiple of {} bytes", function,
+                                               buffer, windowAlignment));
+  return {};
+}
+
+Result<void*> LocalCommunicator::registerWindow(void* buffer, std::size_t size, int flags) {
+  const Status sound = checkWindow(buffer, flags);
+  const std::lock_guard lock(windowsMutex_);
+  // Where it fails here the others count one more all the same.
+  const std::uint64_t number = oneSided_->openWindow(buffer, sound ? size : 0);
+  if (!sound) return sound.error();
+  return windows_.add({buffer, size, number});
+}
+
+Status LocalCommunicator::deregisterWindow(void* window) {
+  const auto known = windows_.remove("ncclCommWindowDeregister", "window", window);
+  if (!known) return known.error();
+  const std::lock_guard lock(windowsMutex_);
+  oneSided_->closeWindow(known->number);
+  return {};
+}
+
+Result<void*> LocalCommunicator::addressOf(void* window) {
+  const auto known = windows_.find("ncclWinGetUserPtr", "window", window);
+  if (!known) return known.error();
+  return known->address;
+}
+
+Result<std::uint64_t> LocalCommunicator::numberOf(const char* function, const void* window) const {
+  const auto known = windows_.find(function, "window", window);
+  if (!known) return known.error();
+  return known->number;
+}
+
+bool LocalCommunicator::sharesMemoryWithAll() {
+  for (Rank other = 0; other < size(); ++other)
+    if (ports_->mediumTo(other) == transport::Medium::socket) return false;
+  return true;
 }
 
 /// For people who wonder what their settings have become.
@@ -223,20 +226,7 @@ void describe(const LocalMember& member, const std::vector<MemberInfo>& members)
                                            : "short messages by a shared board");
 }
 
-/// Rank 0's rows for where the ranks are; null: the built-in tables. An error where this rank's library cannot follow
-/// them: it would choose otherwise than the others, and wait for ever.
-Result<std::shared_ptr<const Tuning>> agreedTuning(const std::vector<MemberOffer>& offers, Place place) {
-  if (offers[0].tuning.empty()) return std::shared_ptr<const Tuning>();
-  auto tuning = parseTuning(offers[0].tuning, place);
-  if (tuning) {
-    log::info("the algorithms follow rank 0's NCCL_FALCON_TUNING_FILE");
-    return std::make_shared<const Tuning>(std::move(*tuning));
-  }
-  return log::decided(Error::remote(
-      "rank 0's NCCL_FALCON_TUNING_FILE cannot be followed here: {}. Use the same library on every rank, or unset it",
-      tuning.error().message()));
-}
-
+/// All engines of a group are of one kind.
 LocalCommunicator& localOf(const Submission& submission) {
   return static_cast<LocalCommunicator&>(*submission.engine);
 }
@@ -303,6 +293,51 @@ std::optional<Status> runShortWay(std::span<const Submission> submissions, const
   return done;
 }
 
+Status LocalCommunicator::check(std::span<const Submission> group) {
+  bool toOneself = false;
+  for (const Submission& submission : group) {
+    LocalMember& member = localOf(submission).member();
+    if (const Status possible = checkCall(member, submission.call); !possible) return possible;
+    toOneself = toOneself || isToOneself(member, submission.call);
+  }
+  if (!toOneself) return {};
+  GroupRun run(SystemClock::instance());
+  for (const Submission& submission : group)
+    if (const Status possible = run.add(localOf(submission).member(), submission.call); !possible) return possible;
+  return run.checkOwnMessages();
+}
+
+Status LocalCommunicator::run(const Call& call) {
+  const EngineHooks& hooks = member_.hooks;
+  if (!hooks.calls && !hooks.hold && !isPointToPoint(call.operation)) [[likely]] {
+    if (auto done = runAlone(member_, call, {*waiter_})) return std::move(*done);
+  }
+  const Submission submission{.engine = this, .call = call};
+  return LocalCommunicator::run({&submission, 1});
+}
+
+Status LocalCommunicator::run(std::span<const Submission> group) {
+  if (group.empty()) return {};
+  const bool patient =
+      std::none_of(group.begin(), group.end(), [](const Submission& submission) { return submission.besideComputing; });
+  const Waiting waiting{*waiter_, patient};
+  if (auto done = runShortWay(group, waiting)) return std::move(*done);
+  return runTogether(group, waiting);
+}
+
+/// Communicators work side by side; the calls of one follow each other.
+Result<double> LocalCommunicator::estimate(std::span<const Submission> group) {
+  std::map<const Engine*, double> sums;
+  double longest = 0;
+  for (const Submission& submission : group) {
+    LocalCommunicator& local = localOf(submission);
+    double& sum = sums[&local];
+    sum += estimatedMicroseconds({local.size(), local.sharesMemoryWithAll()}, submission.call);
+    longest = std::max(longest, sum);
+  }
+  return longest;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<HostCommunicator>> HostCommunicator::create(
@@ -323,47 +358,14 @@ Result<std::unique_ptr<HostCommunicator>> HostCommunicator::create(
   for (const MemberOffer& offer : *offers) members.push_back(offer.info);
   auto ports = choice->ports(reactor, *network, peersOf(members));
   if (!ports) return ports.error();
-  auto communicator = std::make_unique<LocalCommunicator>(reactor, network, std::move(members), std::move(*ports),
-                                                          shape, hooks, channels);
+  auto communicator =
+      std::make_unique<LocalCommunicator>(reactor, network, std::move(members), std::move(*ports), shape, hooks);
   const auto votes = network->allGather(direct.vote(), parameters::initTimeout.value());
   if (!votes) return votes.error();
   communicator->member().direct = direct.agree(*votes);
   communicator->beginOneSided(std::move(reactor));
   describe(communicator->member(), communicator->members());
   return std::unique_ptr<HostCommunicator>(std::move(communicator));
-}
-
-Status checkGroup(std::span<const Submission> submissions) {
-  bool toOneself = false;
-  for (const Submission& submission : submissions) {
-    LocalMember& member = localOf(submission).member();
-    if (const Status possible = checkCall(member, submission.call); !possible) return possible;
-    toOneself = toOneself || isToOneself(member, submission.call);
-  }
-  if (!toOneself) return {};
-  GroupRun run(SystemClock::instance());
-  for (const Submission& submission : submissions)
-    if (const Status possible = run.add(localOf(submission).member(), submission.call); !possible) return possible;
-  return run.checkOwnMessages();
-}
-
-Status runOne(Engine& engine, const Call& call) {
-  auto& communicator = static_cast<LocalCommunicator&>(engine);
-  const EngineHooks& hooks = communicator.member().hooks;
-  if (!hooks.calls && !hooks.hold && !isPointToPoint(call.operation)) [[likely]] {
-    if (auto done = runAlone(communicator.member(), call, {communicator.waiter()})) return std::move(*done);
-  }
-  const Submission submission{.engine = &engine, .call = call};
-  return runGroup({&submission, 1});
-}
-
-Status runGroup(std::span<const Submission> submissions) {
-  if (submissions.empty()) return {};
-  const bool patient = std::none_of(submissions.begin(), submissions.end(),
-                                    [](const Submission& submission) { return submission.besideComputing; });
-  const Waiting waiting{localOf(submissions[0]).waiter(), patient};
-  if (auto done = runShortWay(submissions, waiting)) return std::move(*done);
-  return runTogether(submissions, waiting);
 }
 
 }  // namespace falcon::collectives

@@ -30,12 +30,20 @@ class OneSided;
 
 class HostCommunicator : public Engine {
  public:
-  /// Blocking; collective over the network's members. `extra` is carried to all members (see MemberInfo). Parts of the
-  /// communicator have its channels.
+  /// Blocking; collective over the network's members. `extra` is carried to all members (see MemberInfo).
   static Result<std::unique_ptr<HostCommunicator>> create(std::shared_ptr<transport::Reactor> reactor,
                                                           std::shared_ptr<bootstrap::CommunicatorNetwork> network,
                                                           int device, const EngineHooks& hooks, std::string extra,
                                                           ChannelWish channels = {});
+
+  /// The part of this communicator that has this rank: of those of its colour, by key and then by rank; null for a
+  /// negative one. Collective over all of it.
+  virtual Result<std::unique_ptr<HostCommunicator>> split(int color, int key, ChannelWish channels) = 0;
+  /// Without the ranks of `excluded` (valid, in rising order, not this one), which do not call. `despiteFailure`:
+  /// running operations are stopped first, and a broken communicator will do. Collective over the rest, all with equal
+  /// arguments.
+  virtual Result<std::unique_ptr<HostCommunicator>> shrink(std::span<const Rank> excluded, bool despiteFailure,
+                                                           ChannelWish channels) = 0;
 
   virtual const std::vector<MemberInfo>& members() const = 0;
   virtual bootstrap::CommunicatorNetwork& network() = 0;
@@ -45,6 +53,8 @@ class HostCommunicator : public Engine {
 
   /// Messages into windows that other ranks have registered.
   virtual OneSided& oneSided() = 0;
+  /// What the other ranks know this window of registerWindow() by. Errors (invalidUsage): there is none.
+  virtual Result<std::uint64_t> numberOf(const char* function, const void* window) const = 0;
 
   /// The ring in force for the next collective: ranks of the communicator.
   virtual std::vector<Rank> ringOrder() const = 0;
@@ -56,14 +66,5 @@ class HostCommunicator : public Engine {
   /// Second phase: commit puts the proposal in force, otherwise it is forgotten; waiting starts go on.
   virtual void decideRing(std::uint64_t fromCollective, bool commit) = 0;
 };
-
-/// What runGroup() would find wrong with the calls before anything happens. Nothing is changed.
-Status checkGroup(std::span<const Submission> submissions);
-
-/// Runs the calls of a group (or a single call) to completion, over any host communicators: all progress together.
-/// Returns the first error. Host collectives with stream NULL are complete on return.
-Status runGroup(std::span<const Submission> submissions);
-/// The same for one call on no stream.
-Status runOne(Engine& engine, const Call& call);
 
 }  // namespace falcon::collectives

@@ -6,7 +6,7 @@ namespace falcon::control {
 
 CommunicatorFormed formedFrom(const KnownCommunicator& communicator) {
   CommunicatorFormed formed;
-  formed.id = communicator.engine->id();
+  formed.id = communicator.membership->id();
   formed.hostEngine = communicator.host != nullptr;
   for (const collectives::MemberInfo& member : communicator.members) {
     formed.jobRanks.push_back(member.peer.jobRank);
@@ -17,9 +17,10 @@ CommunicatorFormed formedFrom(const KnownCommunicator& communicator) {
 }
 
 instrument::CommunicatorEntry logEntryOf(const KnownCommunicator& communicator) {
-  const Engine& engine = *communicator.engine;
-  instrument::CommunicatorEntry entry{
-      engine.id(), engine.rank(), engine.device(), engine.kind() == EngineKind::vendor, communicator.name, {}};
+  const Membership& membership = *communicator.membership;
+  instrument::CommunicatorEntry entry{membership.id(),     membership.rank(),
+                                      membership.device(), membership.kind() == EngineKind::vendor,
+                                      communicator.name,   {}};
   const std::vector<int> nodes = collectives::nodesOf(communicator.members);
   for (std::size_t rank = 0; rank < nodes.size(); ++rank)
     entry.members.push_back({communicator.members[rank].peer.jobRank, nodes[rank]});

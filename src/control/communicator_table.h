@@ -10,20 +10,20 @@
 
 namespace falcon::control {
 
-/// Thread-safe. While the monitor is inside with(), remove() waits: an engine is never used after it is gone. So what
-/// takes long is not done there: CommInit and CommDestroy would wait for it.
+/// Thread-safe. While the monitor is inside with(), remove() waits: a membership is never used after it is gone. So
+/// what takes long is not done there: CommInit and CommDestroy would wait for it.
 class CommunicatorTable {
  public:
   void add(KnownCommunicator communicator) {
     const std::lock_guard lock(mutex_);
     entries_.push_back(std::move(communicator));
   }
-  /// The entry that was removed, with its id; nothing when the engine was never added.
-  std::optional<CommunicatorId> remove(const Engine& engine) {
+  /// The entry that was removed, with its id; nothing when it was never added.
+  std::optional<CommunicatorId> remove(const Membership& membership) {
     const std::lock_guard lock(mutex_);
     for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
-      if (entry->engine != &engine) continue;
-      const CommunicatorId id = engine.id();
+      if (entry->membership != &membership) continue;
+      const CommunicatorId id = membership.id();
       entries_.erase(entry);
       return id;
     }
@@ -33,7 +33,7 @@ class CommunicatorTable {
   void with(CommunicatorId id, const std::function<void(KnownCommunicator&)>& use) {
     const std::lock_guard lock(mutex_);
     for (KnownCommunicator& entry : entries_)
-      if (entry.engine->id() == id) use(entry);
+      if (entry.membership->id() == id) use(entry);
   }
   void withAll(const std::function<void(std::vector<KnownCommunicator>&)>& use) {
     const std::lock_guard lock(mutex_);

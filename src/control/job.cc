@@ -56,7 +56,7 @@ class LiveJob final : public Job, private CallRecorder {
   EngineHooks hooks() override { return {&trap_, this, &transfers_}; }
   std::string contact() const override { return bus_->contact().encode(); }
 
-  vendor::LaunchedWork& launchedWork() override { return launched_; }
+  gpu::LaunchedWork& launchedWork() override { return launched_; }
 
   instrument::Making making(const instrument::MakingEntry& entry) override { return files_->log().making(entry); }
 
@@ -73,33 +73,33 @@ class LiveJob final : public Job, private CallRecorder {
             contact.error().message());
     }
     const CommunicatorFormed formed = formedFrom(communicator);
-    const bool first = communicator.engine->rank() == 0;
+    const bool first = communicator.membership->rank() == 0;
     const transport::Secret secret = communicator.secret;
     const int place = files_->log().add(logEntryOf(communicator));
     if (communicator.counts)
-      trap_.watch({communicator.engine->id(), communicator.engine->rank()}, *communicator.counts);
+      trap_.watch({communicator.membership->id(), communicator.membership->rank()}, *communicator.counts);
     communicators_.add(std::move(communicator));
     bus_->meet(contacts, bootstrap::derivedSecret(secret, "bus", 0));  // it travels over the bus; the other does not
     if (first) monitor_->post([formed](Member& member) { member.formed(formed); });
     return place;
   }
 
-  void remove(Engine& engine) override {
-    plans_.forget({engine.id(), engine.rank()});
-    trap_.forget({engine.id(), engine.rank()});
-    files_->log().remove(engine.id(), engine.rank());
-    const bool first = engine.rank() == 0;
-    const auto id = communicators_.remove(engine);
+  void remove(Membership& membership) override {
+    plans_.forget({membership.id(), membership.rank()});
+    trap_.forget({membership.id(), membership.rank()});
+    files_->log().remove(membership.id(), membership.rank());
+    const bool first = membership.rank() == 0;
+    const auto id = communicators_.remove(membership);
     // Communicators end here, in destructors: without memory for it nobody is told, and nothing else happens.
     if (id && first)
       contained([&] { monitor_->post([id = *id](Member& member) { member.gone(id); }); }, [](const char*) {});
   }
 
-  Status registerLayout(Engine& engine, const Layout& layout) override {
+  Status registerLayout(Membership& membership, const Layout& layout) override {
     LayoutKnown known{
         layout.dataParallelSize,      layout.pipelineParallelSize, layout.tensorParallelSize, layout.dataParallelIndex,
         layout.pipelineParallelIndex, layout.tensorParallelIndex,  layout.microBatches,       {}};
-    if (!plans_.setLayout({engine.id(), engine.rank()}, layout)) {
+    if (!plans_.setLayout({membership.id(), membership.rank()}, layout)) {
       if (!severalRanks_.exchange(true))
         log::notice(
             "this process has several ranks, so Falcon does not re-split their micro-batches; that needs one rank a "
@@ -110,9 +110,9 @@ class LiveJob final : public Job, private CallRecorder {
     return {};
   }
 
-  Result<IterationPlan> iterationBegin(Engine& engine, std::uint64_t iteration) override {
+  Result<IterationPlan> iterationBegin(Membership& membership, std::uint64_t iteration) override {
     trap_.noteCall(clock_.now());
-    return plans_.begin({engine.id(), engine.rank()}, iteration);
+    return plans_.begin({membership.id(), membership.rank()}, iteration);
   }
 
   Status suspend(Nanoseconds limit) override {
@@ -149,7 +149,7 @@ class LiveJob final : public Job, private CallRecorder {
   std::shared_ptr<transport::Reactor> reactor_;
   std::unique_ptr<JobFiles> files_;
   Trap trap_;
-  vendor::MarkedWork launched_{vendor::cudaDriverIfLoaded};
+  gpu::MarkedWork launched_{gpu::cudaDriverIfLoaded};
   TransferSums transfers_;
   CommunicatorTable communicators_;
   PlanBook plans_;

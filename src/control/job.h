@@ -8,9 +8,9 @@
 #include "base/call_counts.h"
 #include "base/engine.h"
 #include "collectives/host_communicator.h"
+#include "gpu/launched_work.h"
 #include "instrument/making.h"
 #include "transport/reactor.h"
-#include "vendor/launched_work.h"
 
 namespace falcon::control {
 
@@ -35,7 +35,7 @@ IterationPlan equalSplit(const Layout& layout);
 
 /// A communicator as Falcon knows it. `host` is null for the vendor engine: no link tests and no re-route then.
 struct KnownCommunicator {
-  Engine* engine = nullptr;
+  Membership* membership = nullptr;
   collectives::HostCommunicator* host = nullptr;
   std::vector<collectives::MemberInfo> members;  ///< by rank
   transport::Secret secret{};
@@ -59,20 +59,20 @@ class Job {
   virtual std::string contact() const = 0;
 
   /// Told what the vendor's communicators launch. Valid as long as the job is held.
-  virtual vendor::LaunchedWork& launchedWork() = 0;
+  virtual gpu::LaunchedWork& launchedWork() = 0;
 
   /// Shows outside that this process makes a communicator, while the result lives; the job must be held longer.
   virtual instrument::Making making(const instrument::MakingEntry& entry) = 0;
 
   /// Gives the place of the communicator for CallRecorder::enter().
   virtual int add(KnownCommunicator communicator) = 0;
-  /// Before the engine is destroyed. When it returns, the monitor no longer uses it.
-  virtual void remove(Engine& engine) = 0;
+  /// Before it is destroyed. When it returns, the monitor no longer uses it.
+  virtual void remove(Membership& membership) = 0;
 
-  /// Ranks that are threads of one process are told apart by their engines.
-  virtual Status registerLayout(Engine& engine, const Layout& layout) = 0;
+  /// Ranks that are threads of one process are told apart by their memberships.
+  virtual Status registerLayout(Membership& membership, const Layout& layout) = 0;
   /// Local; may hold the caller while a plan is being agreed or the job is trapped.
-  virtual Result<IterationPlan> iterationBegin(Engine& engine, std::uint64_t iteration) = 0;
+  virtual Result<IterationPlan> iterationBegin(Membership& membership, std::uint64_t iteration) = 0;
 
   /// Holds the whole job until resume(), `limit` at most; returns when every rank is held. Errors: it is suspended
   /// already (invalidUsage), not all ranks came (system), one died (remote).

@@ -251,7 +251,7 @@ void Member::testGpu(ComputeResult& result) {
   std::optional<int> device;
   parts_.communicators.withAll([&](std::vector<KnownCommunicator>& known) {
     for (const KnownCommunicator& each : known)
-      if (!device && each.engine->kind() == EngineKind::vendor) device = each.engine->device();
+      if (!device && each.membership->kind() == EngineKind::vendor) device = each.membership->device();
   });
   if (!device || !parts_.gpu) return;
   const auto sample = parts_.gpu->run(*device, span);
@@ -276,7 +276,7 @@ void Member::order(const RunWave& order) {
     for (KnownCommunicator& each : known) {
       if (!each.host) continue;
       held.push_back(each.host->ports());
-      local.push_back({each.engine->id(), each.engine->rank(), held.back().get()});
+      local.push_back({each.membership->id(), each.membership->rank(), held.back().get()});
     }
   });
   const auto waiter = transport::makeWaiter();
@@ -293,7 +293,7 @@ void Member::order(const AskCounter& order) {
     counter.next = parts_.plans.nextIteration();
   } else {
     parts_.communicators.with(order.communicator, [&](KnownCommunicator& known) {
-      counter.next = std::max(counter.next, known.engine->nextCollective());
+      counter.next = std::max(counter.next, known.membership->nextCollective());
     });
   }
   say(counter);

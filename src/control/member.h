@@ -23,12 +23,12 @@
 #include "control/read_budget.h"
 #include "control/transfer_sums.h"
 #include "control/trap.h"
+#include "gpu/launched_work.h"
 #include "instrument/call_log.h"
 #include "instrument/period_finder.h"
 #include "instrument/processor_use.h"
 #include "validate/compute_test.h"
 #include "validate/gpu_sample.h"
-#include "vendor/launched_work.h"
 
 namespace falcon::control {
 
@@ -45,7 +45,7 @@ struct MemberParts {
   validate::ComputeBenchmark& benchmark;
   instrument::RangeLog* ranges = nullptr;
   validate::GpuTester* gpu = nullptr;
-  vendor::LaunchedWork* launched = nullptr;
+  gpu::LaunchedWork* launched = nullptr;
   const std::atomic<bool>* stopping = nullptr;  ///< true: somebody waits for the monitor's end
 };
 

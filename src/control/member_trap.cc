@@ -39,7 +39,7 @@ void Member::goOnWithout(const char* whoDied) {
   log::warn("{} died while the job was held: all communicators are aborted, as NCCL_FALCON_TRAP_DEATH=abort asks for",
             whoDied);
   parts_.communicators.withAll([](std::vector<KnownCommunicator>& known) {
-    for (KnownCommunicator& each : known) each.engine->abort();
+    for (KnownCommunicator& each : known) (void)each.membership->abort();  // who cannot has said so
   });
 }
 
@@ -78,7 +78,7 @@ bool Member::hasVendorsCommunicators() {
   bool any = false;
   parts_.communicators.withAll([&](std::vector<KnownCommunicator>& known) {
     any = std::any_of(known.begin(), known.end(),
-                      [](const KnownCommunicator& each) { return each.engine->kind() == EngineKind::vendor; });
+                      [](const KnownCommunicator& each) { return each.membership->kind() == EngineKind::vendor; });
   });
   return any;
 }

@@ -149,11 +149,18 @@ unsigned firstSiteOf(const void* caller) {
   return static_cast<unsigned>(reinterpret_cast<unsigned long>(caller) * 0x9e3779b97f4a7c15UL >> 52);
 }
 
+/// The vendor's own code calls, or ours does: a function of the vendor's that we have called, and that ends in a jump
+/// to another one, leaves our address.
+bool isByItself(const Vendor& vendor, const void* caller) {
+  const char *name, *ownName;
+  const void *base = nullptr, *ownBase = nullptr;
+  if (!objectAt(caller, name, base)) return false;
+  return base == vendor.base ||
+         (objectAt(reinterpret_cast<const void*>(&routeFrom), ownName, ownBase) && base == ownBase);
+}
+
 Route routeTo(const Vendor& vendor, const void* caller) {
-  const char* name;
-  const void* base = nullptr;
-  const bool byItself = objectAt(caller, name, base) && base == vendor.base;
-  return {&vendor.table, vendor.isFalconItself || byItself ? nullptr : core(),
+  return {&vendor.table, vendor.isFalconItself || isByItself(vendor, caller) ? nullptr : core(),
           vendor.isFalconItself ? &vendor.own : nullptr};
 }
 

@@ -16,7 +16,8 @@ struct Route {
 };
 
 /// The way from `caller`, a return address. Lock-free, about 2 ns from the second call on; safe in a forked child.
-/// A process with several libraries of NCCL: each caller gets that which it is linked to.
+/// A process with several libraries of NCCL: each caller gets that which it is linked to. Who asks calls on, and does
+/// not jump: else a function of the vendor's that jumps to one of ours would be taken for the application.
 const Route& routeFrom(const void* caller);
 
 /// The same for a function of nccl_falcon.h, which may be called before any library of NCCL is loaded: then there is no

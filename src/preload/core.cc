@@ -1,4 +1,6 @@
 // The core's functions as the front calls them: none fails or throws.
+#include "front/core_functions.h"
+
 #include <pthread.h>
 #include <unistd.h>
 
@@ -10,9 +12,9 @@
 #include "base/parameters.h"
 #include "control/ranges.h"
 #include "control/trap_callbacks.h"
+#include "gpu/unique_id_room.h"
 #include "preload/fixed_rendezvous.h"
 #include "preload/pending_children.h"
-#include "preload/unique_id_room.h"
 #include "preload/watched_calls.h"
 
 namespace falcon::preload {
@@ -67,7 +69,7 @@ Directory::Use find(ncclComm_t handle) {
 
 /// Writes Falcon's rendezvous beside the vendor's; nothing where it cannot be had, which is said.
 std::optional<bootstrap::UniqueId> furnish(ncclUniqueId& id) {
-  if (!hasRoom(id)) {
+  if (!gpu::hasRoom(id)) {
     log::notice("communicators of this unique id are not watched: the vendor uses all of it");
     return std::nullopt;
   }
@@ -76,7 +78,7 @@ std::optional<bootstrap::UniqueId> furnish(ncclUniqueId& id) {
     log::notice("communicators of this unique id are not watched: {}", ours.error().message());
     return std::nullopt;
   }
-  if (write(*ours, id)) return *ours;
+  if (gpu::write(*ours, id)) return *ours;
   bootstrap::dropUniqueId(*ours);
   return std::nullopt;
 }
@@ -105,7 +107,7 @@ struct Begun {
 void* initBegins(const ncclUniqueId* id, int size, int rank, const VendorQuestions* questions) noexcept {
   return carefully([&]() -> void* {
     if (size < 1 || rank < 0 || rank >= size) return nullptr;
-    auto ours = read(*id);
+    auto ours = gpu::read(*id);
     if (!ours && fixedRendezvous.isWanted()) ours = fixedRendezvous.next(rank, size);
     if (!ours) return nullptr;
     auto begun = std::make_unique<Begun>();
@@ -182,7 +184,7 @@ void growEnded(ncclComm_t parent, int size, const ncclUniqueId* id, ncclComm_t c
     if (!use || !wasMade(result) || !child || size <= (*use).size()) return;
     const auto kept = (*use).takeGrowthId();
     const auto making =
-        Making::startBehind(use.share(), joinByGrowth(use.share(), size, kept || !id ? kept : read(*id)));
+        Making::startBehind(use.share(), joinByGrowth(use.share(), size, kept || !id ? kept : gpu::read(*id)));
     adopt(*making, child, (*use).rank(), size, deviceOf(child, result, *questions));
   });
 }

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/parameters.h"
 #include "bootstrap/arrivals.h"
-#include "collectives/member_info.h"
+#include "collectives/member_exchange.h"
 
 namespace falcon::preload {
 namespace {
@@ -13,27 +13,6 @@ namespace {
 /// So long after the vendor has made a communicator Falcon's network may still be on its way: the ranks have all met
 /// in the vendor's, so who has not come by then has no Falcon.
 constexpr Nanoseconds patience = 30s;
-
-/// Everybody's, by rank. Collective.
-Result<std::vector<collectives::MemberInfo>> exchangeMembers(bootstrap::CommunicatorNetwork& network, int device,
-                                                             std::string contact) {
-  auto reactor = transport::processReactor();
-  if (!reactor) return reactor.error();
-  auto mine = collectives::ownMemberInfo(**reactor, device, std::move(contact));
-  if (!mine) return mine.error();
-  WireWriter writer;
-  collectives::write(writer, *mine);
-  const auto gathered = network.allGather(writer.bytes(), parameters::initTimeout.value());
-  if (!gathered) return gathered.error();
-  std::vector<collectives::MemberInfo> members;
-  for (const std::string& bytes : *gathered) {
-    WireReader reader(bytes);
-    auto theirs = collectives::readMemberInfo(reader);
-    if (!theirs) return theirs.error();
-    members.push_back(std::move(*theirs));
-  }
-  return members;
-}
 
 }  // namespace
 
@@ -76,7 +55,7 @@ void Making::run(const Join& join) {
   if (network.rank() != communicator->rank() || network.size() != communicator->size())
     return notWatched(Error::internal("it is rank {} of {} for the vendor and rank {} of {} for Falcon",
                                       communicator->rank(), communicator->size(), network.rank(), network.size()));
-  auto members = exchangeMembers(network, communicator->device(), joined->job->contact());
+  auto members = collectives::exchangeMembers(network, communicator->device(), joined->job->contact());
   if (!members) return notWatched(members.error());
   log::info("communicator {:016x}: rank {} of {} is watched", network.id(), network.rank(), network.size());
   communicator->introduce(joined->job, joined->network, std::move(*members));

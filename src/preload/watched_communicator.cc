@@ -3,26 +3,9 @@
 #include <utility>
 
 namespace falcon::preload {
-namespace {
-
-Error onlyWatched(const char* what) {
-  return Error::internal("{}: this communicator is the vendor's, and only watched", what);
-}
-
-}  // namespace
 
 WatchedCommunicator::~WatchedCommunicator() {
   end();
-}
-
-Result<std::unique_ptr<Engine>> WatchedCommunicator::split(int, int) {
-  return onlyWatched("split");
-}
-Result<std::unique_ptr<Engine>> WatchedCommunicator::shrink(std::span<const Rank>, bool) {
-  return onlyWatched("shrink");
-}
-Status WatchedCommunicator::revoke() {
-  return onlyWatched("revoke");
 }
 
 void WatchedCommunicator::introduce(std::shared_ptr<control::Job> job,

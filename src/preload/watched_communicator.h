@@ -21,12 +21,11 @@ struct Watch {
   CommunicatorId id = 0;
   EngineHooks hooks;
   int place = noPlace;
-  vendor::LaunchedWork* launched = nullptr;
+  gpu::LaunchedWork* launched = nullptr;
 };
 
-/// Made and ended by the application's thread, introduced by another one. For control it is an engine that moves
-/// nothing: it asks for its id, rank and counts only.
-class WatchedCommunicator final : public Engine {
+/// Made and ended by the application's thread, introduced by another one.
+class WatchedCommunicator final : public Membership {
  public:
   /// `known`: ready when Falcon's part in its making has ended, well or not.
   WatchedCommunicator(Rank rank, int size, int device, std::shared_future<void> known)
@@ -39,14 +38,8 @@ class WatchedCommunicator final : public Engine {
   int size() const override { return size_; }
   int device() const override { return device_; }
   std::uint64_t nextCollective() const override { return counts_.collectives(); }
-
-  Result<std::unique_ptr<Engine>> split(int color, int key) override;
-  Result<std::unique_ptr<Engine>> shrink(std::span<const Rank> excluded, bool despiteFailure) override;
-  Status revoke() override;
-  Status finalize() override { return {}; }
   /// Nothing: the communicator is the application's, and only that may end it.
-  void abort() override {}
-  Status asyncError() const override { return {}; }
+  Status abort() override { return {}; }
 
   CallCounts& counts() { return counts_; }
 

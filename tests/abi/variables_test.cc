@@ -224,6 +224,25 @@ INSTANTIATE_TEST_SUITE_P(
                     Effect{{{"NCCL_P2P_DISABLE", "0"}}, 0, 0, "ranks read each other's memory"},
                     Effect{{{"NCCL_SHM_DISABLE", "1"}}, 0, 0, "connections only"}));
 
+// What is made of a communicator has a configuration of its own, or else its parent's.
+TEST(Configurations, OfChildrenAreTheirOwnWhereThereIsOne) {
+  const LogFile log;
+  inFreshChild({{"NCCL_DEBUG", "INFO"}, {"NCCL_DEBUG_FILE", log.path()}}, [] {
+    ncclUniqueId id;
+    NCCL_OK(ncclGetUniqueId(&id));
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.minCTAs = config.maxCTAs = 3;
+    Communicator comm, like, other;
+    NCCL_OK(ncclCommInitRankConfig(&comm.handle, 1, id, 0, &config));
+    NCCL_OK(ncclCommSplit(comm.handle, 0, 0, &like.handle, nullptr));
+    config.minCTAs = config.maxCTAs = 5;
+    NCCL_OK(ncclCommSplit(comm.handle, 0, 0, &other.handle, &config));
+  });
+  if (IsSkipped()) return;  // see inFreshChild()
+  EXPECT_EQ(log.linesWith("3 to 3 channels"), 2) << log.text();
+  EXPECT_EQ(log.linesWith("5 to 5 channels"), 1) << log.text();
+}
+
 TEST(Variables, SocketsOfTheWantedFamily) {
   for (const char* family : {"AF_INET", "AF_INET6"}) {
     if (std::string(family) == "AF_INET6" && !std::filesystem::exists("/proc/net/if_inet6")) continue;

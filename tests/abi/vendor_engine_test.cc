@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <thread>
+
 #include "abi/ranks.h"
 #include "harness/fakes.h"
 
@@ -13,6 +16,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
+using testing::UnorderedElementsAre;
 
 using Environment = std::vector<std::pair<const char*, std::string>>;
 const Environment onVendor = {{"NCCL_FALCON_ENGINE", "vendor"}, {"NCCL_FALCON_VENDOR_LIBRARY", FALCON_FAKE_VENDOR}};
@@ -86,13 +90,16 @@ TEST(VendorEngine, MemoryAndRegistrationsAreTheVendors) {
     NCCL_OK(ncclCommRegister(comm.handle, memory, 100, &handle));
     ncclWindow_t window = nullptr;
     NCCL_OK(ncclCommWindowRegister(comm.handle, memory, 100, &window, NCCL_WIN_COLL_SYMMETRIC));
+    void* address = nullptr;
+    NCCL_OK(ncclWinGetUserPtr(comm.handle, window, &address));
+    EXPECT_EQ(address, reinterpret_cast<void*>(0x9900)) << "the window's own communicator knows";
     NCCL_OK(ncclCommWindowDeregister(comm.handle, window));
     NCCL_OK(ncclCommDeregister(comm.handle, handle));
-    EXPECT_EQ(ncclCommDeregister(comm.handle, handle), ncclInvalidUsage);
     NCCL_OK(ncclMemFree(memory));
-    EXPECT_THAT(vendor.takeLog(),
-                ElementsAre("MemAlloc 100", "CommRegister 0x7000 100", "CommWindowRegister 0x7000 100 1",
-                            "CommWindowDeregister 0x9000", "CommDeregister 0x8000", "MemFree 0x7000"));
+    EXPECT_THAT(
+        vendor.takeLog(),
+        ElementsAre("MemAlloc 100", "CommRegister 0x7000 100", "CommWindowRegister 0x7000 100 1",
+                    "WinGetUserPtr 0x9000", "CommWindowDeregister 0x9000", "CommDeregister 0x8000", "MemFree 0x7000"));
   });
 }
 
@@ -171,6 +178,75 @@ TEST(VendorEngine, LifeAndErrorsAreTheVendors) {
   });
 }
 
+// A program that is told of the failure must not try again: the handle is gone.
+TEST(VendorEngine, TellsThatTheVendorCouldNotEndACommunicator) {
+  for (const auto end : {ncclCommDestroy, ncclCommAbort})
+    inFreshChild(onVendor, [end] {
+      harness::FakeVendor vendor(FALCON_FAKE_VENDOR);
+      const ncclComm_t comm = alone();
+      vendor.takeLog();
+      vendor.fail(ncclUnhandledCudaError);
+      EXPECT_EQ(end(comm), ncclUnhandledCudaError);
+      EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("fake detail"));
+      vendor.fail(0);
+      EXPECT_THAT(vendor.takeLog(), ElementsAre(end == ncclCommAbort ? "CommAbort" : "CommDestroy"));
+    });
+}
+
+TEST(VendorEngine, WhatIsMadeOfACommunicatorHasTheConfigurationThatIsGivenForIt) {
+  inFreshChild(onVendor, [] {
+    harness::FakeVendor vendor(FALCON_FAKE_VENDOR);
+    const Communicator comm{alone()};
+    vendor.takeLog();
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.maxCTAs = 7;
+    config.commName = "child";
+    ncclComm_t child = nullptr;
+    NCCL_OK(ncclCommSplit(comm.handle, 0, 4, &child, &config));
+    NCCL_OK(ncclCommDestroy(child));
+    NCCL_OK(ncclCommSplit(comm.handle, 0, 4, &child, nullptr));
+    NCCL_OK(ncclCommDestroy(child));
+    EXPECT_THAT(vendor.takeLog(), ElementsAre("CommSplit color=0 key=4 blocking=1 maxCTAs=7 name=child", "CommDestroy",
+                                              "CommSplit color=0 key=4", "CommDestroy"));
+  });
+}
+
+// Falcon's way to meet rides in the bytes that the vendor leaves zero, where Falcon is on.
+TEST(VendorEngine, GrowsByTheVendorsId) {
+  for (const bool on : {false, true}) {
+    Environment environment = onVendor;
+    environment.push_back({"NCCL_FALCON", on ? "1" : "0"});
+    inFreshChild(environment, [on] {
+      harness::FakeVendor vendor(FALCON_FAKE_VENDOR);
+      const Communicator comm{alone()};
+      vendor.takeLog();
+      ncclUniqueId id;
+      NCCL_OK(ncclCommGetUniqueId(comm.handle, &id));
+      EXPECT_EQ(std::string(id.internal, 40), std::string(40, 'g'));
+      const bool bare = std::all_of(id.internal + 40, std::end(id.internal), [](char byte) { return byte == 0; });
+      EXPECT_EQ(bare, !on);
+      ncclComm_t grown = nullptr, joined = nullptr;
+      std::thread other([&] { NCCL_OK(ncclCommGrow(nullptr, 2, &id, 1, &joined, nullptr)); });
+      NCCL_OK(ncclCommGrow(comm.handle, 2, &id, -1, &grown, nullptr));
+      other.join();
+      EXPECT_THAT(vendor.takeLog(), UnorderedElementsAre("CommGetUniqueId", "CommGrow member size=2 rank=-1 id=g",
+                                                         StartsWith("CommGrow new size=2 rank=1 id=g blocking=1")));
+      for (const ncclComm_t each : {grown, joined}) {
+        int size = 0, rank = -1;
+        NCCL_OK(ncclCommCount(each, &size));
+        NCCL_OK(ncclCommUserRank(each, &rank));
+        EXPECT_EQ(size, 2);
+        EXPECT_EQ(rank, each == grown ? 0 : 1);
+        // There is a job where it is watched, and that is not suspended.
+        EXPECT_EQ(ncclFalconResume(each), ncclInvalidUsage);
+        EXPECT_THAT(ncclGetLastError(each), HasSubstr(on ? "not suspended" : "Falcon is off"));
+        NCCL_OK(ncclAllReduce(in, out, 1, ncclFloat, ncclSum, each, stream));
+        NCCL_OK(ncclCommDestroy(each));
+      }
+    });
+  }
+}
+
 TEST(VendorEngine, IsNotMadeWhereTheEnvironmentWouldMakeTheVendorsNonblocking) {
   Environment environment = onVendor;
   environment.push_back({"NCCL_COMM_BLOCKING", "0"});
@@ -206,10 +282,10 @@ TEST(VendorEngine, IsAutomaticWhereADriverShowsADevice) {
     EXPECT_THAT(vendor.takeLog(), Contains(StartsWith("CommInitRankConfig")));
     NCCL_OK(ncclAllReduce(device, device, 4, ncclFloat, ncclSum, comm.handle, nullptr));
     EXPECT_THAT(vendor.takeLog(), ElementsAre(StartsWith("AllReduce")));
-    // Host pointers without a stream: the host engine beside it.
+    // What it thinks of host pointers is the vendor's to say.
     NCCL_OK(ncclAllReduce(host, sum, 4, ncclFloat, ncclSum, comm.handle, nullptr));
-    EXPECT_THAT(vendor.takeLog(), IsEmpty());
-    EXPECT_THAT(sum, ElementsAre(1, 2, 3, 4));
+    EXPECT_THAT(vendor.takeLog(), ElementsAre(StartsWith("AllReduce")));
+    EXPECT_THAT(sum, ElementsAre(0, 0, 0, 0));
   });
 }
 

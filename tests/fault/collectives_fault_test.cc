@@ -35,7 +35,7 @@ std::string reduceUntilError(HostCommunicator& communicator, const SharedBoard& 
     const Status again = test::run(communicator, allReduce(data));
     if (again || again.error().message() != done.error().message()) return "the error does not stay";
     if (communicator.asyncError()) return "asyncError() says success";
-    if (communicator.split(0, 0)) return "split of a broken communicator succeeds";
+    if (communicator.split(0, 0, {})) return "split of a broken communicator succeeds";
     return "";
   }
   return "never failed";
@@ -87,8 +87,9 @@ TEST_P(FaultAmongMany, TheOthersGoOnWithoutAKilledRank) {
       chooseMedium();
       const auto communicator = joinCommunicator(board, 0, rank, ranks());
       if (auto wrong = reduceUntilError(*communicator, board, 1000); !wrong.empty()) return wrong;
-      if (communicator->shrink(std::vector<Rank>{victim}, false)) return "a broken communicator shrinks without a word";
-      const auto rest = test::orThrow(communicator->shrink(std::vector<Rank>{victim}, true), "shrink");
+      if (communicator->shrink(std::vector<Rank>{victim}, false, {}))
+        return "a broken communicator shrinks without a word";
+      const auto rest = test::orThrow(communicator->shrink(std::vector<Rank>{victim}, true, {}), "shrink");
       std::vector<float> data(5000, static_cast<float>(rank + 1));
       test::orThrow(test::run(*rest, allReduce(data)), "AllReduce");
       const Rank greatest = victim == ranks() - 1 ? ranks() - 2 : ranks() - 1;
@@ -135,7 +136,7 @@ TEST_P(Fault, AnAbortEndsTheOperationsOfAll) {
       // While its own thread is inside a collective too.
       std::thread aborter([&] {
         board.waitFor(0, 5);
-        communicator->abort();
+        (void)communicator->abort();
       });
       const std::string wrong = reduceUntilError(*communicator, board, 1000);
       aborter.join();
@@ -152,7 +153,7 @@ TEST_P(FaultAmongMany, OtherCommunicatorsGoOn) {
   ForkedRanks forked(ranks(), [&](Rank rank) -> std::string {
     chooseMedium();
     const auto world = joinCommunicator(board, 0, rank, ranks());
-    const auto survivors = test::orThrow(world->split(rank == victim ? 1 : 0, rank), "split");
+    const auto survivors = test::orThrow(world->split(rank == victim ? 1 : 0, rank, {}), "split");
     const std::string wrong = reduceUntilError(*world, board, 1000);
     if (!wrong.empty()) return wrong;
     RankBuffers buffers({Operation::allReduce, DataType::i32, ReduceOp::sum, nullptr, nullptr, 5000}, survivors->rank(),

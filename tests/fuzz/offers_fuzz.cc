@@ -1,15 +1,15 @@
 // What the ranks tell each other of themselves and of a connection that is to be made.
 #include "collectives/member_info.h"
 #include "fuzz_target.h"
+#include "gpu/engine_choice.h"
 #include "transport/connection_offer.h"
-#include "vendor/engine_choice.h"
 
 namespace falcon::fuzz {
 namespace {
 
 using collectives::MemberOffer;
+using gpu::EngineOffer;
 using transport::ConnectionOffer;
-using vendor::EngineOffer;
 
 template <class Offer>
 void tryAs(std::string_view bytes) {
@@ -32,7 +32,7 @@ MemberOffer someMember(const char* address) {
 std::vector<std::string> seeds() {
   return {'\0' + ConnectionOffer{2, transport::Lane::ring, 4096, "segment", "doorbell"}.encode(),
           '\1' + someMember("10.1.0.2:4000").encode(), '\1' + someMember("[::1]:4000").encode(),
-          '\2' + EngineOffer{22809, vendor::EngineWish::host, true, "obstacle"}.encode()};
+          '\2' + EngineOffer{22809, gpu::EngineWish::host, true, "obstacle"}.encode()};
 }
 
 void run(std::string_view input) {

@@ -46,8 +46,7 @@ inline std::unique_ptr<collectives::HostCommunicator> joinCommunicator(const Sha
 
 /// One call, not grouped.
 inline Status run(Engine& engine, const Call& call) {
-  const Submission submission{&engine, call, nullptr};
-  return collectives::runGroup({&submission, 1});
+  return engine.run(call);
 }
 
 }  // namespace falcon::test

@@ -311,6 +311,14 @@ FAKE ncclResult_t pncclCommGetAsyncError(ncclComm_t, ncclResult_t* result) {
   *result = ncclSuccess;
   return ncclSuccess;
 }
+FAKE ncclResult_t pncclCommCount(ncclComm_t comm, int* count) {
+  *count = comm->size;
+  return ncclSuccess;
+}
+FAKE ncclResult_t pncclCommUserRank(ncclComm_t comm, int* rank) {
+  *rank = comm->rank;
+  return ncclSuccess;
+}
 FAKE ncclResult_t pncclCommCuDevice(ncclComm_t, int* device) {
   *device = 0;
   return ncclSuccess;

@@ -65,9 +65,9 @@ TEST(Life, RoundsOfInitAndDestroyLeakNothing) {
         const int number = round % 16;
         {
           auto communicator = joinCommunicator(board, number, rank, ranks);
-          auto part = orThrow(communicator->split(0, -rank), "split");
+          auto part = orThrow(communicator->split(0, -rank, {}), "split");
           std::string wrong = check(*communicator, allReduce(1000));
-          if (wrong.empty()) wrong = check(static_cast<HostCommunicator&>(*part), allReduce(300'000));
+          if (wrong.empty()) wrong = check(*part, allReduce(300'000));
           if (!wrong.empty()) return wrong;
           // Destroyed in another order on every rank.
           if (rank % 2 == 0) communicator.reset();

@@ -119,7 +119,7 @@ TEST_P(BetweenProcesses, MixedSequencesAreRight) {
         group.push_back({&communicator, buffers.back()->call(), nullptr});
       }
       if (own() % 16 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(own() % 3));
-      orThrow(runGroup(group), "runGroup");
+      orThrow(communicator.run(group), "run");
       for (const auto& each : buffers)
         if (const auto right = each->check(); !right) return right.message();
     }
@@ -189,7 +189,7 @@ TEST_P(BetweenProcesses, MessagesInARingInPairsAndToOneself) {
         group = {receive(2, next), receive(0, previous), send(0, next), send(3, rank),
                  receive(3, rank), receive(1, previous), send(1, next), send(2, previous)};
       }
-      orThrow(runGroup(group), "runGroup");
+      orThrow(communicator.run(group), "run");
       const Rank senders[] = {previous, previous, next, rank};
       for (int message = 0; message < 4; ++message)
         for (size_t i = 0; i < count; ++i)
@@ -245,7 +245,7 @@ TEST_P(BetweenProcesses, MessagesInAnyOrderWithAllOthersAtOnce) {
           break;
         }
       if (own() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own() % 1000));
-      if (!group.empty()) orThrow(runGroup(group), "runGroup");
+      if (!group.empty()) orThrow(communicator.run(group), "run");
       for (const Message& message : messages)
         if (std::count(message.data.begin(), message.data.end(), message.value) !=
             static_cast<std::ptrdiff_t>(message.data.size()))
@@ -269,7 +269,7 @@ TEST_P(BetweenProcesses, SplitGivesWorkingHalves) {
     const int size = communicator.size();
     // Ordered backwards; the last rank takes no part when there are at least three.
     const int color = size >= 3 && rank == size - 1 ? -1 : rank % 2;
-    auto part = orThrow(communicator.split(color, -rank), "split");
+    auto part = orThrow(communicator.split(color, -rank, {}), "split");
     if ((color < 0) != (part == nullptr)) return "colour and result do not match";
     if (part) {
       int members = 0, before = 0;
@@ -281,8 +281,7 @@ TEST_P(BetweenProcesses, SplitGivesWorkingHalves) {
       }
       if (part->size() != members || part->rank() != before) return "wrong place in the part";
       const std::string wrong =
-          check(static_cast<HostCommunicator&>(*part),
-                {Operation::allReduce, DataType::i32, ReduceOp::sum, nullptr, nullptr, 3000}, true);
+          check(*part, {Operation::allReduce, DataType::i32, ReduceOp::sum, nullptr, nullptr, 3000}, true);
       if (!wrong.empty()) return wrong;
     }
     return check(communicator, {Operation::allReduce, DataType::i32, ReduceOp::max, nullptr, nullptr, 77}, false);
@@ -291,8 +290,8 @@ TEST_P(BetweenProcesses, SplitGivesWorkingHalves) {
 
 TEST_P(BetweenProcesses, AGroupOverTwoCommunicatorsNeedsNoCommonOrder) {
   EXPECT_TRUE(everyRank([](Rank rank, HostCommunicator& first) -> std::string {
-    const auto second = orThrow(first.split(0, -rank), "split");
-    auto& other = static_cast<HostCommunicator&>(*second);
+    const auto second = orThrow(first.split(0, -rank, {}), "split");
+    HostCommunicator& other = *second;
     for (int round = 0; round < 5; ++round) {
       const std::size_t count = 60'000 + round;
       const Call sum{Operation::allReduce, DataType::f32, ReduceOp::sum, nullptr, nullptr, count};
@@ -302,7 +301,7 @@ TEST_P(BetweenProcesses, AGroupOverTwoCommunicatorsNeedsNoCommonOrder) {
       std::vector<Submission> group;
       if (rank % 2 == 0) group = {{&first, one.call()}, {&first, three.call()}, {&other, two.call()}};
       if (rank % 2 == 1) group = {{&other, two.call()}, {&first, one.call()}, {&first, three.call()}};
-      orThrow(runGroup(group), "runGroup");
+      orThrow(first.run(group), "run");
       for (const RankBuffers* buffers : {&one, &two, &three})
         if (const auto right = buffers->check(); !right) return right.message();
     }

@@ -11,9 +11,9 @@
 #include "bootstrap/random.h"
 #include "control/agreement.h"
 #include "control/controller.h"
+#include "gpu/engine_choice.h"
 #include "harness/engine_rank.h"
 #include "multi_rank/trap_job.h"
-#include "vendor/engine_choice.h"
 
 namespace falcon::test {
 namespace {
@@ -87,14 +87,14 @@ class ControllersProcess {
     board_->published[0].store(1);
     const std::shared_ptr<bootstrap::CommunicatorNetwork> network =
         orThrow(bootstrap::join(reactor_, id, 0, ranks, 60s), "join");
-    orThrow(network->allGather(vendor::EngineOffer{NCCL_VERSION_CODE, {}, false, ""}.encode(), 60s), "engine");
+    orThrow(network->allGather(gpu::EngineOffer{NCCL_VERSION_CODE, {}, false, "", true}.encode(), 60s), "engine");
     world_ = orThrow(
         collectives::HostCommunicator::create(reactor_, network, 0, EngineHooks(), bus_->contact().encode()), "create");
     std::vector<bootstrap::BusContact> contacts;
     for (const auto& member : world_->members())
       contacts.push_back(orThrow(bootstrap::BusContact::decode(member.extra), "contact"));
     bus_->meet(contacts, bootstrap::derivedSecret(network->secret(), "bus", 0));
-    orThrow(world_->split(-1, 0), "split");
+    orThrow(world_->split(-1, 0, {}), "split");
   }
 
   void runUntilKilled() {

@@ -1,6 +1,7 @@
 // Calls every function of NCCL once, as the loader gives it to a program that is linked to libnccl.so.2, and says of
 // each what the vendor's stand-in saw of it.
 //   program VENDOR own|vendors plausible|wild
+//   program VENDOR own|vendors itself FUNCTION...   the vendor's own code calls these by their exported names
 // VENDOR: the stand-in's file. own: a communicator's handle is the library's own, and the vendor has one of its own.
 // A line for each function: its name, and "same" (the vendor got the same arguments, the caller the same answers), "not
 // there" (nobody has it), "refused" (ncclInvalidUsage, and nobody was asked), or what is otherwise.
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -44,6 +46,9 @@ class Vendor {
     const int count = function<decltype(vendorTakeCalls)>("vendorTakeCalls")(calls.data(), 64);
     calls.resize(static_cast<std::size_t>(count < 64 ? count : 64));
     return calls;
+  }
+  bool callItself(const char* name) const {
+    return function<decltype(vendorCallItself)>("vendorCallItself")(name) != 0;
   }
   void answer(ncclResult_t result) const { function<decltype(vendorAnswer)>("vendorAnswer")(result); }
   ncclComm_t handleOfRank(int rank) const {
@@ -99,8 +104,6 @@ class Table {
     ++place_;
     const auto function = find<Result(Arguments...)>(name);
     if (!function) return say(name, "not there");
-    // There it is made anew, of ranks that meet: nobody else comes.
-    if (ownHandles_ && std::string_view(name) == "ncclCommGrow") return say(name, "left out");
     const std::vector<std::string> names = namesIn(list);
     std::string verdict = once<Result, Arguments...>(name, function, names, ncclSuccess);
     if constexpr (std::is_same_v<Result, ncclResult_t>) {
@@ -280,10 +283,27 @@ class Table {
 
 }  // namespace
 
+/// A line for each: "same" where the vendor got its own call as it was, and nothing else.
+int runItself(const char* path, std::span<char* const> functions) {
+  const Vendor vendor(path);
+  for (const char* const name : functions) {
+    vendor.take();
+    if (!vendor.callItself(name)) stop(std::string("the vendor has no ") + name);
+    const auto calls = vendor.take();
+    const bool same = calls.size() == 1 && std::string_view(calls[0].function) == name &&
+                      std::all_of(calls[0].arguments, calls[0].arguments + calls[0].count, [](const auto& argument) {
+                        return std::all_of(argument.bytes, argument.bytes + argument.size,
+                                           [](unsigned char byte) { return byte == 0; });
+                      });
+    std::string others;
+    for (const VendorCall& call : calls) others += std::string(" ") + call.function;
+    std::printf("%s %s\n", name, same ? "same" : ("became" + others).c_str());
+  }
+  std::fflush(stdout);
+  _exit(0);
+}
+
 int run(const char* vendor, bool ownHandles, bool wild) {
-  // Whoever is to be the vendor is loaded by the first call.
-  int version = 0;
-  FIND(ncclGetVersion)(&version);
   Table table(vendor, ownHandles, wild);
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #define FUNCTION(Result, name, parameters, ...) \
@@ -297,6 +317,11 @@ int run(const char* vendor, bool ownHandles, bool wild) {
 }  // namespace falcon::table
 
 int main(int count, char** words) {
-  if (count != 4) return 2;
+  if (count < 4) return 2;
+  // Whoever is to be the vendor is loaded by the first call.
+  int version = 0;
+  FIND(ncclGetVersion)(&version);
+  if (std::string_view(words[3]) == "itself")
+    return falcon::table::runItself(words[1], std::span(words + 4, static_cast<std::size_t>(count - 4)));
   return falcon::table::run(words[1], std::string_view(words[2]) == "own", std::string_view(words[3]) == "wild");
 }

@@ -49,9 +49,11 @@ const std::set<std::string>& interposed() {
   return names;
 }
 
+/// With Falcon on, what differs without it does, too.
 std::map<std::string, std::string> differencesIn(const std::string& setting) {
   std::ifstream file(FALCON_TABLE_DIFFERENCES);
   std::map<std::string, std::string> differences;
+  if (setting == "replaced-on") differences = differencesIn("replaced");
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
     std::string where, name;
@@ -73,19 +75,21 @@ const Setting settings[] = {
     {"preloaded-on", "NCCL_FALCON=1 LD_PRELOAD=" FALCON_PRELOAD, "plausible"},
     {"preloaded-on", "NCCL_FALCON=1 LD_PRELOAD=" FALCON_PRELOAD, "wild"},
     {"replaced", "-u NCCL_FALCON", "plausible", "own"},
-    {"replaced", "NCCL_FALCON=1", "plausible", "own"},
+    {"replaced-on", "NCCL_FALCON=1", "plausible", "own"},
 };
 
-/// Lines of the program: a function's name, and what became of its call.
-std::map<std::string, std::string> run(const Setting& setting, const std::string& release) {
+/// Lines of the program: a function's name, and what became of its call. `arguments`: instead of the setting's.
+std::map<std::string, std::string> run(const Setting& setting, const std::string& release,
+                                       const std::string& arguments = "") {
   const std::string folder = FALCON_TABLE_RELEASES "/" + release, vendor = folder + "/libnccl.so.2";
   const std::string loaded =
       setting.shape == "own" ? std::filesystem::path(FALCON_OWN_LIBRARY).parent_path().string() : folder;
   // -u words come first.
-  const std::string command =
-      "env " + setting.environment + " NCCL_FALCON_ENGINE=vendor NCCL_FALCON_VENDOR_LIBRARY=" + vendor +
-      " NCCL_FALCON_JOB=table-test-" + std::to_string(getpid()) + " LD_LIBRARY_PATH=" + loaded +
-      " " FALCON_TABLE_PROGRAM " " + vendor + " " + setting.shape + " " + setting.arguments + " 2>/dev/null";
+  const std::string command = "env " + setting.environment +
+                              " NCCL_FALCON_ENGINE=vendor NCCL_FALCON_VENDOR_LIBRARY=" + vendor +
+                              " NCCL_FALCON_JOB=table-test-" + std::to_string(getpid()) + " LD_LIBRARY_PATH=" + loaded +
+                              " " FALCON_TABLE_PROGRAM " " + vendor + " " + setting.shape + " " +
+                              (arguments.empty() ? setting.arguments : arguments) + " 2>/dev/null";
   FILE* const pipe = popen(command.c_str(), "r");
   if (!pipe) return {};
   std::map<std::string, std::string> verdicts;
@@ -122,7 +126,6 @@ TEST_P(Table, EveryFunctionReachesTheVendorUnchanged) {
       if (!isThere && setting.shape == "own") {
         // What has no result code to refuse with answers that there is nothing.
         EXPECT_TRUE(found->second == "refused" || found->second == "answered by ourselves" ||
-                    found->second == "left out" ||
                     (name == "ncclCommInitRankScalable" && found->second.starts_with("becomes ncclGetUniqueId")))
             << where << ": " << name << " " << found->second;
         continue;
@@ -157,12 +160,33 @@ TEST_P(Table, OfWhatTheVendorCallsItselfLittleIsOurs) {
   EXPECT_THAT(called, testing::IsSupersetOf({"ncclBroadcast", "ncclGetUniqueId"}));
 }
 
+// Also where its calls would be watched, or are answered by ourselves.
+TEST_P(Table, WhatTheVendorCallsItselfReachesItUntouched) {
+  std::string names;
+  std::size_t count = 0;
+  for (const auto& [name, use] : functionsOf(GetParam()))
+    if (use != "-") {
+      names += " " + name;
+      ++count;
+    }
+  ASSERT_GT(count, 4u);
+  for (const Setting& setting : settings) {
+    const auto verdicts = run(setting, GetParam(), "itself" + names);
+    EXPECT_EQ(verdicts.size(), count) << setting.name;
+    for (const auto& [name, verdict] : verdicts) EXPECT_EQ(verdict, "same") << setting.name << ": " << name;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Releases, Table, testing::ValuesIn(releases()), [](const auto& release) {
   std::string name = release.param;
   for (char& letter : name)
     if (letter == '.') letter = '_';
   return name;
 });
+
+bool isNccls(const std::string& name) {
+  return name.rfind("nccl", 0) == 0 || name.rfind("pnccl", 0) == 0;
+}
 
 // Whoever stands before us may take a name of ours: our own code must not go by it.
 TEST(OurLibraries, CallNoneOfTheirOwnExportsByName) {
@@ -177,12 +201,60 @@ TEST(OurLibraries, CallNoneOfTheirOwnExportsByName) {
       std::string offset, info, type, value, name;
       words >> offset >> info >> type >> value >> name;
       ++lines;
-      const bool isNccls = name.rfind("nccl", 0) == 0 || name.rfind("pnccl", 0) == 0;
-      EXPECT_FALSE(isNccls) << library << " has a " << type << " of " << name;
+      EXPECT_FALSE(isNccls(name)) << library << " has a " << type << " of " << name;
     }
     EXPECT_EQ(pclose(pipe), 0) << command;
     EXPECT_GT(lines, 10) << command;
   }
+}
+
+/// The instructions of every function in a library, by its name without a version.
+std::map<std::string, std::vector<std::string>> codeOf(const std::string& library) {
+  std::map<std::string, std::vector<std::string>> functions;
+  FILE* const pipe = popen(("objdump -d --no-show-raw-insn " + library).c_str(), "r");
+  if (!pipe) return functions;
+  std::vector<std::string>* function = nullptr;
+  char line[4096];
+  while (fgets(line, sizeof line, pipe)) {
+    const std::string text(line, std::strcspn(line, "\n"));
+    const std::size_t begin = text.find(" <"), colon = text.find('\t');
+    if (!text.empty() && text.back() == ':' && begin != std::string::npos)
+      function = &functions[text.substr(begin + 2, text.size() - begin - 4)];
+    else if (function && colon != std::string::npos)
+      function->push_back(text.substr(colon + 1));
+  }
+  EXPECT_EQ(pclose(pipe), 0) << library;
+  return functions;
+}
+
+// Who called is told by the return address, which is taken in the exported function: nobody else may call that, and it
+// must not jump on to the vendor's, whose address would then not be the one that is returned to.
+TEST(OurLibraries, LeaveTheAddressOfWhoeverCalledThem) {
+  std::set<std::string> looked;
+  for (const char* library : {FALCON_PRELOAD, FALCON_OWN_LIBRARY}) {
+    const bool forwardsOnly = library == std::string(FALCON_PRELOAD);
+    for (const auto& [label, code] : codeOf(library)) {
+      const std::string name = label.substr(0, label.find('.'));  // what the compiler put aside is part of it
+      if (isNccls(name)) looked.insert(library + name);
+      for (const std::string& instruction : code) {
+        std::istringstream words(instruction);
+        std::string word, target;
+        words >> word;
+        if (word == "bnd" || word == "notrack") words >> word;
+        const bool jumps = word == "jmp", calls = word == "call" || word == "callq";
+        if (!jumps && !calls) continue;
+        std::getline(words, target);
+        const std::size_t begin = target.find('<');
+        const std::string to = begin == std::string::npos ? "" : target.substr(begin + 1, target.find('>') - begin - 1);
+        // name+0x1c is inside of it.
+        const bool isAnothers = isNccls(to) && to.find('+') == std::string::npos && to.substr(0, to.find('.')) != name;
+        EXPECT_FALSE(isAnothers) << library << ": " << label << " has " << instruction;
+        const bool leaves = forwardsOnly && isNccls(name) && jumps && to.rfind(name, 0) != 0;
+        EXPECT_FALSE(leaves) << library << ": " << name << " leaves by " << instruction;
+      }
+    }
+  }
+  EXPECT_GT(looked.size(), interposed().size() + 90) << "objdump shows too few functions";
 }
 
 }  // namespace

@@ -24,6 +24,9 @@ struct VendorCall {
 
 /// Copies the calls since the last time, at most `most`, oldest first; gives how many there were.
 int vendorTakeCalls(VendorCall* calls, int most);
+/// Calls one of its functions by its exported name, as the vendor's own code does, with nothing but zeros. 0: it has
+/// none of that name.
+int vendorCallItself(const char* function);
 /// What functions with a result code answer from now on.
 void vendorAnswer(int result);
 /// The handle that was made last for a rank of this number.

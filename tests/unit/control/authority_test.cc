@@ -12,7 +12,7 @@
 #include "control/job.h"
 #include "instrument/call_log.h"
 #include "unit/base/environment.h"
-#include "unit/control/idle_engine.h"
+#include "unit/control/idle_membership.h"
 
 namespace falcon::control {
 namespace {
@@ -43,7 +43,7 @@ TEST(Authority, WhoHandsOverEndsWhatItHadBegunAndBeginsNothing) {
 /// The job of this process, whose controller it is, and a member of its bus that is none.
 struct JobWithAnotherMember : testing::Test {
   JobWithAnotherMember() {
-    known.engine = &engine;
+    known.membership = &membership;
     known.members.resize(2);
     known.members[0].extra = job->contact();
     known.members[1].extra = other->contact().encode();
@@ -57,7 +57,7 @@ struct JobWithAnotherMember : testing::Test {
     controller = self;
   }
   ~JobWithAnotherMember() override {
-    job->remove(engine);
+    job->remove(membership);
     std::filesystem::remove_all(instrument::jobFolder(name));
   }
   void order(const Message& message) { other->to(controller, encode(message)); }
@@ -76,7 +76,7 @@ struct JobWithAnotherMember : testing::Test {
   const std::shared_ptr<transport::Reactor> reactor = *transport::makeReactor(*SocketAddress::parse("127.0.0.1:0"));
   const std::shared_ptr<Job> job = Job::acquire(reactor, "unused");
   const std::shared_ptr<bootstrap::EmbeddedBus> other = *bootstrap::makeEmbeddedBus(reactor, 1);
-  test::IdleEngine engine;
+  test::IdleMembership membership;
   KnownCommunicator known;
   ProcessId controller = 0;
 };

@@ -8,7 +8,7 @@
 #include "collectives/host_communicator.h"
 #include "collectives/ring_schedule.h"
 #include "transport/connecting_port.h"
-#include "unit/control/idle_engine.h"
+#include "unit/control/idle_membership.h"
 
 namespace falcon::test {
 
@@ -40,6 +40,27 @@ class IdleHost final : public Idle<collectives::HostCommunicator> {
   CommunicatorId id() const override { return id_; }
   int size() const override { return 3; }
 
+  Status run(std::span<const Submission>) override { return nothing(); }
+  Status run(const Call&) override { return nothing(); }
+  Status check(std::span<const Submission>) override { return nothing(); }
+  Result<double> estimate(std::span<const Submission>) override { return nothing(); }
+  Status makeOp(DataType, PreMultiplier&) override { return nothing(); }
+  Status destroyOp(const PreMultiplier&) override { return nothing(); }
+  Result<void*> registerBuffer(void*, std::size_t) override { return nothing(); }
+  Status deregisterBuffer(void*) override { return nothing(); }
+  Result<void*> registerWindow(void*, std::size_t, int) override { return nothing(); }
+  Status deregisterWindow(void*) override { return nothing(); }
+  Result<void*> addressOf(void*) override { return nothing(); }
+  Result<std::uint64_t> numberOf(const char*, const void*) const override { return nothing(); }
+  Status revoke() override { return nothing(); }
+  Status finalize() override { return nothing(); }
+  Status asyncError() const override { return {}; }
+  Status end() override { return {}; }
+  Result<std::unique_ptr<HostCommunicator>> split(int, int, collectives::ChannelWish) override { return nothing(); }
+  Result<std::unique_ptr<HostCommunicator>> shrink(std::span<const Rank>, bool, collectives::ChannelWish) override {
+    return nothing();
+  }
+
   const std::vector<collectives::MemberInfo>& members() const override { return members_; }
   bootstrap::CommunicatorNetwork& network() override { throw std::logic_error("it has no network"); }
   const std::shared_ptr<transport::Ports>& ports() override { return ports_; }
@@ -53,6 +74,8 @@ class IdleHost final : public Idle<collectives::HostCommunicator> {
   collectives::RingSchedule rings{{0, 1, 2}};
 
  private:
+  static Error nothing() { return Error::invalidUsage("this communicator is idle"); }
+
   const CommunicatorId id_;
   const std::vector<collectives::MemberInfo> members_;
   const std::shared_ptr<transport::Ports> ports_ = std::make_shared<UnconnectedPorts>();

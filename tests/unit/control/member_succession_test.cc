@@ -18,7 +18,7 @@ constexpr std::uint64_t splitAgreement = 3, ringAgreement = 4;
 struct MemberSuccession : test::AMember {
   MemberSuccession() {
     KnownCommunicator known;
-    known.engine = known.host = &host;
+    known.membership = known.host = &host;
     communicators.add(known);
     Layout layout;
     layout.dataParallelSize = 2;

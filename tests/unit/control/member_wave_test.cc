@@ -13,7 +13,7 @@ namespace {
 struct MemberWave : test::AMember {
   KnownCommunicator knownAs(test::IdleHost& host) {
     KnownCommunicator known;
-    known.engine = &host;
+    known.membership = &host;
     known.host = &host;
     return known;
   }

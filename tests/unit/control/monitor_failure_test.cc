@@ -12,7 +12,7 @@
 #include "control/trap_callbacks.h"
 #include "instrument/call_log.h"
 #include "unit/base/environment.h"
-#include "unit/control/idle_engine.h"
+#include "unit/control/idle_membership.h"
 
 namespace falcon::control {
 namespace {
@@ -47,9 +47,9 @@ TEST_P(MonitorFailure, SwitchesFalconOffAndHoldsNobody) {
   ASSERT_TRUE(reactor);
   const auto job = Job::acquire(*reactor, "unused");
   ASSERT_TRUE(job);
-  test::IdleEngine engine;
+  test::IdleMembership membership;
   KnownCommunicator known;
-  known.engine = &engine;
+  known.membership = &membership;
   known.members.resize(1);
   known.members[0].extra = job->contact();
   job->add(std::move(known));
@@ -66,7 +66,7 @@ TEST_P(MonitorFailure, SwitchesFalconOffAndHoldsNobody) {
   const Status again = job->suspend(60s);
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().message(), "Falcon was switched off in this job");
-  job->remove(engine);
+  job->remove(membership);
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_THAT(said, testing::HasSubstr("Falcon's monitor failed: std::bad_alloc"));
   EXPECT_EQ(said.find("monitor failed"), said.rfind("monitor failed")) << said;

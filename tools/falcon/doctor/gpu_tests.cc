@@ -2,12 +2,12 @@
 
 #include "base/clock.h"
 #include "base/wire.h"
-#include "vendor/cuda_driver.h"
+#include "gpu/cuda_driver.h"
 
 namespace falcon::doctor {
 
 std::optional<GpuMeasurement> measureGpu(Rank rank, int localRank, Nanoseconds span) {
-  const auto driver = vendor::loadCudaDriver();
+  const auto driver = gpu::loadCudaDriver();
   if (!driver || driver->deviceCount() <= localRank) return {};
   GpuMeasurement measured{.rank = rank};
   auto sample = validate::makeGpuTester(SystemClock::instance())->run(localRank, span);

@@ -1,0 +1,30 @@
+// Makes communicators whose data the vendor's library moves. Beside each stands Falcon's own network of the same ranks,
+// where Falcon is on for any of them: it tells who they are, and follows what is made of the communicator. Whatever
+// fails there leaves the communicator unwatched, and nothing else.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "api/communicator.h"
+
+namespace falcon::api {
+
+/// Blocking; every member calls, and has met the others in `network`, over which the vendor's id travels. Ends with
+/// start() on `communicator`. `job`: null where Falcon is off here.
+Status establishOnVendor(ncclComm& communicator, std::shared_ptr<bootstrap::CommunicatorNetwork> network,
+                         std::shared_ptr<control::Job> job, bool anybodyWatches);
+
+/// These are as establishSplit() and its like.
+Status splitOnVendor(ncclComm& parent, ncclComm& child, int color, int key);
+Status shrinkOnVendor(ncclComm& parent, ncclComm& child, std::span<const Rank> excluded, bool despiteFailure);
+
+/// For one that grows: the vendor's, in which a way to Falcon's network rides where the vendor leaves room.
+Result<ncclUniqueId> uniqueIdToGrow(ncclComm& parent);
+/// A rank of `parent`; what it was given goes on to the vendor as it is.
+Status growOnVendor(ncclComm& parent, ncclComm& child, int size, const std::optional<ncclUniqueId>& id, Rank rank);
+/// A rank that was none of it, which has the vendor's id.
+Status joinGrownOnVendor(ncclComm& communicator, int size, const ncclUniqueId& id, Rank rank);
+
+}  // namespace falcon::api

@@ -1,0 +1,191 @@
+#include "gpu/cuda_driver.h"
+
+#include <dlfcn.h>
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include "base/shared_library.h"
+
+namespace falcon::gpu {
+namespace {
+
+// The driver's C interface, as far as it is used here.
+using Result = int;
+using Device = int;
+constexpr Result success = 0;
+constexpr int attributeMemoryType = 2;
+constexpr int attributeIsManaged = 8;
+constexpr unsigned memoryTypeDevice = 2;
+
+struct DriverFunctions {
+  Result (*init)(unsigned flags) = nullptr;
+  Result (*deviceCount)(int* count) = nullptr;
+  Result (*deviceGet)(Device* device, int ordinal) = nullptr;
+  Result (*pointerAttribute)(void* value, int attribute, std::uintptr_t pointer) = nullptr;
+  Result (*contextGetCurrent)(void** context) = nullptr;
+  Result (*contextSetCurrent)(void* context) = nullptr;
+  Result (*primaryContextRetain)(void** context, Device device) = nullptr;
+};
+
+struct EventFunctions {
+  Result (*create)(void** event, unsigned flags) = nullptr;
+  Result (*record)(void* event, void* stream) = nullptr;
+  Result (*query)(void* event) = nullptr;
+  Result (*destroy)(void* event) = nullptr;
+  Result (*isCapturing)(void* stream, int* status) = nullptr;
+  Result (*contextOf)(void* stream, void** context) = nullptr;
+  Result (*pushContext)(void* context) = nullptr;
+  Result (*popContext)(void** context) = nullptr;
+  Result (*exchangeCaptureMode)(int* mode) = nullptr;
+
+  bool find(void* library) {
+    return findFunction(library, "cuEventCreate", create) && findFunction(library, "cuEventRecord", record) &&
+           findFunction(library, "cuEventQuery", query) && findFunction(library, "cuEventDestroy_v2", destroy) &&
+           findFunction(library, "cuStreamIsCapturing", isCapturing) &&
+           findFunction(library, "cuStreamGetCtx", contextOf) &&
+           findFunction(library, "cuCtxPushCurrent_v2", pushContext) &&
+           findFunction(library, "cuCtxPopCurrent_v2", popContext) &&
+           findFunction(library, "cuThreadExchangeStreamCaptureMode", exchangeCaptureMode);
+  }
+};
+
+class LoadedEvents final : public StreamEvents {
+ public:
+  explicit LoadedEvents(const EventFunctions& functions) : functions_(functions) {}
+
+  void* record(void* stream, void* event) const override {
+    const Uncaptured uncaptured(functions_);
+    int capturing = 0;
+    if (functions_.isCapturing(stream, &capturing) != success || capturing != 0) {
+      if (event) free(event);
+      return nullptr;
+    }
+    if (event && functions_.record(event, stream) == success) return event;
+    // It was for a stream of another context that had the same handle.
+    if (event) free(event);
+    void *context = nullptr, *made = nullptr;
+    if (functions_.contextOf(stream, &context) != success || functions_.pushContext(context) != success) return nullptr;
+    const bool recorded =
+        functions_.create(&made, withoutTiming) == success && functions_.record(made, stream) == success;
+    functions_.popContext(&context);
+    if (recorded) return made;
+    if (made) free(made);
+    return nullptr;
+  }
+
+  bool isDone(void* event) const override {
+    const Uncaptured uncaptured(functions_);
+    return functions_.query(event) != notReady;
+  }
+  void free(void* event) const override {
+    const Uncaptured uncaptured(functions_);
+    functions_.destroy(event);
+  }
+
+ private:
+  static constexpr Result notReady = 600;
+  static constexpr unsigned withoutTiming = 2;
+
+  /// While it lives, this thread's calls do not end the capture that another thread has begun.
+  class Uncaptured {
+   public:
+    explicit Uncaptured(const EventFunctions& functions) : functions_(functions) {
+      functions_.exchangeCaptureMode(&mode_);
+    }
+    ~Uncaptured() { functions_.exchangeCaptureMode(&mode_); }
+    Uncaptured(const Uncaptured&) = delete;
+
+   private:
+    const EventFunctions& functions_;
+    int mode_ = 2;  // relaxed; then the mode before
+  };
+
+  EventFunctions functions_;
+};
+
+class LoadedDriver final : public CudaDriver {
+ public:
+  LoadedDriver(const DriverFunctions& functions, std::unique_ptr<const StreamEvents> events)
+      : functions_(functions), events_(std::move(events)) {}
+
+  int deviceCount() const override {
+    int count = 0;
+    return functions_.deviceCount(&count) == success ? count : 0;
+  }
+
+  MemoryKind memoryOf(const void* pointer) const override {
+    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    unsigned managed = 0;
+    if (functions_.pointerAttribute(&managed, attributeIsManaged, address) == success && managed)
+      return MemoryKind::managed;
+    unsigned type = 0;
+    if (functions_.pointerAttribute(&type, attributeMemoryType, address) != success || type == 0)
+      return MemoryKind::pageable;
+    return type == memoryTypeDevice ? MemoryKind::device : MemoryKind::pinned;
+  }
+
+  void* currentContext() const override {
+    void* context = nullptr;
+    return functions_.contextGetCurrent(&context) == success ? context : nullptr;
+  }
+  void makeCurrent(void* context) const override { functions_.contextSetCurrent(context); }
+
+  bool useDevice(int device) const override {
+    Device handle = 0;
+    void* context = nullptr;
+    return functions_.deviceGet(&handle, device) == success &&
+           functions_.primaryContextRetain(&context, handle) == success &&
+           functions_.contextSetCurrent(context) == success;
+  }
+
+  const StreamEvents* streamEvents() const override { return events_.get(); }
+
+ private:
+  DriverFunctions functions_;
+  std::unique_ptr<const StreamEvents> events_;
+};
+
+std::shared_ptr<const CudaDriver> open(int mode) {
+  // Never closed: the driver keeps threads and contexts.
+  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | mode);
+  if (!library) return nullptr;
+  DriverFunctions table;
+  if (!findFunction(library, "cuInit", table.init) || !findFunction(library, "cuDeviceGetCount", table.deviceCount) ||
+      !findFunction(library, "cuDeviceGet", table.deviceGet) ||
+      !findFunction(library, "cuPointerGetAttribute", table.pointerAttribute) ||
+      !findFunction(library, "cuCtxGetCurrent", table.contextGetCurrent) ||
+      !findFunction(library, "cuCtxSetCurrent", table.contextSetCurrent) ||
+      !findFunction(library, "cuDevicePrimaryCtxRetain", table.primaryContextRetain))
+    return nullptr;
+  if (table.init(0) != success) return nullptr;
+  EventFunctions events;
+  return std::make_shared<LoadedDriver>(table, events.find(library) ? std::make_unique<LoadedEvents>(events) : nullptr);
+}
+
+/// Whether a library of this name, whatever its version, is mapped. Not by dlopen(RTLD_NOLOAD): for a library that is
+/// not there the loader searches the disk, and a child that is forked meanwhile by another thread inherits the loader
+/// in the midst of it (seen to crash in the child's next dlopen).
+bool isMapped(std::string_view name) {
+  std::ifstream maps("/proc/self/maps");
+  if (!maps) return true;  // cannot say: let the loader look
+  for (std::string line; std::getline(maps, line);) {
+    const auto slash = line.rfind('/');
+    if (slash != std::string::npos && std::string_view(line).substr(slash + 1).starts_with(name)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::shared_ptr<const CudaDriver> loadCudaDriver() {
+  return open(0);
+}
+
+std::shared_ptr<const CudaDriver> cudaDriverIfLoaded() {
+  return isMapped("libcuda.so") ? open(RTLD_NOLOAD) : nullptr;
+}
+
+}  // namespace falcon::gpu

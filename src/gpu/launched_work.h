@@ -1,0 +1,46 @@
+// What the vendor's engine has launched on streams, and whether the device is done with it: calls return long before.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "gpu/cuda_driver.h"
+
+namespace falcon::gpu {
+
+/// One for a process; outlives its communicators. Thread-safe.
+class LaunchedWork {
+ public:
+  virtual ~LaunchedWork() = default;
+  /// The calling thread has just launched something on `stream`, which may be gone by the time that somebody asks.
+  virtual void note(void* stream) noexcept = 0;
+  /// All that was noted since this was last true is done. Never blocks: work that never ends is never done.
+  virtual bool isDone() = 0;
+};
+
+/// By an event behind the last work of each stream.
+class MarkedWork final : public LaunchedWork {
+ public:
+  /// `driver`: asked once, at the first note. Null, or one without events: nothing is known, and all counts as done.
+  explicit MarkedWork(std::function<std::shared_ptr<const CudaDriver>()> driver) : findDriver_(std::move(driver)) {}
+  ~MarkedWork() override;
+
+  void note(void* stream) noexcept override;
+  bool isDone() override;
+
+ private:
+  void dropWhatIsDone();
+
+  const std::function<std::shared_ptr<const CudaDriver>()> findDriver_;
+  std::mutex mutex_;
+  bool looked_ = false;
+  std::atomic<bool> nothingToMark_{false};  ///< there is no driver: nobody has to be asked again
+  std::shared_ptr<const CudaDriver> driver_;
+  const StreamEvents* events_ = nullptr;  ///< of the driver
+  std::map<void*, void*> marks_;          ///< by stream: the event behind its last work
+};
+
+}  // namespace falcon::gpu

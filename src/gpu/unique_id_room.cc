@@ -1,0 +1,36 @@
+#include "gpu/unique_id_room.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace falcon::gpu {
+namespace {
+
+/// ncclBootstrapHandle: magic, and an address as the kernel has it (facts: NCCL 2.18 to 2.32).
+constexpr std::size_t vendorsBytes = 40;
+constexpr std::size_t room = NCCL_UNIQUE_ID_BYTES - vendorsBytes;
+
+}  // namespace
+
+bool hasRoom(const ncclUniqueId& id) {
+  return std::all_of(id.internal + vendorsBytes, std::end(id.internal), [](char byte) { return byte == 0; });
+}
+
+bool write(const bootstrap::UniqueId& ours, ncclUniqueId& id) {
+  const std::array<char, NCCL_UNIQUE_ID_BYTES> bytes = ours.bytes();
+  if (std::any_of(bytes.begin() + room, bytes.end(), [](char byte) { return byte != 0; })) return false;
+  std::copy_n(bytes.begin(), room, id.internal + vendorsBytes);
+  return true;
+}
+
+std::optional<bootstrap::UniqueId> read(const ncclUniqueId& id) {
+  if (hasRoom(id)) return std::nullopt;
+  std::array<char, NCCL_UNIQUE_ID_BYTES> bytes{};
+  std::copy_n(id.internal + vendorsBytes, room, bytes.begin());
+  if (!bootstrap::UniqueId::isOne(bytes)) return std::nullopt;
+  auto ours = bootstrap::UniqueId::parse(bytes);
+  if (!ours) return std::nullopt;
+  return *ours;
+}
+
+}  // namespace falcon::gpu

@@ -1,0 +1,118 @@
+// Which streams are asked for, and when what was launched on them counts as done.
+#include "gpu/launched_work.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace falcon::gpu {
+namespace {
+
+/// Events are numbers from 1 on, as pointers. Streams are any pointers.
+class FakeEvents final : public StreamEvents {
+ public:
+  void* record(void* stream, void* event) const override {
+    recorded.insert(stream);
+    if (capturing.contains(stream)) {
+      if (event) free(event);
+      return nullptr;
+    }
+    if (!event) event = reinterpret_cast<void*>(++made);
+    alive.insert(event);
+    streamOf[event] = stream;
+    return event;
+  }
+  bool isDone(void* event) const override {
+    EXPECT_TRUE(alive.contains(event));
+    asked.insert(streamOf[event]);
+    return !busy.contains(streamOf[event]);
+  }
+  void free(void* event) const override { EXPECT_EQ(alive.erase(event), 1u); }
+
+  std::set<void*> busy, capturing;  ///< streams
+  mutable std::set<void*> recorded, asked, alive;
+  mutable std::map<void*, void*> streamOf;
+  mutable std::uintptr_t made = 0;
+};
+
+class FakeDriver final : public CudaDriver {
+ public:
+  explicit FakeDriver(const StreamEvents* events) : events_(events) {}
+  int deviceCount() const override { return 1; }
+  MemoryKind memoryOf(const void*) const override { return MemoryKind::device; }
+  void* currentContext() const override { return nullptr; }
+  void makeCurrent(void*) const override {}
+  bool useDevice(int) const override { return true; }
+  const StreamEvents* streamEvents() const override { return events_; }
+
+ private:
+  const StreamEvents* events_;
+};
+
+class LaunchedWorkTest : public testing::Test {
+ protected:
+  static void* stream(std::uintptr_t number) { return reinterpret_cast<void*>(0x1000 + number); }
+
+  FakeEvents events_;
+  MarkedWork work_{[this] { return std::make_shared<FakeDriver>(&events_); }};
+};
+
+TEST_F(LaunchedWorkTest, AsksForExactlyTheStreamsUsedSinceTheLastCut) {
+  EXPECT_TRUE(work_.isDone());
+  for (const int each : {1, 2, 1, 3}) work_.note(stream(each));
+  EXPECT_TRUE(work_.isDone());
+  EXPECT_EQ(events_.asked, (std::set{stream(1), stream(2), stream(3)}));
+  events_.asked.clear();
+  work_.note(stream(2));
+  work_.note(nullptr);  // the default stream
+  EXPECT_TRUE(work_.isDone());
+  EXPECT_EQ(events_.asked, (std::set<void*>{stream(2), nullptr}));
+  events_.asked.clear();
+  EXPECT_TRUE(work_.isDone());
+  EXPECT_TRUE(events_.asked.empty());
+  EXPECT_TRUE(events_.alive.empty()) << "events are left behind";
+}
+
+TEST_F(LaunchedWorkTest, IsDoneWhenTheLastStreamIs) {
+  work_.note(stream(1));
+  work_.note(stream(2));
+  events_.busy = {stream(1), stream(2)};
+  EXPECT_FALSE(work_.isDone());
+  events_.busy = {stream(2)};
+  EXPECT_FALSE(work_.isDone());
+  events_.asked.clear();
+  EXPECT_FALSE(work_.isDone());
+  EXPECT_EQ(events_.asked, std::set{stream(2)}) << "what was done is not asked for again";
+  events_.busy.clear();
+  EXPECT_TRUE(work_.isDone());
+}
+
+TEST_F(LaunchedWorkTest, WhatIsCapturedDoesNotRun) {
+  work_.note(stream(1));
+  events_.busy = {stream(1)};
+  events_.capturing = {stream(1)};
+  work_.note(stream(1));
+  EXPECT_TRUE(work_.isDone());
+  EXPECT_TRUE(events_.alive.empty());
+}
+
+TEST_F(LaunchedWorkTest, ManyStreamsLeaveFewEvents) {
+  events_.busy = {stream(0)};
+  for (int each = 0; each < 1000; ++each) {
+    work_.note(stream(each));
+    ASSERT_LE(events_.alive.size(), 64u);
+  }
+  EXPECT_FALSE(work_.isDone()) << "the first one's is kept: it is not done";
+}
+
+TEST(LaunchedWork, WithoutEventsAllCountsAsDone) {
+  MarkedWork noDriver([] { return nullptr; });
+  MarkedWork oldDriver([] { return std::make_shared<FakeDriver>(nullptr); });
+  for (MarkedWork* work : {&noDriver, &oldDriver}) {
+    work->note(nullptr);
+    EXPECT_TRUE(work->isDone());
+  }
+}
+
+}  // namespace
+}  // namespace falcon::gpu
