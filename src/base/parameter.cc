@@ -176,6 +176,7 @@ std::span<const ParameterRow* const> allParameters() {
                                              &algorithm,
                                              &protocol,
                                              &threads,
+                                             &network,
                                              &netPlugin,
                                              &profilerPlugin,
                                              &tunerPlugin,

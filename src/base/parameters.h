@@ -126,10 +126,17 @@ inline constexpr TextParameter algorithm{
 inline constexpr TextParameter protocol{
     "NCCL_PROTO", "", "Preferred protocols, in the same syntax. The host engine has Simple only (one INFO line)."};
 inline constexpr TextParameter threads{"NCCL_NTHREADS", "", "For GPUs; the host engine ignores it (one INFO line)."};
+inline constexpr TextParameter network{
+    "NCCL_NET", "",
+    "Name of the network to use between nodes, whatever its case: a net plugin's, or Socket. Where there is none of "
+    "that name no communicator is made. Empty: the first plugin that is sound, else Socket."};
 inline constexpr TextParameter netPlugin{
-    "NCCL_NET_PLUGIN", "", "For the vendor's library, which loads it; the host engine does not (one INFO line)."};
-inline constexpr TextParameter profilerPlugin{"NCCL_PROFILER_PLUGIN", "", "See NCCL_NET_PLUGIN."};
-inline constexpr TextParameter tunerPlugin{"NCCL_TUNER_PLUGIN", "", "See NCCL_NET_PLUGIN."};
+    "NCCL_NET_PLUGIN", "libnccl-net.so",
+    "Net plugins to load, versions 6 to 12, as a list: paths, file names, names (`x` is libnccl-net-x.so), "
+    "STATIC_PLUGIN (the program itself); none: no plugin. The first that is sound is used; docs/plugins.md."};
+inline constexpr TextParameter profilerPlugin{
+    "NCCL_PROFILER_PLUGIN", "", "For the vendor's library, which loads it; the host engine does not (one INFO line)."};
+inline constexpr TextParameter tunerPlugin{"NCCL_TUNER_PLUGIN", "", "See NCCL_PROFILER_PLUGIN."};
 inline constexpr const char* blockingWords[] = {"configured", "0", "1"};
 inline constexpr ChoiceParameter blocking{
     "NCCL_COMM_BLOCKING", blockingWords, 0,

@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "base/parameters.h"
 #include "base/system_error.h"
 
 namespace falcon::bootstrap {
@@ -38,7 +39,7 @@ void StarCenter::welcome(FileDescriptor socket, const transport::Hello& hello) {
     return;
   }
   if (!hello.admitted) return fail(noDescriptorFor(rank));
-  if (!hello.payload.empty()) return fail(fmt::format("{} cannot take part: {}", name(rank), hello.payload));
+  if (!hello.payload.empty()) return withdrawn(rank, hello.payload);
   auto channel = std::make_shared<MessageChannel>(reactor_, std::move(socket));
   seat(rank).presence = Presence::here;
   seat(rank).channel = channel;
@@ -53,6 +54,21 @@ void StarCenter::welcome(FileDescriptor socket, const transport::Hello& hello) {
     channel->send(failure_);
   else if (count(Presence::awaited) == 0)
     toAllHere({Kind::start, 0, -1, {}});
+}
+
+/// The others hear of it as they come. Nothing else tells them: the communicator that this one is a part of is well.
+void StarCenter::withdrawn(Rank rank, const std::string& why) {
+  seat(rank).presence = Presence::withdrawn;
+  awaitsLate_ = true;
+  late_ = std::make_unique<transport::Alarm>(reactor_, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self) return;
+    self->awaitsLate_ = false;
+    self->endIfEmpty();
+  });
+  late_->set(parameters::initTimeout.value());
+  fail(fmt::format("{} cannot take part: {}", name(rank), why));
+  endIfEmpty();
 }
 
 std::string StarCenter::noDescriptorFor(Rank rank) const {
@@ -181,6 +197,7 @@ void StarCenter::toAllHere(const StarMessage& message, Rank except) {
 void StarCenter::endIfEmpty() {
   for (const Seat& one : seats_)
     if (one.channel) return;
+  if (awaitsLate_ && count(Presence::awaited) > 0) return;
   // Those who never came have another way to learn that it is over: the rendezvous, or the parent communicator.
   const auto self = shared_from_this();
   reactor_->forget(transport::Purpose::pulse, id_);

@@ -11,11 +11,13 @@
 #include "bootstrap/message_channel.h"
 #include "bootstrap/pulse.h"
 #include "bootstrap/star_message.h"
+#include "transport/alarm.h"
 
 namespace falcon::bootstrap {
 
 /// Belongs to the reactor's expectation; it is gone when all members are. When rank 0 leaves before others, the center
-/// stays for them until rank 0's process ends. All on the reactor's thread.
+/// stays for them until rank 0's process ends. Where one cannot come, it stays until all others have come and heard
+/// why, for as long as making a communicator may take. All on the reactor's thread.
 class StarCenter : public std::enable_shared_from_this<StarCenter> {
  public:
   static void open(std::shared_ptr<transport::Reactor> reactor, CommunicatorId id, const transport::Secret& secret,
@@ -24,7 +26,7 @@ class StarCenter : public std::enable_shared_from_this<StarCenter> {
   StarCenter(std::shared_ptr<transport::Reactor> reactor, CommunicatorId id, std::vector<Member> members);
 
  private:
-  enum class Presence { awaited, here, left, dead };
+  enum class Presence { awaited, here, left, dead, withdrawn };
   struct Seat {
     Presence presence = Presence::awaited;
     std::shared_ptr<MessageChannel> channel;
@@ -34,6 +36,7 @@ class StarCenter : public std::enable_shared_from_this<StarCenter> {
 
   void welcome(FileDescriptor socket, const transport::Hello& hello);
   void welcomePulse(FileDescriptor socket, const transport::Hello& hello);
+  void withdrawn(Rank rank, const std::string& why);
   std::string noDescriptorFor(Rank rank) const;
   void receive(Rank rank, std::string_view bytes);
   void gather(Rank rank, StarMessage message);
@@ -56,6 +59,8 @@ class StarCenter : public std::enable_shared_from_this<StarCenter> {
   std::map<std::uint64_t, Parts> gathers_;  // by sequence
   std::set<Rank> notYetNoted_;              // that rank 0 has left
   std::string failure_;                     // encoded; empty: healthy
+  std::unique_ptr<transport::Alarm> late_;  // once one has withdrawn: how long the others may take to come
+  bool awaitsLate_ = false;
 };
 
 }  // namespace falcon::bootstrap

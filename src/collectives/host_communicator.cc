@@ -12,6 +12,7 @@
 #include "collectives/group_driver.h"
 #include "collectives/member_agreement.h"
 #include "collectives/member_info.h"
+#include "collectives/network_choice.h"
 #include "collectives/one_sided.h"
 #include "collectives/registrations.h"
 #include "collectives/single_call.h"
@@ -342,9 +343,12 @@ Result<double> LocalCommunicator::estimate(std::span<const Submission> group) {
 Result<std::unique_ptr<HostCommunicator>> HostCommunicator::create(
     std::shared_ptr<transport::Reactor> reactor, std::shared_ptr<bootstrap::CommunicatorNetwork> network, int device,
     const EngineHooks& hooks, std::string extra, ChannelWish channels) {
+  auto choice = NetworkChoice::choose(network->id());
+  if (!choice) return choice.error();
   DirectSetup direct(network->rank(), network->size());
-  const auto offers = exchangeOffers(*reactor, *network, device, std::move(extra), channels, direct);
+  const auto offers = exchangeOffers(*reactor, *network, device, std::move(extra), channels, *choice, direct);
   if (!offers) return offers.error();
+  choice->agree(*offers);
   direct.attach(*offers);
   MemberShape shape = agreedShape(*network, *offers);
   auto tuning = agreedTuning(*offers, shape.place);
@@ -352,10 +356,10 @@ Result<std::unique_ptr<HostCommunicator>> HostCommunicator::create(
   shape.tuning = std::move(*tuning);
   std::vector<MemberInfo> members;
   for (const MemberOffer& offer : *offers) members.push_back(offer.info);
-  auto ports = transport::makeLocalPorts(reactor, network->id(), network->secret(), network->rank(), peersOf(members));
+  auto ports = choice->ports(reactor, *network, peersOf(members));
   if (!ports) return ports.error();
-  auto communicator = std::make_unique<LocalCommunicator>(reactor, network, std::move(members), std::move(*ports),
-                                                          shape, hooks);
+  auto communicator =
+      std::make_unique<LocalCommunicator>(reactor, network, std::move(members), std::move(*ports), shape, hooks);
   const auto votes = network->allGather(direct.vote(), parameters::initTimeout.value());
   if (!votes) return votes.error();
   communicator->member().direct = direct.agree(*votes);

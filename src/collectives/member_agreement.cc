@@ -16,7 +16,7 @@ constexpr int mostChannelsEver = 64;
 
 Result<std::vector<MemberOffer>> exchangeOffers(transport::Reactor& reactor, bootstrap::CommunicatorNetwork& network,
                                                 int device, std::string extra, ChannelWish channels,
-                                                DirectSetup& direct) {
+                                                const NetworkChoice& choice, DirectSetup& direct) {
   auto info = ownMemberInfo(reactor, device, std::move(extra));
   if (!info) return info.error();
   MemberOffer mine;
@@ -39,6 +39,7 @@ Result<std::vector<MemberOffer>> exchangeOffers(transport::Reactor& reactor, boo
   mine.preferred = preferencesFromEnvironment();
   if (network.rank() == 0 && network.size() > 1) mine.tuning = tuningTextFromEnvironment();
   mine.checksCalls = parameters::checkCalls.value();
+  choice.offer(mine);
   direct.offer(mine);
   const auto gathered = network.allGather(mine.encode(), parameters::initTimeout.value());
   if (!gathered) return gathered.error();

@@ -10,14 +10,15 @@
 #include "collectives/direct_setup.h"
 #include "collectives/host_communicator.h"
 #include "collectives/member_info.h"
+#include "collectives/network_choice.h"
 #include "collectives/tuning.h"
 
 namespace falcon::collectives {
 
-/// Everybody's, by rank; `direct` gets its part of this rank's. Blocking, collective.
+/// Everybody's, by rank; `choice` and `direct` give their parts of this rank's. Blocking, collective.
 Result<std::vector<MemberOffer>> exchangeOffers(transport::Reactor& reactor, bootstrap::CommunicatorNetwork& network,
                                                 int device, std::string extra, ChannelWish channels,
-                                                DirectSetup& direct);
+                                                const NetworkChoice& choice, DirectSetup& direct);
 
 /// What suits all members, whatever their environments say.
 MemberShape agreedShape(const bootstrap::CommunicatorNetwork& network, const std::vector<MemberOffer>& offers);

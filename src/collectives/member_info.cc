@@ -62,7 +62,7 @@ std::string MemberOffer::encode() const {
   writer.put(quota.cores).put(quota.group);
   for (const std::uint8_t mask : preferred.of) writer.put(mask);
   writer.put(tuning).put(static_cast<std::uint8_t>(checksCalls));
-  writer.put(board).put(memory.process).put(memory.nonceAt).put(memory.nonce);
+  writer.put(network).put(board).put(memory.process).put(memory.nonceAt).put(memory.nonce);
   return writer.take();
 }
 
@@ -83,6 +83,7 @@ Result<MemberOffer> MemberOffer::decode(std::string_view bytes) {
   for (std::uint8_t& mask : offer.preferred.of) mask = reader.get<std::uint8_t>();
   offer.tuning = reader.getString();
   offer.checksCalls = reader.get<std::uint8_t>() != 0;
+  offer.network = reader.getString();
   offer.board = reader.getString();
   offer.memory.process = reader.get<int>();
   offer.memory.nonceAt = reader.get<std::uint64_t>();

@@ -30,6 +30,7 @@ struct MemberOffer {
   PreferenceMasks preferred;
   std::string tuning;  ///< rank 0: the text of its tuning file, "" without
   bool checksCalls = false;
+  std::string network;              ///< name of the one that it would use between nodes
   std::string board;                ///< rank 0: name of a NodeBoard, "" without
   transport::MemoryOffer memory{};  ///< how others read this process
 

@@ -34,7 +34,7 @@ struct MonitorParts {
   SuspendRequests& requests;
   validate::ComputeBenchmark& benchmark;
   validate::GpuTester* gpu = nullptr;
-  vendor::LaunchedWork* launched = nullptr;
+  gpu::LaunchedWork* launched = nullptr;
 };
 
 /// run() is the thread's body; everything else is thread-safe.

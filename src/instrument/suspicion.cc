@@ -42,6 +42,7 @@ class Judge {
     usual_ = lowerMedian(growths, 1);
     const double lengthening = lowerMedian(lengthenings, 1);
     leastGrowth_ = std::max(rules.leastShare * lowerMedian(iterations, 1), rules.leastPart * lengthening);
+    leastOfRank_ = rules.leastPartOfRank * lengthening;
     wholeGrowth_ = std::max(leastGrowth_, rules.wholePart * lengthening);
   }
 
@@ -52,8 +53,9 @@ class Judge {
     for (const RankComparison& rank : ranks_) {
       // Against the usual growth, but slower than its own baseline too: when all others got faster, nobody is slow.
       const double growth = ownGrowth(rank) / std::max(usual_, 1.0);
-      if (growth < rules_.computeGrowth || rank.now.own - rank.healthy.own < leastGrowth_) continue;
-      const bool explainsAll = rank.now.own - rank.healthy.own >= wholeGrowth_;
+      const double longer = rank.now.own - rank.healthy.own;
+      if (growth < rules_.computeGrowth || longer < leastGrowth_ || longer < leastOfRank_) continue;
+      const bool explainsAll = longer >= wholeGrowth_;
       suspects.push_back({rank.rank, growth, explainsAll});
       excuse_[rank.rank] = growth;
       if (explainsAll) explainsAll_.insert(rank.rank);
@@ -174,8 +176,8 @@ class Judge {
 
   std::span<const RankComparison> ranks_;
   const SuspicionRules& rules_;
-  double usual_ = 1;                          // growth of own time, of the middle rank
-  double leastGrowth_ = 0, wholeGrowth_ = 0;  // seconds
+  double usual_ = 1;                                            // growth of own time, of the middle rank
+  double leastGrowth_ = 0, leastOfRank_ = 0, wholeGrowth_ = 0;  // seconds
   std::map<Rank, double> excuse_;
   std::set<Rank> explainsAll_;
 };

@@ -42,8 +42,11 @@ struct SuspicionRules {
   double computeGrowth = 1.2;   ///< own time against the median growth of all ranks
   double transferGrowth = 1.2;  ///< seconds a byte, or without timing a group's communication, against its baseline
   double leastShare = 0.05;     ///< of a healthy iteration: less growth than that cannot be the cause
-  double leastPart = 0.2;       ///< of what iterations became longer by: less is looked for when the rest is explained
-  double wholePart = 0.95;      ///< of what iterations became longer by: who is slower by that explains all of it
+  double leastPart = 0.1;       ///< of what iterations became longer by: likewise
+  /// Of the same, a rank's own time: that of healthy ranks grows by chance beside a busy core (an eighth was seen).
+  /// Less is looked for when the rest is explained.
+  double leastPartOfRank = 0.2;
+  double wholePart = 0.95;  ///< of what iterations became longer by: who is slower by that explains all of it
 };
 
 /// The sentence about those who are suspected now: not all that were at first need be.

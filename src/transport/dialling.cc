@@ -2,8 +2,6 @@
 
 #include <poll.h>
 
-#include <optional>
-
 #include "base/log.h"
 #include "transport/connect.h"
 
@@ -19,9 +17,11 @@ Dialling::~Dialling() {
   std::map<Number, Attempt> attempts;
   std::unique_ptr<Alarm> alarm;
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     closing_ = true;
     attempts.swap(attempts_);
+    // Of who is being told just now nothing is known here any more.
+    told_.wait(lock, [&] { return !telling_; });
     alarm = std::move(alarm_);
   }
   alarm.reset();
@@ -56,16 +56,23 @@ Dialling::Call Dialling::end(std::map<Number, Attempt>::iterator attempt) {
   return call;
 }
 
+template <typename Tell>
+void Dialling::tell(std::unique_lock<std::mutex>& lock, const Tell& caller) {
+  telling_ = true;
+  lock.unlock();
+  caller();
+  lock.lock();
+  telling_ = false;
+  told_.notify_all();
+}
+
 void Dialling::fail(Number number, const Error& error) {
-  std::optional<Call> call;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = attempts_.find(number);
-    if (found == attempts_.end()) return;
-    reactor_->unwatch(found->second.socket->get());
-    call = end(found);
-  }
-  call->failed(Error(error.code(), fmt::format("{}: {}", call->peerName, error.message())));
+  std::unique_lock lock(mutex_);
+  const auto found = attempts_.find(number);
+  if (found == attempts_.end()) return;
+  reactor_->unwatch(found->second.socket->get());
+  const Call call = end(found);
+  tell(lock, [&] { call.failed(Error(error.code(), fmt::format("{}: {}", call.peerName, error.message()))); });
 }
 
 void Dialling::onConnected(Number number) {
@@ -95,8 +102,7 @@ void Dialling::onChallenge(Number number) {
       const SharedSocket socket = attempt.socket;
       reactor_->unwatch(socket->get());
       const Call call = end(found);
-      lock.unlock();
-      return call.proven(socket);
+      return tell(lock, [&] { call.proven(socket); });
     }
     case Greeting::Progress::failed: {
       const Error error = attempt.greeting.error();

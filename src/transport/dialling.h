@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
@@ -52,11 +53,16 @@ class Dialling {
   void onConnected(Number number);
   void onChallenge(Number number);
   void fail(Number number, const Error& error);
+  /// Runs with mutex_ held, and without it while the caller is told: the destructor waits for that.
+  template <typename Tell>
+  void tell(std::unique_lock<std::mutex>& lock, const Tell& caller);
   void again();
 
   const std::shared_ptr<Reactor> reactor_;
 
   std::mutex mutex_;
+  std::condition_variable told_;
+  bool telling_ = false;  // on the reactor's thread
   bool closing_ = false;
   Number last_ = 0;
   std::map<Number, Attempt> attempts_;

@@ -7,16 +7,8 @@ namespace falcon::transport {
 
 KnownPeers::KnownPeers(Rank self, std::vector<Peer> peers)
     : self_(self), peers_(std::move(peers)), states_(peers_.size()) {
-  const Peer& own = (*this)[self_];
   for (std::size_t rank = 0; rank < peers_.size(); ++rank)
-    states_[rank].sharesMemory =
-        peers_[rank].node == own.node && !peers_[rank].doorbell.empty() && !own.doorbell.empty();
-}
-
-std::string KnownPeers::name(Rank peer) const {
-  const Peer& info = (*this)[peer];
-  if (info.jobRank < 0 || info.jobRank == peer) return fmt::format("rank {} ({})", peer, info.address.text());
-  return fmt::format("rank {} (rank {} of the job, {})", peer, info.jobRank, info.address.text());
+    states_[rank].sharesMemory = mayShareMemory((*this)[self_], peers_[rank]);
 }
 
 Medium KnownPeers::mediumTo(Rank peer) const {

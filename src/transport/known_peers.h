@@ -25,7 +25,7 @@ class KnownPeers {
   bool has(Rank peer) const { return peer >= 0 && static_cast<std::size_t>(peer) < peers_.size(); }
   const Peer& operator[](Rank peer) const { return peers_[static_cast<std::size_t>(peer)]; }
   /// For messages: "rank 3 (10.0.0.2:4000)".
-  std::string name(Rank peer) const;
+  std::string name(Rank peer) const { return describe(peer, (*this)[peer]); }
 
   Medium mediumTo(Rank peer) const;
   std::atomic<std::uint64_t>& bytesSentTo(Rank peer) { return stateOf(peer).bytesSent; }

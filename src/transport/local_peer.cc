@@ -39,4 +39,13 @@ Result<Peer> localPeer(Reactor& reactor) {
   return peer;
 }
 
+bool mayShareMemory(const Peer& one, const Peer& other) {
+  return one.node == other.node && !one.doorbell.empty() && !other.doorbell.empty();
+}
+
+std::string describe(Rank rank, const Peer& peer) {
+  if (peer.jobRank < 0 || peer.jobRank == rank) return fmt::format("rank {} ({})", rank, peer.address.text());
+  return fmt::format("rank {} (rank {} of the job, {})", rank, peer.jobRank, peer.address.text());
+}
+
 }  // namespace falcon::transport

@@ -21,6 +21,11 @@ struct Peer {
 /// This process's part of the above, all but the rank. Opens the process's doorbell on first use.
 Result<Peer> localPeer(Reactor& reactor);
 
+/// Whether the two are on one node and both have memory to share. The same on both.
+bool mayShareMemory(const Peer& one, const Peer& other);
+/// For messages: "rank 3 (10.0.0.2:4000)".
+std::string describe(Rank rank, const Peer& peer);
+
 /// Ports for one communicator. `peers[r]` is rank r; `self` is this rank. The reactor outlives the ports.
 /// Chunks: see chunk_size.h; eight a connection.
 Result<std::unique_ptr<Ports>> makeLocalPorts(std::shared_ptr<Reactor> reactor, CommunicatorId communicator,

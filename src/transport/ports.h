@@ -12,7 +12,7 @@ namespace falcon::transport {
 /// Why a connection exists. Tests have connections of their own over the same pair of addresses.
 enum class Lane : std::uint8_t { ring, tree, direct, peerToPeer, test, probe };
 
-/// How bytes to a peer travel.
+/// How bytes to a peer travel; socket: through the network, by our sockets or by a net plugin.
 enum class Medium : std::uint8_t { self, sharedMemory, socket };
 
 /// Names one directed connection: both ends open it with the same channel and lane.

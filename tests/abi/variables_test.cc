@@ -91,7 +91,6 @@ TEST(Variables, WhatIsNotFollowedIsSaidOnce) {
   inFreshChild({{"NCCL_DEBUG", "INFO"},
                 {"NCCL_DEBUG_FILE", log.path()},
                 {"NCCL_NTHREADS", "256"},
-                {"NCCL_NET_PLUGIN", "no-such"},
                 {"NCCL_PROFILER_PLUGIN", "no-such"},
                 {"NCCL_TUNER_PLUGIN", "no-such"},
                 {"NCCL_PROTO", "^simple"},
@@ -101,12 +100,40 @@ TEST(Variables, WhatIsNotFollowedIsSaidOnce) {
                  useEverything();
                });
   if (IsSkipped()) return;  // see inFreshChild()
-  for (const char* said : {"NCCL_NTHREADS=256 has no effect", "NCCL_NET_PLUGIN=no-such has no effect",
-                           "NCCL_PROFILER_PLUGIN=no-such has no effect", "NCCL_TUNER_PLUGIN=no-such has no effect",
-                           "NCCL_PROTO=^simple: the host engine has none of these for",
-                           "NCCL_ALGO=tree: the host engine has none of these "
-                           "for Broadcast, Reduce, AllGather, ReduceScatter; what it has by default is used"})
+  for (const char* said :
+       {"NCCL_NTHREADS=256 has no effect", "NCCL_PROFILER_PLUGIN=no-such has no effect",
+        "NCCL_TUNER_PLUGIN=no-such has no effect", "NCCL_PROTO=^simple: the host engine has none of these for",
+        "NCCL_ALGO=tree: the host engine has none of these "
+        "for Broadcast, Reduce, AllGather, ReduceScatter; what it has by default is used"})
     EXPECT_EQ(log.linesWith(said), 1) << said << " in\n" << log.text();
+}
+
+TEST(Variables, ANetPluginCarriesWhatSocketsDo) {
+  const LogFile log;
+  inFreshChild({{"NCCL_DEBUG", "INFO"},
+                {"NCCL_DEBUG_FILE", log.path()},
+                {"NCCL_SHM_DISABLE", "1"},
+                {"NCCL_NET", "fake"},
+                {"NCCL_NET_PLUGIN", "no-such," FALCON_FAKE_NETS "/libnccl-net-fake11.so"}},
+               useEverything);
+  if (IsSkipped()) return;  // see inFreshChild()
+  // One a rank.
+  EXPECT_EQ(log.linesWith("NET/Plugin: Could not find: no-such libnccl-net-no-such.so"), 1) << log.text();
+  EXPECT_EQ(log.linesWith("NET/Plugin: Loaded net plugin Fake (v11)"), 1) << log.text();
+  EXPECT_EQ(log.linesWith("Assigned NET plugin Fake to comm"), 3) << log.text();
+  EXPECT_EQ(log.linesWith("Using network Fake"), 3) << log.text();
+  EXPECT_EQ(log.linesWith("fake net 11 begins"), 3) << "what the plugin says is not there:" << log.text();
+}
+
+TEST(Variables, ANetworkThatIsNotThereIsInvalidUsage) {
+  inFreshChild({{"NCCL_NET", "no-such"}}, [] {
+    ncclUniqueId id;
+    ncclComm_t comm = nullptr;
+    NCCL_OK(ncclGetUniqueId(&id));
+    EXPECT_EQ(ncclCommInitRank(&comm, 1, id, 0), ncclInvalidUsage);
+    EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("NCCL_NET=no-such"));
+    EXPECT_EQ(comm, nullptr);
+  });
 }
 
 /// Whether a communicator alone is made before the call returns; `config` as given to ncclCommInitRankConfig, or null.

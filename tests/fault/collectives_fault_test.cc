@@ -18,7 +18,7 @@ using test::Seconds;
 using test::SharedBoard;
 using SteadyClock = std::chrono::steady_clock;
 
-enum class Over { memory, shared, sockets };
+enum class Over { memory, shared, sockets, plugin };
 
 Call allReduce(std::vector<float>& data) {
   return {Operation::allReduce, DataType::f32, ReduceOp::max, data.data(), data.data(), data.size()};
@@ -46,8 +46,10 @@ class Fault : public testing::TestWithParam<std::tuple<int, Over>> {
   int ranks() const { return std::get<0>(GetParam()); }
   void chooseMedium() const {
     const Over over = std::get<1>(GetParam());
-    setenv("NCCL_SHM_DISABLE", over == Over::sockets ? "1" : "0", 1);
+    setenv("NCCL_SHM_DISABLE", over == Over::sockets || over == Over::plugin ? "1" : "0", 1);
     setenv("NCCL_P2P_DISABLE", over == Over::memory ? "0" : "1", 1);
+    setenv("NCCL_NET_PLUGIN", over == Over::plugin ? FALCON_FAKE_NETS "/libnccl-net-fake12.so" : "none", 1);
+    setenv("NCCL_NET", over == Over::plugin ? "Fake" : "Socket", 1);
   }
 };
 
@@ -182,10 +184,10 @@ TEST_P(Fault, DifferentCountsAreAnErrorOnAllRanks) {
 }
 
 std::string placeName(const testing::TestParamInfo<std::tuple<int, Over>>& info) {
-  const char* names[] = {"Memory", "Shared", "Sockets"};
+  const char* names[] = {"Memory", "Shared", "Sockets", "Plugin"};
   return names[static_cast<int>(std::get<1>(info.param))] + std::to_string(std::get<0>(info.param));
 }
-const auto everywhere = testing::Values(Over::memory, Over::shared, Over::sockets);
+const auto everywhere = testing::Values(Over::memory, Over::shared, Over::sockets, Over::plugin);
 INSTANTIATE_TEST_SUITE_P(Ranks, Fault, testing::Combine(testing::Values(2, 4), everywhere), placeName);
 INSTANTIATE_TEST_SUITE_P(Ranks, FaultAmongMany, testing::Combine(testing::Values(4), everywhere), placeName);
 

@@ -72,7 +72,8 @@ TEST(WithoutRandomness, ARankFailsTheCommunicator) {
 class OfASplit : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(WithoutRandomness, OfASplit, testing::Values(0, 2));
 
-/// Both where it is the one to whom the others come, and where it comes to another.
+/// Both where it is the one to whom the others come, and where it comes to another. It lives on: they would be told of
+/// its death in any case.
 TEST_P(OfASplit, ARankFailsThePart) {
   expectInRanks(3, [poor = GetParam()](SharedBoard& board, int rank) -> std::string {
     setenv("NCCL_FALCON_INIT_TIMEOUT", "600", 1);
@@ -80,7 +81,11 @@ TEST_P(OfASplit, ARankFailsThePart) {
     if (auto wrong = makeCommunicator(board, 0, rank, 3, comm); !wrong.empty()) return wrong;
     if (rank == poor && !forbidRandomBytes(ENOSYS)) return noFilter;
     const auto made = ncclCommSplit(comm, 0, 0, &part, nullptr);
-    return rank == poor ? isRefused("ncclCommSplit", made) : isToldOf("ncclCommSplit", poor, made);
+    std::string wrong = rank == poor ? isRefused("ncclCommSplit", made) : isToldOf("ncclCommSplit", poor, made);
+    board.reach(rank, 1);
+    for (const int other : {0, 1, 2})
+      if (!board.waitFor(other, 1)) return "rank " + std::to_string(other) + " is not told";
+    return wrong;
   });
 }
 

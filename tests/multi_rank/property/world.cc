@@ -16,7 +16,7 @@ bool isForTheVariable(const std::string& algorithm) {
 }
 
 const char* nameOf(Over over) {
-  constexpr const char* names[] = {"memory", "shared", "sockets", "nodes"};
+  constexpr const char* names[] = {"memory", "shared", "sockets", "nodes", "a plugin", "nodes with a plugin"};
   return names[static_cast<int>(over)];
 }
 
@@ -25,8 +25,13 @@ const char* nameOf(Over over) {
 std::vector<std::pair<std::string, std::string>> World::environment(int process, const std::string& tuningFile) const {
   std::vector<std::pair<std::string, std::string>> settings{{"NCCL_FALCON", "0"}, {"NCCL_FALCON_ENGINE", "host"}};
   if (over == Over::shared) settings.emplace_back("NCCL_P2P_DISABLE", "1");
-  if (over == Over::sockets) settings.emplace_back("NCCL_SHM_DISABLE", "1");
-  if (over == Over::nodes) settings.emplace_back("NCCL_HOSTID", process < (processes + 1) / 2 ? "left" : "right");
+  if (over == Over::sockets || over == Over::plugin) settings.emplace_back("NCCL_SHM_DISABLE", "1");
+  if (hasTwoNodes()) settings.emplace_back("NCCL_HOSTID", process < (processes + 1) / 2 ? "left" : "right");
+  if (hasPlugin()) {
+    settings.emplace_back("NCCL_NET_PLUGIN",
+                          FALCON_FAKE_NETS "/libnccl-net-fake" + std::to_string(pluginVersion) + ".so");
+    settings.emplace_back("NCCL_NET", "fake");
+  }
   if (bufferBytes) settings.emplace_back("NCCL_BUFFSIZE", std::to_string(bufferBytes));
   if (channels) settings.emplace_back("NCCL_MIN_NCHANNELS", std::to_string(channels));
   if (channels) settings.emplace_back("NCCL_MAX_NCHANNELS", std::to_string(channels));
@@ -38,6 +43,7 @@ std::vector<std::pair<std::string, std::string>> World::environment(int process,
 
 std::string World::text() const {
   std::string text = std::to_string(ranks) + " ranks in " + std::to_string(processes) + " processes, " + nameOf(over);
+  if (hasPlugin()) text += " of version " + std::to_string(pluginVersion);
   if (bufferBytes) text += ", buffers of " + std::to_string(bufferBytes);
   if (channels) text += ", " + std::to_string(channels) + " channels";
   if (!algorithm.empty()) text += ", algorithm " + algorithm + (byVariable ? " (NCCL_ALGO)" : "");
@@ -54,6 +60,7 @@ World drawWorld(Choices& choices) {
   const int spreads[] = {world.ranks, world.ranks, 1, std::min(world.ranks, 2), std::min(world.ranks, 3)};
   world.processes = choices.of(spreads);
   world.over = choices.of(allTransports);
+  world.pluginVersion = 6 + static_cast<int>(choices.below(7));
   world.bufferBytes = choices.of(bufferSizes);
   world.channels = static_cast<int>(choices.below(5));
   if (choices.oneIn(2)) {
@@ -77,6 +84,7 @@ std::vector<World> allWorlds() {
         world.ranks = ranks;
         world.processes = processes;
         world.over = over;
+        world.pluginVersion = 6 + static_cast<int>(worlds.size() % 7);
         world.algorithm = algorithm;
         world.byVariable = isForTheVariable(algorithm) && worlds.size() % 2;
         world.streams = worlds.size() % 3 == 0;
@@ -87,7 +95,8 @@ std::vector<World> allWorlds() {
       };
       std::vector<int> spreads;
       for (const int processes : std::set{1, 2, ranks})
-        if (processes <= ranks && !(over == Over::nodes && processes == 1)) spreads.push_back(processes);
+        if (processes <= ranks && !((over == Over::nodes || over == Over::plugins) && processes == 1))
+          spreads.push_back(processes);
       for (const int processes : spreads) add("", processes);
       if (ranks == 1) continue;
       for (const std::string& algorithm : algorithmsOver(over)) add(algorithm, spreads[worlds.size() % spreads.size()]);

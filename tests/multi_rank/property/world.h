@@ -13,15 +13,19 @@ enum class Over {
   memory,   ///< reading each other's memory, the default inside a node
   shared,   ///< shared memory only
   sockets,  ///< sockets only
-  nodes     ///< two nodes: shared memory inside, sockets between
+  nodes,    ///< two nodes: shared memory inside, sockets between
+  plugin,   ///< a net plugin only
+  plugins   ///< two nodes: shared memory inside, a net plugin between
 };
-inline constexpr Over allTransports[] = {Over::memory, Over::shared, Over::sockets, Over::nodes};
+inline constexpr Over allTransports[] = {Over::memory, Over::shared, Over::sockets,
+                                         Over::nodes,  Over::plugin, Over::plugins};
 inline constexpr int rankCounts[] = {1, 2, 3, 4, 5, 7, 8, 16};
 
 struct World {
   int ranks = 2;
   int processes = 2;  ///< rank r lives in process r % processes
   Over over = Over::memory;
+  int pluginVersion = 12;       ///< where there is a plugin
   std::size_t bufferBytes = 0;  ///< 0: the default
   int channels = 0;             ///< 0: the default
   std::string algorithm;        ///< "": the library's choice
@@ -33,6 +37,8 @@ struct World {
   int lanes = 1;
 
   int processOf(int rank) const { return rank % processes; }
+  bool hasPlugin() const { return over == Over::plugin || over == Over::plugins; }
+  bool hasTwoNodes() const { return over == Over::nodes || over == Over::plugins; }
   /// What the connections' chunks hold.
   std::size_t chunkBytes() const { return (bufferBytes ? bufferBytes : 1 << 20) / 8; }
   /// `tuningFile`: the path of one that names the algorithm.

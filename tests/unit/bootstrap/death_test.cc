@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "bootstrap/star_center.h"
+#include "bootstrap/star_member.h"
 #include "ranks.h"
 
 namespace falcon::bootstrap {
@@ -152,6 +154,24 @@ TEST_P(Stop, IsNotDeath) {
   for (Process& rank : ranks) EXPECT_EQ(rank.wait(), 0);
 }
 INSTANTIATE_TEST_SUITE_P(Ranks, Stop, testing::Values(0, 1));
+
+// In a split nobody else tells them; and the first who hears it leaves, so that for a moment nobody is there.
+TEST(Withdrawal, IsToldToEachOfThoseWhoComeLater) {
+  const auto host = reactor();
+  const transport::Secret secret = *randomSecret();
+  const std::vector<Member> members(4, thisMember(host->address()));
+  StarCenter::open(host, 7, secret, members);
+  transport::withdraw(host->address(), {transport::Purpose::communicator, 7, secret, 2, "its disk is full"}, 20s);
+  for (const Rank rank : {1, 3, 0}) {
+    const auto member = std::make_shared<StarMember>(host, 7, secret, rank, members);
+    const auto connected = member->connect(20s, [] { return std::optional<Error>(); });
+    ASSERT_FALSE(connected) << rank;
+    EXPECT_THAT(connected.error().message(), testing::HasSubstr("rank 2")) << rank;
+    EXPECT_THAT(connected.error().message(), testing::HasSubstr("cannot take part: its disk is full")) << rank;
+    member->leave();
+    std::this_thread::sleep_for(50ms);  // until that was noticed
+  }
+}
 
 TEST(Death, IsNotWhatAProcessIsThatLeavesInOrder) {
   LaterId id;
