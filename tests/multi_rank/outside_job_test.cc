@@ -155,10 +155,15 @@ TEST_F(OutsideJob, ABundleHoldsEverythingButSecrets) {
     EXPECT_EQ(contentOf(file.path()).find("never-to-be-seen"), std::string::npos) << file.path();
 
   const std::string page = content("report.html");
-  EXPECT_NE(page.find("DP 2 x PP 2 x TP 1"), std::string::npos);
-  EXPECT_NE(page.find("<svg id=\"heat\""), std::string::npos);
-  EXPECT_NE(page.find("rank 3, outside of the library"), std::string::npos);
-  EXPECT_NE(page.find("rank 3: DP 1, PP 1, TP 0"), std::string::npos);
+  const std::string begin = "type=\"application/json\">";
+  const std::size_t from = page.find(begin) + begin.size();
+  const auto data = json::parse(page.substr(from, page.find('<', from) - from));
+  EXPECT_EQ(data["heat"]["rows"].at(3), "rank 3");
+  EXPECT_EQ(data["heat"]["columns"].at(0), "outside of the library");
+  EXPECT_NE(data["waits"]["note"].get<std::string>().find("2 replicas of 2 pipeline stages of 1 tensor shards"),
+            std::string::npos)
+      << data["waits"]["note"];
+  EXPECT_EQ(data["waits"]["ranks"].at(3), (json{{"rank", 3}, {"data", 1}, {"pipeline", 1}, {"tensor", 0}}));
 }
 
 TEST_F(OutsideJob, ABundleOfAnEndedJobHasItsSettings) {
