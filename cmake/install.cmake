@@ -17,7 +17,7 @@ install(TARGETS nccl nccl-falcon EXPORT NcclFalcon LIBRARY DESTINATION ${FALCON_
 install(TARGETS nccl-falcon-core LIBRARY DESTINATION ${FALCON_INSTALL_LIBDIR})
 # Opened when first needed, from beside the library that wants them. The path of the OpenBLAS that it was linked to is dropped: at a site the
 # loader knows where its own is.
-foreach(module falcon_compute falcon_gpu)
+foreach(module falcon_compute falcon_gpu_module)
   if(TARGET ${module})
     install(TARGETS ${module} LIBRARY DESTINATION ${FALCON_INSTALL_LIBDIR})
   endif()

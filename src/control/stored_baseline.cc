@@ -22,7 +22,7 @@
 namespace falcon::control {
 namespace {
 
-constexpr std::string_view firstLine = "falcon-baseline 1";
+constexpr std::string_view firstLine = "falcon-baseline 2";
 constexpr std::size_t mostBytes = 16 << 20;
 
 /// The words of one line, and whether all were what they should be.

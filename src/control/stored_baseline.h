@@ -1,7 +1,8 @@
 // The healthy baseline of a job as it outlives the job, so that a restart of the same name can be compared with it.
 //
-// Format, version 1: text, one thing a line, words separated by blanks, numbers in C's notation.
-//   falcon-baseline 1
+// Format, version 2 (in 1, bytes moved until they had left the process): text, one thing a line, words separated by
+// blanks, numbers in C's notation.
+//   falcon-baseline 2
 //   job <seconds since 1970> <seconds an iteration> <calls an iteration>
 //   group <job rank>...                         a communicator's members; groups are numbered from 0
 //   rank <job rank> <seconds an iteration> <of it outside of the library> <the same by micro-batch> <micro-batches>

@@ -33,12 +33,12 @@ TEST(StoredBaseline, IsReadAsItWasWritten) {
 TEST(StoredBaseline, IsRefusedWhereItIsNotWhole) {
   const std::string text = encodeBaseline(example());
   for (std::size_t size = 0; size < text.size(); ++size) EXPECT_FALSE(decodeBaseline(text.substr(0, size))) << size;
-  EXPECT_FALSE(decodeBaseline("falcon-baseline 2\nend\n"));
+  EXPECT_FALSE(decodeBaseline("falcon-baseline 3\nend\n"));
   for (const char* line : {"inside 0 1", "rank 0 1 1 1", "rank 0 1 1 1 1 1", "rank x 1 1 1 1", "job 1 -1 3",
                            "job 1 nan 3", "job 1 inf 3", "group 0 y", "something 1"})
-    EXPECT_FALSE(decodeBaseline(std::string("falcon-baseline 1\n") + line + "\nend\n")) << line;
+    EXPECT_FALSE(decodeBaseline(std::string("falcon-baseline 2\n") + line + "\nend\n")) << line;
   for (const char* line : {"inside 1 1", "transfer 1 0 0 s 1 1 1", "transfer 0 0 0 x 1 1 1", "transfer 0 -1 0 s 1 1 1"})
-    EXPECT_FALSE(decodeBaseline(std::string("falcon-baseline 1\ngroup 0\nrank 0 1 1 1 1\n") + line + "\nend\n"))
+    EXPECT_FALSE(decodeBaseline(std::string("falcon-baseline 2\ngroup 0\nrank 0 1 1 1 1\n") + line + "\nend\n"))
         << line;
 }
 
