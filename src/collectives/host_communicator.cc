@@ -158,6 +158,7 @@ Status LocalCommunicator::asyncError() const {
 }
 
 Status LocalCommunicator::abort() {
+  if (member_.direct) member_.direct->board().giveUp();  // else who waits for it would think that it left in order
   member_.fail(Error::remote("rank {} aborted the communicator", rank()));
   transport::ringOwnDoorbell();
   return {};

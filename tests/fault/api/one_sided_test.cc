@@ -66,6 +66,12 @@ TEST_P(OneSided, MessagesArriveInOtherProcesses) {
 
 constexpr int victim = 2;
 
+/// This rank has come so far, and waits until the other one has.
+void await(SharedBoard& board, int other, int self) {
+  board.reach(self, 1);
+  (void)board.waitFor(other, 1);
+}
+
 TEST_P(OneSided, APeerThatDiesEndsTheWaitForIt) {
   SharedBoard board;
   ForkedRanks forked(ranks, [&](int rank) -> std::string {
@@ -81,6 +87,7 @@ TEST_P(OneSided, APeerThatDiesEndsTheWaitForIt) {
     const auto waited = ncclWaitSignal(1, &signal, comm, hostStream);
     if (waited != ncclRemoteError) return saying("ncclWaitSignal", waited);
     const std::string why = ncclGetLastError(nullptr);
+    await(board, 1 - rank, rank);  // else it hears of our end before it hears of the victim's
     ncclCommAbort(comm);
     return why.find("rank 2") != std::string::npos ? "" : why;
   });
@@ -136,6 +143,7 @@ TEST_P(OneSided, APeerThatLeavesEndsTheWaitForIt) {
     const auto waited = ncclWaitSignal(1, &signal, comm, hostStream);
     if (waited != ncclRemoteError) return saying("ncclWaitSignal", waited);
     const std::string why = ncclGetLastError(nullptr);
+    await(board, 1 - rank, rank);
     ncclCommAbort(comm);
     return why.find("has left the communicator") != std::string::npos ? "" : why;
   });
