@@ -156,7 +156,9 @@ WindowInbox::Step WindowInbox::step(Rank from, Writer& writer) {
 }
 
 WindowInbox::Step WindowInbox::readInto(Writer& writer, std::span<std::byte> room, std::size_t& got) {
-  const auto read = recv(writer.socket.get(), room.data(), room.size(), MSG_DONTWAIT);
+  // TCP drops bytes for which there is no room, and counts them (tcp(7), MSG_TRUNC).
+  const int flags = MSG_DONTWAIT | (room.data() ? 0 : MSG_TRUNC);
+  const auto read = recv(writer.socket.get(), room.data(), room.size(), flags);
   if (read > 0) {
     got = static_cast<std::size_t>(read);
     return Step::goesOn;
@@ -203,14 +205,13 @@ std::byte* WindowInbox::placeOf(const Writer& writer) const {
 }
 
 WindowInbox::Step WindowInbox::takeBytes(Writer& writer) {
-  static thread_local std::array<std::byte, 64 << 10> nowhere;
   std::byte* const place = placeOf(writer);
   if (!place && writer.known->outcome == WindowAnswer::Outcome::done)
     writer.known = WindowAnswer{WindowAnswer::Outcome::closed};  // given back in the middle of the message
   const std::uint64_t left = writer.header.bytes - writer.taken;
-  const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(left, place ? mostAtOnce : nowhere.size()));
+  const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(left, mostAtOnce));
   std::size_t got = 0;
-  const auto read = readInto(writer, {place ? place : nowhere.data(), most}, got);
+  const auto read = readInto(writer, {place, most}, got);
   writer.taken += got;
   return read;
 }

@@ -66,6 +66,7 @@ class WindowInbox {
   Step takeHeader(Rank from, Writer& writer);
   Step takeBytes(Writer& writer);
   Step answer(Rank from, Writer& writer);
+  /// Without `room.data()` the bytes are dropped.
   Step readInto(Writer& writer, std::span<std::byte> room, std::size_t& got);
   bool resolve(Writer& writer) const;
   std::optional<WindowAnswer> verdictOn(const WindowHeader& header) const;

@@ -148,6 +148,22 @@ size_t countIn(const char* folder) {
   return count;
 }
 
+// Every thread of the process has it, at the end of its stack: programs with small ones (an HTTP server's were) could
+// make none any more. And a library that is opened late gets what is left of some 1600 bytes.
+TEST(Library, TakesLittleOfEveryThread) {
+  if (sanitized()) GTEST_SKIP() << "sanitizers use memory of their own";
+  std::istringstream lines(outputOf("readelf -lW " FALCON_LIBRARY));
+  std::string kind, offset, address, physical, fileSize, memorySize;
+  std::size_t bytes = 0;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    if (words >> kind >> offset >> address >> physical >> fileSize >> memorySize && kind == "TLS")
+      bytes = std::stoul(memorySize, nullptr, 16);
+  }
+  EXPECT_GT(bytes, 0u) << "there is such a segment";
+  EXPECT_LE(bytes, 1600u);
+}
+
 TEST(Library, LoadingItDoesNothing) {
   // In a child, so that it is the first load whatever the other tests did.
   const pid_t child = fork();
