@@ -26,7 +26,10 @@ validate::CauseEvidence evidenceOf(const ComputeResult& result) {
 }  // namespace
 
 validate::LinkUse linkUseOf(const JobView& job, const std::vector<validate::TestedGroup>& groups, std::size_t window) {
-  return {.onlyCompared = onlyCompared(groups), .moving = movingByLink(job), .grown = grownByLink(job), .longerIteration = delayOf(job, window)};
+  return {.onlyCompared = onlyCompared(groups),
+          .moving = movingByLink(job),
+          .grown = grownByLink(job),
+          .longerIteration = delayOf(job, window)};
 }
 
 std::map<Rank, validate::RankPlace> placesOf(const JobView& job) {
