@@ -311,8 +311,10 @@ ResultCode initHere(void** context, std::uint64_t communicator, CommConfig* conf
   logger(LogLevel::info, 0, __FILE__, __LINE__, "fake net %d begins\n", FAKE_NET_VERSION);
   void* event = nullptr;
   if (config->trafficClass != undefined || profiler(&event, 0, nullptr, 0, nullptr) != success) return systemError;
-  *context = new std::uint64_t(communicator);
-  return init();
+  if (const ResultCode made = init(); made != success) return made;
+  static std::uint64_t lasting;  // who has no finalize has nothing to be ended
+  *context = faulty("no-finalize") ? &lasting : new std::uint64_t(communicator);
+  return success;
 }
 ResultCode finalize(void* context) {
   delete static_cast<std::uint64_t*>(context);
