@@ -181,7 +181,12 @@ ResultCode accept(void* listenComm, void** recvComm) {
   auto& listener = *static_cast<Listener*>(listenComm);
   *recvComm = nullptr;
   if (faulty("accept")) return remoteError;
-  if (listener.reluctance.refuses()) return success;
+  if (faulty("accept-blocks")) {  // until somebody connects, as Google's Fast Socket does
+    pollfd entry{listener.socket, POLLIN, 0};
+    if (poll(&entry, 1, 3000) != 1) return systemError;
+  } else if (listener.reluctance.refuses()) {
+    return success;
+  }
   const int socket = accept4(listener.socket, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (socket < 0) return errno == EAGAIN || errno == EINTR ? success : systemError;
   *recvComm = open(socket, false);

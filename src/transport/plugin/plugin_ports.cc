@@ -49,6 +49,10 @@ class PluginPorts final : public Ports {
     return static_cast<int>(before) % session_->devices();
   }
   PluginLine lineTo(const PortKey& key, Rank from, Rank to) const;
+  /// Connections of the base beside one through the plugin: where the receiver listens, and that the sender has begun
+  /// to connect.
+  static PortKey controlOf(const PortKey& key) { return {key.peer, 2 * key.channel, key.lane}; }
+  static PortKey noticeOf(const PortKey& key) { return {key.peer, 2 * key.channel + 1, key.lane}; }
 
   // In this order: the ends use the control ports, and both may use the plugin until they are gone.
   const std::shared_ptr<net::NetSession> session_;
@@ -82,23 +86,27 @@ PluginLine PluginPorts::lineTo(const PortKey& key, Rank from, Rank to) const {
 
 Result<SendPort*> PluginPorts::openSend(const PortKey& key) {
   if (!goesThroughPlugin(key.peer)) return base_->openSend(key);
-  const auto control = base_->openReceive(key);
+  const auto control = base_->openReceive(controlOf(key));
   if (!control) return control.error();
+  const auto notice = base_->openSend(noticeOf(key));
+  if (!notice) return notice.error();
   const std::lock_guard lock(mutex_);
   auto& port = sends_[key];
   if (!port)
-    port = std::make_unique<PluginSendPort>(lineTo(key, self_, key.peer), **control,
+    port = std::make_unique<PluginSendPort>(lineTo(key, self_, key.peer), **control, **notice,
                                             bytesSent_[static_cast<std::size_t>(key.peer)]);
   return port.get();
 }
 
 Result<ReceivePort*> PluginPorts::openReceive(const PortKey& key) {
   if (!goesThroughPlugin(key.peer)) return base_->openReceive(key);
-  const auto control = base_->openSend(key);
+  const auto control = base_->openSend(controlOf(key));
   if (!control) return control.error();
+  const auto notice = base_->openReceive(noticeOf(key));
+  if (!notice) return notice.error();
   const std::lock_guard lock(mutex_);
   auto& port = receives_[key];
-  if (!port) port = std::make_unique<PluginReceivePort>(lineTo(key, key.peer, self_), **control);
+  if (!port) port = std::make_unique<PluginReceivePort>(lineTo(key, key.peer, self_), **control, **notice);
   return port.get();
 }
 

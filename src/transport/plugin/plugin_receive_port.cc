@@ -9,8 +9,12 @@
 
 namespace falcon::transport {
 
-PluginReceivePort::PluginReceivePort(PluginLine line, SendPort& control)
-    : line_(std::move(line)), control_(control), chunkBytes_(control.chunkBytes()), slots_(chunkBytes_) {}
+PluginReceivePort::PluginReceivePort(PluginLine line, SendPort& control, ReceivePort& notice)
+    : line_(std::move(line)),
+      control_(control),
+      notice_(notice),
+      chunkBytes_(control.chunkBytes()),
+      slots_(chunkBytes_) {}
 
 PluginReceivePort::~PluginReceivePort() {
   if (comm_ && isRegistered_) static_cast<void>(line_.calls().deregMr(comm_, registered_));
@@ -28,6 +32,9 @@ Result<bool> PluginReceivePort::ready() {
         break;
       case Stage::listening:
         advanced = sendHandle();
+        break;
+      case Stage::expecting:
+        advanced = expect();
         break;
       case Stage::accepting:
         advanced = accept();
@@ -68,6 +75,16 @@ Result<bool> PluginReceivePort::sendHandle() {
   }
   if (const auto moved = control_.progress(); !moved) return line_.fail(moved.error());
   if (!control_.flushed()) return false;
+  stage_ = Stage::expecting;
+  return true;
+}
+
+/// See PluginSendPort::announce().
+Result<bool> PluginReceivePort::expect() {
+  const auto there = notice_.ready();
+  if (!there) return line_.fail(there.error());
+  if (!*there) return false;
+  notice_.release();
   stage_ = Stage::accepting;
   line_.startConnecting();
   return true;
@@ -142,7 +159,8 @@ void PluginReceivePort::release() {
 }
 
 WaitSource PluginReceivePort::waitSource() const {
-  return stage_ == Stage::silent || stage_ == Stage::listening ? control_.waitSource() : pluginWaitSource;
+  if (stage_ == Stage::silent || stage_ == Stage::listening) return control_.waitSource();
+  return stage_ == Stage::expecting ? notice_.waitSource() : pluginWaitSource;
 }
 
 }  // namespace falcon::transport

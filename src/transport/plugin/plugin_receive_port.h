@@ -13,7 +13,8 @@ namespace falcon::transport {
 class PluginReceivePort final : public ReceivePort {
  public:
   /// @param control  takes the handle to the sender; its chunks are as large as this port's
-  PluginReceivePort(PluginLine line, SendPort& control);
+  /// @param notice  brings word that the sender has begun to connect
+  PluginReceivePort(PluginLine line, SendPort& control, ReceivePort& notice);
   ~PluginReceivePort() override;
 
   std::size_t chunkBytes() const override { return chunkBytes_; }
@@ -23,10 +24,11 @@ class PluginReceivePort final : public ReceivePort {
   WaitSource waitSource() const override;
 
  private:
-  enum class Stage { silent, listening, accepting, open };
+  enum class Stage { silent, listening, expecting, accepting, open };
 
   Result<bool> listen();
   Result<bool> sendHandle();
+  Result<bool> expect();
   Result<bool> accept();
   Status post();
   Result<bool> test();
@@ -34,6 +36,7 @@ class PluginReceivePort final : public ReceivePort {
 
   PluginLine line_;
   SendPort& control_;
+  ReceivePort& notice_;
   const std::size_t chunkBytes_;
   const PluginSlots slots_;
   Stage stage_ = Stage::silent;

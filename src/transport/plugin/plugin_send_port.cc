@@ -6,9 +6,11 @@
 
 namespace falcon::transport {
 
-PluginSendPort::PluginSendPort(PluginLine line, ReceivePort& control, std::atomic<std::uint64_t>& bytesSent)
+PluginSendPort::PluginSendPort(PluginLine line, ReceivePort& control, SendPort& notice,
+                               std::atomic<std::uint64_t>& bytesSent)
     : line_(std::move(line)),
       control_(control),
+      notice_(notice),
       bytesSent_(bytesSent),
       chunkBytes_(control.chunkBytes()),
       slots_(chunkBytes_) {}
@@ -64,12 +66,33 @@ Result<bool> PluginSendPort::takeHandle() {
   return true;
 }
 
+/// Some plugins block in accept() until somebody connects (Google's Fast Socket does): two ranks that both accept first
+/// would wait for ever. So nobody accepts before the other has begun to connect.
+Result<bool> PluginSendPort::announce() {
+  if (!noticeIsSent_) {
+    const auto room = notice_.acquire();
+    if (!room) return line_.fail(room.error());
+    if (room->empty()) return false;
+    notice_.commit(0);
+    noticeIsSent_ = true;
+  }
+  if (const auto moved = notice_.progress(); !moved) return line_.fail(moved.error());
+  isAnnounced_ = notice_.flushed();
+  return isAnnounced_;
+}
+
 Result<bool> PluginSendPort::connect() {
   const net::NetCalls& calls = line_.calls();
-  if (const auto result = calls.connect(line_.context(), line_.device(), handle_.data(), &comm_);
-      result != net::success) {
-    comm_ = nullptr;
-    return line_.failed("connect", result);
+  if (!comm_) {
+    const auto result = calls.connect(line_.context(), line_.device(), handle_.data(), &comm_);
+    if (result != net::success) {
+      comm_ = nullptr;
+      return line_.failed("connect", result);
+    }
+  }
+  if (!isAnnounced_) {
+    const auto announced = announce();
+    if (!announced || !*announced) return announced;
   }
   if (!comm_) {
     const Status patient = line_.stillConnecting();
@@ -123,7 +146,8 @@ Result<bool> PluginSendPort::test() {
 }
 
 WaitSource PluginSendPort::waitSource() const {
-  return stage_ == Stage::invited ? control_.waitSource() : pluginWaitSource;
+  if (stage_ == Stage::invited) return control_.waitSource();
+  return noticeIsSent_ && !isAnnounced_ ? notice_.waitSource() : pluginWaitSource;
 }
 
 }  // namespace falcon::transport

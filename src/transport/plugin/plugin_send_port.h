@@ -13,7 +13,8 @@ namespace falcon::transport {
 class PluginSendPort final : public SendPort {
  public:
   /// @param control  brings the receiver's handle; its chunks are as large as this port's
-  PluginSendPort(PluginLine line, ReceivePort& control, std::atomic<std::uint64_t>& bytesSent);
+  /// @param notice   tells the receiver that this end has begun to connect
+  PluginSendPort(PluginLine line, ReceivePort& control, SendPort& notice, std::atomic<std::uint64_t>& bytesSent);
   ~PluginSendPort() override;
 
   std::size_t chunkBytes() const override { return chunkBytes_; }
@@ -27,6 +28,7 @@ class PluginSendPort final : public SendPort {
   enum class Stage { invited, connecting, open };
 
   Result<bool> takeHandle();
+  Result<bool> announce();
   Result<bool> connect();
   Result<bool> move();
   Result<bool> post();
@@ -34,10 +36,13 @@ class PluginSendPort final : public SendPort {
 
   PluginLine line_;
   ReceivePort& control_;
+  SendPort& notice_;
   std::atomic<std::uint64_t>& bytesSent_;
   const std::size_t chunkBytes_;
   const PluginSlots slots_;
   Stage stage_ = Stage::invited;
+  bool noticeIsSent_ = false;  // to the notice port, at least
+  bool isAnnounced_ = false;   // and it has left
   PluginHandle handle_{};
   PluginToken token_{};
   void* comm_ = nullptr;

@@ -150,6 +150,34 @@ INSTANTIATE_TEST_SUITE_P(
                     Trouble{"12", "magic:4", nullptr, "rank 0 (127.0.0.1"},
                     Trouble{"12", "garble:4", nullptr, "does not belong to this job"}));
 
+// Each rank has one thread for both ways, and first looks for what comes.
+TEST(PluginPorts, APluginMayBlockInAcceptUntilSomebodyConnects) {
+  const FakeNet fake("6", "accept-blocks");
+  const ChunkBytes size(4096);
+  PluginWorld world(fake, 2);
+  const auto exchange = [&](Rank self) -> Status {
+    SendPort& out = **world.ports[self]->openSend({1 - self, 0});
+    ReceivePort& in = **world.ports[self]->openReceive({1 - self, 0});
+    if (const auto slot = out.acquire(); !slot) return slot.error();
+    out.commit(100);
+    const auto waiter = makeWaiter();
+    bool received = false;
+    return until(
+        *waiter,
+        [&]() -> Result<bool> {
+          const auto there = in.ready();
+          if (!there) return there;
+          received = *there;
+          const auto moved = out.progress();
+          if (!moved) return moved;
+          return received && out.flushed();
+        },
+        [&] { return received ? out.waitSource() : in.waitSource(); });
+  };
+  for (const Status& result : together({[&] { return exchange(0); }, [&] { return exchange(1); }}))
+    EXPECT_TRUE(ok(result));
+}
+
 // Who cannot listen says so itself; the sender hears of it by the communicator.
 TEST(PluginPorts, WhoCannotListenFailsAtOnce) {
   for (const auto& [fault, said] : {std::pair{"listen", "listen for rank 0 (127.0.0.1"},
