@@ -83,6 +83,11 @@ class OneSidedBetweenNodes : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, OneSidedBetweenNodes, testing::Values(2, 3, 6));
 
 TEST_P(OneSidedBetweenNodes, SignalsFollowTheirData) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP()
+      << "what one rank writes after another has read is ordered by messages of processes, of which the thread "
+         "sanitizer sees one";
+#endif
   const int ranks = GetParam();
   SharedBoard board;
   ForkedRanks forked(ranks, [&](int rank) -> std::string {
