@@ -69,6 +69,15 @@ class NetAdapter : public NetCalls {
     to.longestMessage = from.maxP2pBytes;
   }
 
+  /// Asks for a device's properties as this version has them, and for what `describe` makes of them.
+  template <class Properties, class Describe>
+  ResultCode propertiesOf(int device, const Describe& describe) const {
+    Properties its{};
+    const ResultCode result = plugin_.getProperties(device, &its);
+    if (result == success) describe(its);
+    return result;
+  }
+
   const Plugin& plugin_;
 };
 
@@ -82,6 +91,24 @@ class NetAdapterBefore11 : public NetAdapter<Plugin, number> {
     return this->plugin_.listen(device, handle, listenComm);
   }
   ResultCode finalize(void*) const final { return success; }
+};
+
+/// Before version 9 the length of a message is an int.
+template <class Plugin, int number>
+class NetAdapterBefore9 : public NetAdapterBefore11<Plugin, number> {
+ public:
+  using NetAdapterBefore11<Plugin, number>::NetAdapterBefore11;
+
+  ResultCode init(std::uint64_t, void**) const final { return this->plugin_.init(logForPlugin); }
+  ResultCode isend(void* sendComm, void* data, std::size_t size, void* mhandle, void** request) const final {
+    if (size > longestMessageBefore9) return internalError;
+    return this->plugin_.isend(sendComm, data, static_cast<int>(size), 0, mhandle, request);
+  }
+  ResultCode irecv(void* recvComm, void* data, std::size_t size, void* mhandle, void** request) const final {
+    if (size > longestMessageBefore9) return internalError;
+    int length = static_cast<int>(size), tag = 0;
+    return this->plugin_.irecv(recvComm, 1, &data, &length, &tag, &mhandle, request);
+  }
 };
 
 /// From version 7 on a connection may be moved by the GPU, where who connects asks for it: nobody does here.

@@ -17,11 +17,8 @@ class NetAdapterFrom11 : public NetAdapter<PluginFrom11<Properties, VirtualDevic
     return this->plugin_.init(context, communicator, &config, logForPlugin, ignoreEvent);
   }
   ResultCode getProperties(int device, DeviceProperties& properties) const final {
-    Properties its{};
-    const ResultCode result = this->plugin_.getProperties(device, &its);
-    if (result != success) return result;
-    this->describeFrom9(its, properties);
-    return success;
+    return this->template propertiesOf<Properties>(
+        device, [&](const Properties& its) { this->describeFrom9(its, properties); });
   }
   ResultCode listen(void* context, int device, void* handle, void** listenComm) const final {
     return this->plugin_.listen(context, device, handle, listenComm);

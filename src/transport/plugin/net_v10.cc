@@ -11,11 +11,7 @@ class NetV10 final : public NetAdapterBefore11<PluginV10, 10> {
 
   ResultCode init(std::uint64_t, void**) const override { return plugin_.init(logForPlugin, ignoreEvent); }
   ResultCode getProperties(int device, DeviceProperties& properties) const override {
-    PropertiesV9 its{};
-    const ResultCode result = plugin_.getProperties(device, &its);
-    if (result != success) return result;
-    describeFrom9(its, properties);
-    return success;
+    return propertiesOf<PropertiesV9>(device, [&](const auto& its) { describeFrom9(its, properties); });
   }
   ResultCode connect(void*, int device, void* handle, void** sendComm) const override {
     CommConfig config{undefined};
