@@ -125,22 +125,24 @@ void addPeers(const JobView& job, std::vector<validate::TestedGroup>& groups) {
   }
 }
 
-/// What `secondsOf(member, transfer)` tells of every connection, at the end that tells more, over all communicators.
-template <typename SecondsOf>
-std::map<Link, double> longestByLink(const JobView& job, const SecondsOf& secondsOf) {
+/// What `secondsAt(member)(transfer)` tells of every connection, at the end that tells more, over all communicators.
+template <typename SecondsAt>
+std::map<Link, double> longestByLink(const JobView& job, const SecondsAt& secondsAt) {
   std::map<std::pair<CommunicatorId, Link>, double> longest;
-  for (const auto& [process, member] : job.members())
+  for (const auto& [process, member] : job.members()) {
+    const auto secondsOf = secondsAt(member);
     for (const instrument::TransferProfile& transfer : perIteration(member.transfers)) {
       const auto communicator = job.communicators().find(transfer.communicator);
       const auto at = static_cast<std::size_t>(transfer.peer);
       if (communicator == job.communicators().end() || at >= communicator->second.jobRanks.size()) continue;
-      const std::optional<double> seconds = secondsOf(member, transfer);
+      const std::optional<double> seconds = secondsOf(transfer);
       if (!seconds) continue;
       const Rank self = member.identity.jobRank, peer = communicator->second.jobRanks[at];
       const Link link = transfer.sending ? Link{self, peer} : Link{peer, self};
       const auto [known, first] = longest.try_emplace({transfer.communicator, link}, *seconds);
       if (!first) known->second = std::max(known->second, *seconds);
     }
+  }
   std::map<Link, double> sums;
   for (const auto& [connection, seconds] : longest) sums[connection.second] += seconds;
   return sums;
@@ -169,19 +171,21 @@ std::set<Link> onlyCompared(const std::vector<validate::TestedGroup>& groups) {
 }
 
 std::map<Link, double> movingByLink(const JobView& job) {
-  return longestByLink(job, [](const MemberView&, const instrument::TransferProfile& transfer) {
-    return std::optional(transfer.moving);
+  return longestByLink(job, [](const MemberView&) {
+    return [](const instrument::TransferProfile& transfer) { return std::optional(transfer.moving); };
   });
 }
 
 std::map<Link, double> grownByLink(const JobView& job) {
-  return longestByLink(job, [](const MemberView& member, const instrument::TransferProfile& now) {
-    std::optional<double> grown;
-    for (const instrument::TransferProfile& healthy : perIteration(member.healthyTransfers))
-      if (healthy.communicator == now.communicator && healthy.peer == now.peer && healthy.sending == now.sending &&
-          healthy.bytes > 0)
-        grown = now.moving - healthy.moving * now.bytes / healthy.bytes;
-    return grown;
+  return longestByLink(job, [](const MemberView& member) {
+    return [healthyOnes = perIteration(member.healthyTransfers)](const instrument::TransferProfile& now) {
+      std::optional<double> grown;
+      for (const instrument::TransferProfile& healthy : healthyOnes)
+        if (healthy.communicator == now.communicator && healthy.peer == now.peer && healthy.sending == now.sending &&
+            healthy.bytes > 0)
+          grown = now.moving - healthy.moving * now.bytes / healthy.bytes;
+      return grown;
+    };
   });
 }
 

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "inject/other_load.h"
+#include "inject/outcome.h"
 #include "multi_rank/trained_job.h"
 
 namespace falcon::tests {
@@ -115,7 +116,7 @@ class LiveJob : public testing::TestWithParam<Case> {
 
   /// A failure says what other programs did meanwhile.
   void ends(const std::string& phase) {
-    const double now = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    const double now = tools::momentNow().monotonic;
     othersUsed_ += fmt::format("other programs used {:.1f} cores {}\n", others_->uses().cores(phaseBegan_, now), phase);
     phaseBegan_ = now;
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 namespace falcon::tools {
@@ -11,6 +12,12 @@ namespace falcon::tools {
 template <class Json>
 std::string jsonText(const Json& value, int indent = -1) {
   return value.dump(indent, ' ', true, Json::error_handler_t::replace);
+}
+
+/// What did not happen, or is not known, is null.
+template <class Json = nlohmann::ordered_json, class Value>
+Json orNull(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json();
 }
 
 }  // namespace falcon::tools

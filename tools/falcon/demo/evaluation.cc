@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/median.h"
+#include "json_text.h"
 
 namespace falcon::demo {
 namespace {
@@ -271,7 +272,7 @@ std::string conclusion(const Evaluation& evaluation) {
 }
 
 json toJson(const Evaluation& evaluation) {
-  const auto orNull = [](const auto& value) { return value ? json(*value) : json(); };
+  const auto orNull = [](const auto& value) { return tools::orNull<json>(value); };
   json rows = json::array();
   for (const Row& row : evaluation.rows) {
     rows.push_back({{"truth", nameOf(row.truth.culprit)},

@@ -3,10 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <iterator>
 #include <string_view>
+
+#include "inject/outcome.h"
 
 namespace falcon::tools {
 namespace {
@@ -14,10 +15,6 @@ namespace {
 constexpr double shortest = 0.5;      // s; processor time is counted in hundredths
 constexpr double contention = 0.15;   // cores; a tenth of one is what a machine does by itself
 constexpr double spokenOfWithin = 6;  // s, from contention to what is said of it
-
-double monotonicSeconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 /// Seconds that all processors together were busy.
 double busySeconds() {
@@ -48,12 +45,12 @@ double OtherUses::risen(double before, double from, double to) const {
   return most - before;
 }
 
-OtherLoad::OtherLoad(const JobDescription& job) : busy_(busySeconds()), since_(monotonicSeconds()), looked_(since_) {
+OtherLoad::OtherLoad(const JobDescription& job) : busy_(busySeconds()), since_(momentNow().monotonic), looked_(since_) {
   for (const RankDescription& rank : job.ranks) ranks_.emplace_back(rank.process);
 }
 
 double OtherLoad::cores() {
-  const double now = monotonicSeconds(), busy = busySeconds();
+  const double now = momentNow().monotonic, busy = busySeconds();
   double cores = (busy - busy_) / (now - since_);
   for (ProcessorUse& rank : ranks_) {
     cores -= rank.cores().value_or(0);
@@ -65,7 +62,7 @@ double OtherLoad::cores() {
 }
 
 void OtherLoad::look() {
-  const double now = monotonicSeconds();
+  const double now = momentNow().monotonic;
   if (now - looked_ < shortest) return;
   uses_.add({looked_, now, cores()});
   looked_ = now;

@@ -38,10 +38,6 @@ bool isSaid(const SlowJob& job, const char* kind) {
   return std::any_of(job.said().begin(), job.said().end(), [&](const Said& each) { return each.kind == kind; });
 }
 
-void wait(SlowJob& job, double seconds) {
-  job.lookUntil([] { return false; }, seconds);
-}
-
 /// Not certain is right; a verdict must be true.
 Row rowOf(const std::string& what, const std::vector<Culprit>& mayBeNamed, SlowJob& job) {
   Row row = scoreOf({.truth = mayBeNamed, .said = job.takeSaid(), .iterationEnds = {}});
@@ -114,7 +110,7 @@ Row noise(std::uint64_t seed, SlowJob& job) {
   slow.bothWays = false;
   NoisyLinks links(orThrow(tools::readDescription(job.file("job.json"))), job.surroundings().shape, slow.link, seed);
   // It begins after the baseline: whatever the limit alone does is seen first, and may accuse nobody.
-  wait(job, 25);
+  job.wait(25);
   std::vector<Said> before = job.said();
   if (std::any_of(before.begin(), before.end(), [](const Said& each) { return each.kind == "verdict"; }))
     return rowOf("noise of 5 % on every link", {}, job);
@@ -131,9 +127,9 @@ Row busy(SlowJob& job) {
     for (long neighbour = 0; neighbour < neighboursPerCore * cores; ++neighbour)
       neighbours.emplace_back(std::vector<std::string>{"/bin/sh", "-c", "while :; do :; done"},
                               std::map<std::string, std::string>{}, file("out"), file("err"));
-    wait(job, 40);
+    job.wait(40);
   }
-  wait(job, 20);
+  job.wait(20);
   return rowOf("busy neighbours", {}, job);
 }
 
@@ -148,9 +144,9 @@ Row allSlow(SlowJob& job) {
     return std::all_of(victims.begin(), victims.end(), [](const Victim& each) { return each.isSlowed(); });
   };
   if (!job.lookUntil(slowed, forEffect)) throw std::runtime_error("not all ranks could be slowed");
-  wait(job, 30);
+  job.wait(30);
   for (Victim& each : victims) each.end();
-  wait(job, 15);
+  job.wait(15);
   return rowOf("all ranks are slow", all, job);
 }
 

@@ -37,7 +37,7 @@ std::vector<Victim> slow(SlowJob& job, const Drawn& drawn) {
       (void)each.report();
       problem += each.errors();
     }
-    job.lookUntil([] { return false; }, 5);
+    job.wait(5);
   }
   throw std::runtime_error("the job could not be slowed: " + problem);
 }
@@ -48,11 +48,10 @@ Episode injectOnce(SlowJob& job, const Drawn& drawn) {
   Episode episode;
   episode.truth = culpritsOf(drawn);
   if (drawn.empty()) {
-    job.lookUntil([] { return false; }, quiet);
+    job.wait(quiet);
   } else {
     std::vector<Victim> victims = slow(job, drawn);
-    if (job.lookUntil([&] { return allNamed(episode.truth, job.said()); }, forVerdict))
-      job.lookUntil([] { return false; }, afterVerdict);
+    if (job.lookUntil([&] { return allNamed(episode.truth, job.said()); }, forVerdict)) job.wait(afterVerdict);
     for (Victim& each : victims) each.end();
     for (Victim& each : victims) {
       const auto report = each.report();

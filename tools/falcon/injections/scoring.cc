@@ -6,11 +6,13 @@
 #include <set>
 
 #include "injections/draw.h"
+#include "json_text.h"
 
 namespace falcon::injections {
 namespace {
 
 using demo::Said;
+using tools::orNull;
 
 /// A rank, or one direction of a link.
 std::set<Culprit> partsOf(const std::vector<Culprit>& culprits) {
@@ -33,11 +35,6 @@ std::vector<Culprit> namedIn(const std::vector<Said>& said) {
 
 std::string orDash(const std::optional<double>& value) {
   return value ? fmt::format("{:.1f} s", *value) : "-";
-}
-
-template <class Value>
-nlohmann::ordered_json orNull(const std::optional<Value>& value) {
-  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
 
 template <class Value>

@@ -26,6 +26,10 @@ class SlowJob {
   void look();
   /// Looks until `done` or for so long; @return whether it was done
   bool lookUntil(const std::function<bool()>& done, double seconds);
+  /// Looks for so long.
+  void wait(double seconds) {
+    lookUntil([] { return false; }, seconds);
+  }
   /// For a job that shall end; @return whether it did within so long
   bool lookUntilItEnds(double seconds);
   /// Blocks until the job knows what is healthy. Throws when it does not within `seconds`.

@@ -13,6 +13,7 @@
 #include "base/median.h"
 #include "injections/shaped_links.h"
 #include "injections/victim.h"
+#include "json_text.h"
 #include "machine/description.h"
 
 namespace falcon::injections {
@@ -25,6 +26,8 @@ constexpr double forEffect = 25, forVerdict = 45, forRelief = 30, quiet = 20;
 constexpr double afterVerdict = 1, afterRelief = 5;
 constexpr double calm = 25;  ///< s after the baseline: what is healthy is known by more than that
 constexpr double longestHold = 3;
+
+using tools::orNull;
 
 using Surroundings = std::function<demo::JobSurroundings(const std::string& name)>;
 using Hear = std::function<void(const demo::Said&)>;
@@ -47,7 +50,7 @@ class ShapedJob {
     links_.emplace(*description, surroundings.shape, bitsPerSecond);
     std::ofstream(surroundings.startFile).close();
     job_->waitForBaseline(forBaseline);
-    job_->lookUntil([] { return false; }, calm);
+    job_->wait(calm);
   }
   SlowJob& job() { return *job_; }
   ShapedLinks& links() { return *links_; }
@@ -75,7 +78,7 @@ Costs measureCosts(const Surroundings& surroundings, const Hear& hear) {
   const Link link{0, neighboursOf(0, ours.shape).to};
   const double before = shaped.links().bytes(link);
   shaped.job().takeIterationEnds();
-  shaped.job().lookUntil([] { return false; }, forFitting);
+  shaped.job().wait(forFitting);
   const std::vector<double> ends = shaped.job().takeIterationEnds();
   const double bytes = shaped.links().bytes(link) - before;
   if (ends.size() < 4) throw std::runtime_error(fmt::format("{} iterations in {} s: too few", ends.size(), forFitting));
@@ -88,10 +91,6 @@ Costs measureCosts(const Surroundings& surroundings, const Hear& hear) {
     throw std::runtime_error(
         fmt::format("iterations of {:.0f} ms cannot hold an exchange of {:.0f} ms", 1e3 * iteration, 1e3 * exchange));
   return costs;
-}
-
-void wait(SlowJob& job, double seconds) {
-  job.lookUntil([] { return false; }, seconds);
 }
 
 /// Slows the victims until its end.
@@ -153,15 +152,15 @@ Row injectCell(const Cell& cell, const Victims& victims, ShapedJob& shaped, std:
   episode.truth = victims.needed;
   episode.started = monotonicNow();
   if (victims.slow.empty()) {
-    wait(job, quiet);
+    job.wait(quiet);
   } else {
     const Slowness slowness(cell, victims.slow, shaped, number);
     episode.effective = monotonicNow();
-    if (job.lookUntil([&] { return allNamed(victims.needed, job.said()); }, forVerdict)) wait(job, afterVerdict);
+    if (job.lookUntil([&] { return allNamed(victims.needed, job.said()); }, forVerdict)) job.wait(afterVerdict);
   }
   episode.relieved = monotonicNow();
   job.lookUntil([&] { return allRelieved(job.said(), episode.relieved); }, forRelief);
-  wait(job, afterRelief);
+  job.wait(afterRelief);
   episode.said = job.takeSaid();
   episode.iterationEnds = job.takeIterationEnds();
   fmt::print(stderr, "{:<15} {:<4} iterations of {:.0f} ms, {:.0f} ms after it\n", nameOf(cell.kind), cell.factor,
@@ -201,10 +200,6 @@ CellResult runCell(const Cell& cell, int count, ShapedJob& shaped, std::size_t& 
   result.heldSeconds = medianOf(held);
   result.verdictSeconds = medianOf(verdict);
   return result;
-}
-
-nlohmann::ordered_json orNull(const std::optional<double>& value) {
-  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
 
 }  // namespace
