@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"stop", "not-entered", "AllReduce", 20, {1}, "is stopped", "stopped"},
                     Case{"kill", "failed", "AllReduce", 20, {1}, "has died", "dead"},
                     Case{"chain", "not-entered", "AllReduce", 20, {1}, "1 other waits in it"},
-                    Case{"skip", "not-entered", "AllReduce", 20, {1}, "(half)"},
+                    Case{"skip", "not-entered", "AllReduce", 20, {1}, "\"half\")"},
                     Case{"other", "mismatch", "AllReduce", 20, {1}, "rank 1 called Broadcast #20 of 77 x int32"},
                     Case{"count", "mismatch", "AllReduce", 20, {1}, "of 60000 x float"},
                     Case{"group", "no-partner", "Recv", 0, {1}, "rank 1 has not entered the Send"},
