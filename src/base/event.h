@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,12 +27,24 @@ struct Culprit {
 /// "rank 3", "link 0 -> 2", "link 0 <-> 2", "host worker-7", "none".
 std::string nameOf(const Culprit& culprit);
 
+/// One figure that a validation decided by, of a rank or of a link.
+struct Observed {
+  std::string what;      ///< "own time", "link test" ...
+  Rank rank = -1;        ///< of a rank's figure
+  Link link;             ///< of a link's
+  double slower = 1;     ///< how many times slower than its peers; infinite: slower, and how much cannot be told
+  double deviation = 0;  ///< standard deviation of its logarithm
+};
+
 /// The outcome of a validation. `confidence` 0 to 1; `certain` false means "not certain": nobody is named aloud.
 struct Verdict {
   std::vector<Culprit> culprits;
   bool certain = false;
   double confidence = 0;
   std::string evidence;  ///< one sentence with the numbers
+  /// Of each culprit alone; empty where it is `evidence`.
+  std::map<Culprit, std::string> evidenceOf{};
+  std::vector<Observed> observed{};
 };
 
 /// Micro-batches of every data-parallel replica, in replica order; what the framework asks for at an iteration's start.
@@ -107,8 +120,9 @@ struct Event {
   Culprit culprit;
   std::vector<Suspect> suspects;
   std::vector<RangeGrowth> ranges;
-  std::string action;  ///< of a mitigation: "reroute" or "split"
-  std::string text;    ///< one sentence for people
+  std::vector<Observed> observed;  ///< of a verdict, or of a validation that named nobody
+  std::string action;              ///< of a mitigation: "reroute" or "split"
+  std::string text;                ///< one sentence for people
 };
 
 /// Where events go. Called by one thread, the controller's; implementations do not throw and do not block the job.

@@ -16,6 +16,8 @@ struct TransferTiming {
   std::int32_t channel = 0;
   Rank peer = -1;  ///< rank of the communicator
   bool sending = false;
+  /// They go to the next one of the ring: another order would take them another way.
+  bool aroundRing = false;
   std::uint64_t bytes = 0;
   Nanoseconds start{0};    ///< the first chunk was ready to move
   Nanoseconds stop{0};     ///< the last chunk had moved

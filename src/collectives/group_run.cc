@@ -88,13 +88,14 @@ GroupRun::Queue& GroupRun::queueOf(size_t member, const QueueKey& key) {
   return queues_.back();
 }
 
-std::optional<TransferWatch> GroupRun::watchFor(const Entry& entry, int channel) const {
+std::optional<TransferWatch> GroupRun::watchFor(const Entry& entry, int channel, bool aroundRing) const {
   const LocalMember& local = *members_[entry.member].local;
   if (!local.hooks.transfers || !local.hooks.transfers->enabled()) return {};
   TransferTiming origin;
   origin.communicator = local.id();
   origin.sequence = entry.sequence;
   origin.channel = channel;
+  origin.aroundRing = aroundRing;
   return TransferWatch(clock_, origin);
 }
 
@@ -102,7 +103,8 @@ void GroupRun::addTask(size_t index, const TaskPlan& plan, bool checks) {
   Entry& entry = entries_[index];
   StepRunner runner(members_[entry.member].local->ports, plan.rounds, plan.operands);
   if (!checks)
-    if (auto watch = watchFor(entry, plan.queue.channel)) runner.watch(std::move(*watch));
+    if (auto watch = watchFor(entry, plan.queue.channel, plan.rounds.lane() == transport::Lane::ring))
+      runner.watch(std::move(*watch));
   ++entry.openTasks;
   queueOf(entry.member, plan.queue).tasks.push_back({index, std::move(runner), checks});
 }

@@ -81,7 +81,7 @@ class GroupRun {
   Queue& queueOf(size_t member, const QueueKey& key);
   void addTask(size_t entry, const TaskPlan& plan, bool checks = false);
   bool addDirectTask(size_t entry);
-  std::optional<TransferWatch> watchFor(const Entry& entry, int channel) const;
+  std::optional<TransferWatch> watchFor(const Entry& entry, int channel, bool aroundRing = false) const;
   void addMessageTask(size_t entry);
   std::optional<transport::NodeBoard::Awaited> awaitedAtBoard(const Queue& queue) const;
   void startMessage(size_t entry);

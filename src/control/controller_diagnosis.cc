@@ -193,6 +193,7 @@ void Controller::conclude() {
   if (!conclusive) {
     emit({.kind = EventKind::inconclusive,
           .confidence = verdict.confidence,
+          .observed = verdict.observed,
           .text = "not certain: " + verdict.evidence});
     return;
   }
@@ -207,6 +208,7 @@ void Controller::conclude() {
     emit({.kind = EventKind::inconclusive,
           .confidence = verdict.confidence,
           .culprit = verdict.culprits.front(),
+          .observed = verdict.observed,
           .text = "nobody is slow who was not known to be: " + verdict.evidence});
 }
 
@@ -248,7 +250,8 @@ void Controller::name(const Culprit& culprit, const Validation::Outcome& outcome
   ++named_;
   std::vector<RangeGrowth> ranges;
   std::string where, evidence = outcome.verdict.evidence;
-  if (const std::string itself = nameOf(culprit) + ": "; evidence.starts_with(itself)) evidence.erase(0, itself.size());
+  if (const auto own = outcome.verdict.evidenceOf.find(culprit); own != outcome.verdict.evidenceOf.end())
+    evidence = own->second;
   if (culprit.kind == CulpritKind::rank) {
     ranges = rangeGrowths(job_, window());
     std::erase_if(ranges, [&](const RangeGrowth& each) { return each.rank != culprit.rank; });
@@ -261,6 +264,7 @@ void Controller::name(const Culprit& culprit, const Validation::Outcome& outcome
        .confidence = outcome.verdict.confidence,
        .culprit = culprit,
        .ranges = std::move(ranges),
+       .observed = outcome.verdict.observed,
        .text = nameOf(culprit) + " is slow: " + evidence + (where.empty() ? "" : "; " + where) + whereabouts(culprit)});
   FailSlow failSlow = newFailSlow(culprit);
   if (known != failSlows_.end()) {  // a link that was slow one way: now it is both

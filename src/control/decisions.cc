@@ -47,6 +47,19 @@ std::vector<double> secondsByReplica(const JobView& job, int replicas, std::size
   return perReplica;
 }
 
+/// What the member was seen to send in the communicator, in the newest profile, else in the baseline.
+void addCarried(const MemberView& member, CommunicatorId id, Rank rank, rebalance::CommunicatorFacts& facts) {
+  const TransferView& view = member.transfers.iterations > 0 ? member.transfers : member.healthyTransfers;
+  if (view.iterations == 0) return;
+  const auto iterations = static_cast<double>(view.iterations);
+  for (const TransferSum& sum : view.sums) {
+    if (sum.id != id || !sum.sending) continue;
+    rebalance::Carried& carried = facts.carried[{rank, sum.peer}];
+    carried.all += static_cast<double>(sum.bytes) / iterations;
+    carried.aroundRing += static_cast<double>(sum.ringBytes) / iterations;
+  }
+}
+
 rebalance::CommunicatorFacts factsOf(const JobView& job, const CommunicatorFormed& communicator,
                                      std::map<std::string, int>& nodes) {
   rebalance::CommunicatorFacts facts;
@@ -66,6 +79,7 @@ rebalance::CommunicatorFacts factsOf(const JobView& job, const CommunicatorForme
       continue;
     }
     const MemberView& member = job.members().at(*process);
+    addCarried(member, communicator.id, static_cast<Rank>(rank), facts);
     const auto traffic = member.traffic.find(communicator.id);
     if (traffic == member.traffic.end()) continue;
     facts.ringCollectives = facts.ringCollectives || traffic->second.collectives;

@@ -83,7 +83,7 @@ void visit(A& a, Samples& m) {
 }
 template <class A>
 void visit(A& a, TransferSum& m) {
-  all(a, m.id, m.peer, m.sending, m.bytes, m.moving, m.waiting, m.channel);
+  all(a, m.id, m.peer, m.sending, m.bytes, m.ringBytes, m.moving, m.waiting, m.channel);
 }
 template <class A>
 void visit(A& a, TransferProfile& m) {

@@ -95,8 +95,9 @@ struct TransferSum {
   Rank peer = -1;  ///< rank of the communicator
   bool sending = false;
   std::uint64_t bytes = 0;
-  double moving = 0;   ///< seconds
-  double waiting = 0;  ///< seconds
+  std::uint64_t ringBytes = 0;  ///< of these, that go round the ring
+  double moving = 0;            ///< seconds
+  double waiting = 0;           ///< seconds
   std::int32_t channel = 0;
 };
 struct TransferProfile {

@@ -40,6 +40,28 @@ std::map<CommunicatorId, KnownCalls> knownCalls(const MemberView& member, const 
   return known;
 }
 
+/// What the layout that all members registered says of them: they differ in one coordinate, or are the whole job.
+instrument::CommunicatorRole registeredRole(const JobView& job, const std::vector<Rank>& jobRanks) {
+  using Role = instrument::CommunicatorRole;
+  std::set<int> data, pipeline, tensor;
+  int all = 0;
+  for (const Rank rank : jobRanks) {
+    const auto process = job.processOf(rank);
+    const MemberView* member = process ? &job.members().at(*process) : nullptr;
+    if (!member || !member->layout) return Role::unknown;
+    const LayoutKnown& part = *member->layout;
+    data.insert(part.dataParallelIndex);
+    pipeline.insert(part.pipelineParallelIndex);
+    tensor.insert(part.tensorParallelIndex);
+    all = part.dataParallelSize * part.pipelineParallelSize * part.tensorParallelSize;
+  }
+  const bool byData = data.size() > 1, byPipeline = pipeline.size() > 1, byTensor = tensor.size() > 1;
+  if (byData + byPipeline + byTensor > 1) return static_cast<int>(jobRanks.size()) == all ? Role::job : Role::unknown;
+  if (byData) return Role::data;
+  if (byPipeline) return Role::pipeline;
+  return byTensor ? Role::tensor : Role::unknown;
+}
+
 double ownTimeAt(double microBatches, const RankMeans& means) {
   return means.outsidePerMicroBatch * microBatches;
 }
@@ -52,6 +74,7 @@ std::vector<CommunicatorShape> shapesOf(const JobView& job) {
   for (const auto& [id, communicator] : job.communicators()) {
     shapes[id].communicator = id;
     shapes[id].members = communicator.jobRanks;
+    shapes[id].registered = registeredRole(job, communicator.jobRanks);
   }
   for (const auto& [process, member] : job.members()) {
     const RankMeans means = JobView::means(member, JobView::keptSamples);

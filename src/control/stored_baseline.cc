@@ -103,6 +103,20 @@ bool readLine(std::string_view line, StoredBaseline& baseline) {
   return words.finished();
 }
 
+/// Which way bytes went is not kept: as if all went round the ring.
+TransferSum sumOf(CommunicatorId id, const StoredBaseline::Transfer& transfer, std::uint64_t iterations) {
+  const auto times = static_cast<double>(iterations);
+  const auto bytes = static_cast<std::uint64_t>(std::min(transfer.bytes, 1e15) * times);
+  return {.id = id,
+          .peer = transfer.peer,
+          .sending = transfer.sending,
+          .bytes = bytes,
+          .ringBytes = bytes,
+          .moving = transfer.moving * times,
+          .waiting = transfer.waiting * times,
+          .channel = transfer.channel};
+}
+
 }  // namespace
 
 StoredBaseline storedFrom(const JobView& job, double iterationSeconds, std::uint32_t calls, double wallTime) {
@@ -180,10 +194,7 @@ void useStored(const StoredBaseline& stored, JobView& job) {
     member.healthyTransfers.iterations = kept->transfers.empty() ? 0 : iterations;
     for (const auto& transfer : kept->transfers)
       if (const auto id = communicatorOf(transfer.group))
-        member.healthyTransfers.sums.push_back({*id, transfer.peer, transfer.sending,
-                                                static_cast<std::uint64_t>(std::min(transfer.bytes, 1e15) * iterations),
-                                                transfer.moving * iterations, transfer.waiting * iterations,
-                                                transfer.channel});
+        member.healthyTransfers.sums.push_back(sumOf(*id, transfer, iterations));
     member.healthyCalls.clear();  // of the slow start
   }
 }

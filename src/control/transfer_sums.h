@@ -52,6 +52,7 @@ class TransferSums final : public TransferRecorder {
     sum.sending = timing.sending;
     sum.channel = timing.channel;
     sum.bytes += timing.bytes;
+    if (timing.aroundRing) sum.ringBytes += timing.bytes;
     sum.moving += seconds(std::max(timing.moving, underWayOf(timing)));
     sum.waiting += seconds(timing.waiting);
   }

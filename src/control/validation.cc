@@ -86,7 +86,7 @@ class LiveValidation final : public Validation {
         outcome_.closingSeconds = seconds(held_ - started_);
         return startCompute();
       case Step::computing:
-        outcome_.verdict = validate::judge(verdictInput(job_, input_, tests_));
+        outcome_.verdict = diagnose::judge(measurementsOf(job_, input_, tests_));
         // Compute verdicts come first and explain links away. But a slow rank slows no group in all its members: where
         // one is suspected beside it, there may be a slow link too.
         if (outcome_.verdict.certain && namesSomebodyNew(outcome_.verdict) && input_.suspects.groups.empty())
@@ -143,7 +143,7 @@ class LiveValidation final : public Validation {
   }
 
   std::vector<validate::WaveLink> doubtful() const {
-    return validate::linksToConfirm(verdictInput(job_, input_, tests_), queue_.waves());
+    return diagnose::linksToConfirm(measurementsOf(job_, input_, tests_), queue_.waves());
   }
 
   bool hasTimeForMore() const {
@@ -181,9 +181,10 @@ class LiveValidation final : public Validation {
       outcome_.verdict = {.evidence = problem};
       return;
     }
-    const validate::VerdictInput input = verdictInput(job_, input_, tests_);
-    outcome_.verdict = validate::judge(input);
-    outcome_.lookSlow = validate::linksThatLookSlow(input);
+    const diagnose::Measurements measured = measurementsOf(job_, input_, tests_);
+    const diagnose::Judgement judgement = diagnose::judgementOf(measured);
+    outcome_.verdict = diagnose::verdictOf(judgement, measured);
+    outcome_.lookSlow = judgement.lookSlow;
     if (!outcome_.leftOut.empty() && !outcome_.verdict.certain)
       outcome_.verdict.evidence +=
           fmt::format("; {} links that carry less wait for another look", outcome_.leftOut.size());

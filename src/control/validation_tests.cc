@@ -11,7 +11,7 @@ namespace {
 validate::CauseEvidence evidenceOf(const ComputeResult& result) {
   validate::CauseEvidence evidence;
   const auto share = [&](double seconds) {
-    return seconds >= 0 && result.wallSeconds > 0 ? seconds / result.wallSeconds : validate::unknown;
+    return seconds >= 0 && result.wallSeconds > 0 ? seconds / result.wallSeconds : diagnose::unknown;
   };
   evidence.throttled = share(result.throttledSeconds);
   evidence.waited = share(result.runQueueSeconds);
@@ -25,7 +25,7 @@ validate::CauseEvidence evidenceOf(const ComputeResult& result) {
 
 }  // namespace
 
-validate::LinkUse linkUseOf(const JobView& job, const std::vector<validate::TestedGroup>& groups, std::size_t window) {
+diagnose::LinkUse linkUseOf(const JobView& job, const std::vector<validate::TestedGroup>& groups, std::size_t window) {
   return {.onlyCompared = onlyCompared(groups),
           .moving = movingByLink(job),
           .grown = grownByLink(job),
@@ -66,15 +66,15 @@ std::set<ProcessId> computeTargets(const JobView& job, const instrument::Suspici
   return targets.size() < 3 ? job.allProcesses() : targets;
 }
 
-validate::VerdictInput verdictInput(const JobView& job, const ValidationInput& input, const ValidationTests& tests) {
-  validate::VerdictInput verdict;
+diagnose::Measurements measurementsOf(const JobView& job, const ValidationInput& input, const ValidationTests& tests) {
+  diagnose::Measurements measured;
   for (const auto& [process, member] : job.members()) {
-    validate::RankFigures figures;
+    diagnose::RankFigures figures;
     figures.rank = member.identity.jobRank;
-    figures.ownTimeGrowth = ownTimeGrowth(member, input.window).value_or(validate::unknown);
+    figures.ownTimeGrowth = ownTimeGrowth(member, input.window).value_or(diagnose::unknown);
     // Who asks for an examination wants to know of everybody.
     if (!input.wantsExamination)
-      figures.shareOfDelay = shareOfDelay(job, member, input.window).value_or(validate::unknown);
+      figures.shareOfDelay = shareOfDelay(job, member, input.window).value_or(diagnose::unknown);
     const auto score = tests.compute.find(process);
     if (score != tests.compute.end() && score->second.problem.empty()) {
       figures.score = score->second.gigaflopsPerSecond;
@@ -83,15 +83,16 @@ validate::VerdictInput verdictInput(const JobView& job, const ValidationInput& i
       if (score->second.memoryRate > 0) figures.memoryRate = score->second.memoryRate;
       figures.evidence = evidenceOf(score->second);
     }
-    verdict.ranks.push_back(figures);
+    measured.ranks.push_back(figures);
     if (score != tests.compute.end() && !score->second.gpu.empty())
       if (auto sample = validate::decodeGpuSample(score->second.gpu))
-        verdict.gpus.emplace(figures.rank, std::move(*sample));
+        measured.gpus.emplace(figures.rank, std::move(*sample));
   }
-  verdict.links = tests.links;
-  verdict.use = tests.use;
-  verdict.knownLinkRates = input.knownLinkRates;
-  return verdict;
+  measured.links = tests.links;
+  measured.use = tests.use;
+  measured.knownLinkRates = input.knownLinkRates;
+  measured.places = placesOf(job);
+  return measured;
 }
 
 validate::Examination examinationOf(const JobView& job, const ValidationInput& input, const ValidationTests& tests,
@@ -99,7 +100,7 @@ validate::Examination examinationOf(const JobView& job, const ValidationInput& i
   const auto places = placesOf(job);
   validate::Examination examination{.heldSeconds = heldSeconds, .ranks = {}, .links = tests.links};
   std::map<Rank, validate::ExaminedRank> ranks;
-  for (const validate::RankFigures& figures : verdictInput(job, input, tests).ranks) {
+  for (const diagnose::RankFigures& figures : measurementsOf(job, input, tests).ranks) {
     const auto place = places.find(figures.rank);
     ranks[figures.rank] = {.rank = figures.rank,
                            .place = place == places.end() ? validate::RankPlace() : place->second,

@@ -1,4 +1,4 @@
-// What a validation measured, who computes for it, and the way from measurements to validate's verdict. Pure glue.
+// What a validation measured, who computes for it, and the way from measurements to the verdict. Pure glue.
 #pragma once
 
 #include <map>
@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "control/validation.h"
+#include "diagnose/verdict.h"
 #include "validate/examination.h"
 #include "validate/link_plan.h"
-#include "validate/verdict.h"
 
 namespace falcon::control {
 
@@ -18,16 +18,16 @@ inline constexpr double computeSpanSeconds = 0.6;
 struct ValidationTests {
   std::map<ProcessId, ComputeResult> compute;
   std::vector<validate::LinkMeasurement> links;
-  validate::LinkUse use;  ///< of them
+  diagnose::LinkUse use;  ///< of them
 };
 
 /// What the job, which is held, does with the links of these groups.
-validate::LinkUse linkUseOf(const JobView& job, const std::vector<validate::TestedGroup>& groups, std::size_t window);
+diagnose::LinkUse linkUseOf(const JobView& job, const std::vector<validate::TestedGroup>& groups, std::size_t window);
 std::map<Rank, validate::RankPlace> placesOf(const JobView& job);
 /// Members of the suspicious groups; for suspicious ranks, of the groups they share with others.
 std::set<ProcessId> computeTargets(const JobView& job, const instrument::Suspicion& suspects);
-/// What validate::judge() decides from.
-validate::VerdictInput verdictInput(const JobView& job, const ValidationInput& input, const ValidationTests& tests);
+/// What diagnose::judge() decides from.
+diagnose::Measurements measurementsOf(const JobView& job, const ValidationInput& input, const ValidationTests& tests);
 validate::Examination examinationOf(const JobView& job, const ValidationInput& input, const ValidationTests& tests,
                                     double heldSeconds);
 

@@ -107,6 +107,8 @@ std::map<CommunicatorId, CommunicatorRole> inferRoles(std::span<const Communicat
   for (const auto& [kind, groups] : kinds)
     for (const CommunicatorId id : groups.ids)
       roles[id] = isTensor(kind, groups) ? CommunicatorRole::tensor : CommunicatorRole::data;
+  for (const CommunicatorShape& shape : communicators)
+    if (shape.registered != CommunicatorRole::unknown) roles[shape.communicator] = shape.registered;
   return roles;
 }
 

@@ -10,6 +10,10 @@
 
 namespace falcon::instrument {
 
+enum class CommunicatorRole : std::uint8_t { unknown, data, pipeline, tensor, job };
+/// "unknown", "data parallel", "pipeline", "tensor parallel", "whole job".
+const char* nameOf(CommunicatorRole role);
+
 /// A communicator and what one of its ranks does with it in an iteration; the mean over its ranks.
 struct CommunicatorShape {
   CommunicatorId communicator = 0;
@@ -17,11 +21,9 @@ struct CommunicatorShape {
   double collectives = 0;     ///< calls
   double messages = 0;        ///< sends and receives
   double bytes = 0;           ///< of both; 0: unknown
+  /// By the layout that the framework registered; unknown: by what it looks like.
+  CommunicatorRole registered = CommunicatorRole::unknown;
 };
-
-enum class CommunicatorRole : std::uint8_t { unknown, data, pipeline, tensor, job };
-/// "unknown", "data parallel", "pipeline", "tensor parallel", "whole job".
-const char* nameOf(CommunicatorRole role);
 
 /// - Mostly messages: a pipeline.
 /// - Everybody, beside smaller communicators: the whole job (a barrier, a norm, a loss).
@@ -29,8 +31,8 @@ const char* nameOf(CommunicatorRole role);
 ///   cover the job, the one with more calls is the tensor groups. Of one kind alone, they are tensor groups when they
 ///   make as many calls as a pipeline sends messages; where there are no pipelines, when they are neighbours and not
 ///   everybody (frameworks number tensor shards first). Others are data groups.
-/// Unknown are: unused communicators; collectives inside of one pipeline (tied embeddings); and kinds of groups that do
-/// not cover the job, where another kind does.
+/// A registered role goes before all that. Unknown are: unused communicators; collectives inside of one pipeline (tied
+/// embeddings); and kinds of groups that do not cover the job, where another kind does.
 std::map<CommunicatorId, CommunicatorRole> inferRoles(std::span<const CommunicatorShape> communicators);
 
 /// Ranks that do equal work: they share data or tensor groups, directly or through others: a pipeline's stages. Ranks

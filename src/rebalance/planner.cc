@@ -13,6 +13,9 @@ namespace {
 
 /// Moving work for less than this share of the computing time is not worth other shapes and sums.
 constexpr double leastGain = 0.03;
+/// A ring order that takes less than this share of its bytes off a slow link does not relieve it: half of the bytes
+/// stay slow by a factor that is then only halved.
+constexpr double leastTaken = 0.5;
 
 std::string listOf(std::span<const int> values, const char* separator) {
   std::string text;
@@ -101,6 +104,26 @@ bool anyOf(std::span<const Link> links, std::span<const Link> slow) {
                      [&](const Link& link) { return std::find(slow.begin(), slow.end(), link) != slow.end(); });
 }
 
+/// How much of what the group sends over its slow links goes round the ring, and can be taken elsewhere.
+struct Taken {
+  double share = 1;      ///< 0 to 1; 1 where nothing was seen
+  std::string ofWhat{};  ///< in words, where it is not all
+};
+Taken takenByRing(const CommunicatorFacts& communicator, std::span<const Link> slow) {
+  Carried over;
+  for (const Link& link : slow)
+    if (const auto seen = communicator.carried.find(link); seen != communicator.carried.end()) {
+      over.all += seen->second.all;
+      over.aroundRing += seen->second.aroundRing;
+    }
+  if (over.all <= 0) return {};
+  Taken taken{.share = over.aroundRing / over.all};
+  if (taken.share < 1 - leastGain)
+    taken.ofWhat =
+        fmt::format("{:.0f} % of the bytes of {} there go round the ring", 100 * taken.share, nameOf(communicator));
+  return taken;
+}
+
 /// What stands in the way of a re-route: words, and whose traffic stays on the link.
 std::string swapAdvice(const JobFacts& job, std::span<const Culprit> culprits, Plan& plan) {
   if (!job.layout || job.nodeOfRank.size() != static_cast<std::size_t>(job.layout->size()))
@@ -127,7 +150,11 @@ std::vector<Plan> plansForLinks(const JobFacts& job, std::span<const Culprit> cu
       obstacles += fmt::format("{}{} sends directly over it", obstacles.empty() ? "" : ", ", nameOf(communicator));
     if (!communicator.ringCollectives || !anyOf(topology::ringLinks(communicator.ring), slow)) continue;
     const auto around = topology::ringAvoiding(communicator.ring, slow, communicator.nodes);
-    if (!around) {
+    const Taken taken = takenByRing(communicator, slow);
+    if (taken.share < leastTaken) {
+      obstacles += fmt::format("{}only {}, the others straight to who receives them", obstacles.empty() ? "" : ", ",
+                               taken.ofWhat);
+    } else if (!around) {
       obstacles += fmt::format("{}{} has no other ring over its {} ranks", obstacles.empty() ? "" : ", ",
                                nameOf(communicator), communicator.members.size());
     } else if (job.deterministic) {
@@ -138,6 +165,7 @@ std::vector<Plan> plansForLinks(const JobFacts& job, std::span<const Culprit> cu
       std::vector<Rank> members;
       for (const Rank rank : *around) members.push_back(communicator.members[static_cast<std::size_t>(rank)]);
       reroute.reason += (reroute.reason.empty() ? "ring " : ", ring ") + listOf(members, "-");
+      if (!taken.ofWhat.empty()) reroute.reason += " (" + taken.ofWhat + ")";
     }
   }
   std::string names;

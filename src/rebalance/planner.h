@@ -15,6 +15,12 @@
 namespace falcon::rebalance {
 
 /// What the planner knows of a communicator.
+/// Bytes an iteration over one link.
+struct Carried {
+  double all = 0;
+  double aroundRing = 0;  ///< of these, that another ring order would take elsewhere
+};
+
 struct CommunicatorFacts {
   CommunicatorId id = 0;
   std::string name;                ///< "data parallel 0"; "": its id
@@ -24,6 +30,8 @@ struct CommunicatorFacts {
   std::vector<Rank> firstRing;     ///< the order it was made with
   bool ringCollectives = true;     ///< its collectives go round the ring, and the order can be changed
   std::vector<Link> pointToPoint;  ///< ranks of the communicator that send to each other
+  /// What its members were seen to send, ranks of the communicator; empty: not seen yet.
+  std::map<Link, Carried> carried{};
 };
 
 /// What the planner knows of the job.

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cmath>
 #include <utility>
 
 #include "base/escaped.h"
@@ -33,6 +34,18 @@ std::string suspectsJson(const std::vector<Suspect>& suspects) {
   return "[" + json + "]";
 }
 
+std::string observedJson(const std::vector<Observed>& observed) {
+  std::string json;
+  for (const Observed& each : observed) {
+    json += fmt::format(R"({}{{"what":{},)", json.empty() ? "" : ",", jsonString(each.what));
+    json += each.link.from < 0 ? fmt::format(R"("rank":{},)", each.rank)
+                               : fmt::format(R"("from":{},"to":{},)", each.link.from, each.link.to);
+    if (std::isfinite(each.slower)) json += fmt::format(R"("slower":{:.4f},)", each.slower);
+    json += fmt::format(R"("deviation":{:.4f}}})", each.deviation);
+  }
+  return "[" + json + "]";
+}
+
 std::string culpritJson(const Culprit& culprit) {
   if (culprit.kind == CulpritKind::rank) return fmt::format(R"({{"kind":"rank","rank":{}}})", culprit.rank);
   if (culprit.kind == CulpritKind::host) return R"({"kind":"host","host":)" + jsonString(culprit.host) + "}";
@@ -54,6 +67,7 @@ std::string toJson(const Event& event) {
   if (event.culprit.kind != CulpritKind::none) json += ",\"culprit\":" + culpritJson(event.culprit);
   if (!event.suspects.empty()) json += ",\"suspects\":" + suspectsJson(event.suspects);
   if (!event.ranges.empty()) json += ",\"ranges\":" + rangesJson(event.ranges);
+  if (!event.observed.empty()) json += ",\"observed\":" + observedJson(event.observed);
   if (!event.action.empty()) json += ",\"action\":" + jsonString(event.action);
   return json + ",\"text\":" + jsonString(event.text) + "}";
 }

@@ -13,8 +13,8 @@ namespace falcon::report {
 inline constexpr int eventSchemaVersion = 1;
 
 /// One event as a JSON object without line end. Keys: v, kind, time_s, wall_time_s, iteration, and, where they apply,
-/// before_ms, after_ms, confidence, duration_s, culprit {kind, rank | from, to, both_ways}, action, text.
-/// Published as docs/events.schema.json.
+/// before_ms, after_ms, confidence, duration_s, culprit {kind, rank | from, to, both_ways}, suspects, ranges, observed,
+/// action, text. Published as docs/events.schema.json.
 std::string toJson(const Event& event);
 
 /// Older files that are kept beside the one that is written.

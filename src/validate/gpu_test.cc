@@ -1,7 +1,7 @@
 #include "validate/gpu_test.h"
 
+#include "validate/figures.h"
 #include "validate/module_file.h"
-#include "validate/verdict.h"
 
 namespace falcon::validate {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "control/waiting.h"
+#include "diagnose/verdict.h"
 #include "unit/control/fake_job.h"
-#include "validate/rank_verdict.h"
 
 namespace falcon::documents {
 namespace {
@@ -30,10 +30,10 @@ std::vector<Told> toldThrough(const std::vector<std::function<void(FakeJob&)>>& 
   return told;
 }
 
-std::vector<validate::RankFigures> healthyRanks() {
-  std::vector<validate::RankFigures> ranks;
+std::vector<diagnose::RankFigures> healthyRanks() {
+  std::vector<diagnose::RankFigures> ranks;
   for (Rank rank = 0; rank < 8; ++rank) {
-    validate::RankFigures figures{
+    diagnose::RankFigures figures{
         .rank = rank, .score = 10, .throttledShare = 0, .memoryRate = 1e9, .ownTimeGrowth = 1};
     figures.evidence = {.throttled = 0, .waited = 0, .stolen = 0, .ran = 1, .processors = 2, .thermalThrottles = 0};
     ranks.push_back(figures);
@@ -43,7 +43,7 @@ std::vector<validate::RankFigures> healthyRanks() {
 
 // The rules that may name a rank, and the causes that may be told of it.
 std::vector<Told> verdictsOnRanks() {
-  using Figures = validate::RankFigures;
+  using Figures = diagnose::RankFigures;
   const std::function<void(Figures&)> faults[] = {
       [](Figures& rank) { rank.throttledShare = rank.evidence.throttled = 0.6, rank.ownTimeGrowth = 2.5; },
       [](Figures& rank) { rank.ownTimeGrowth = 4; },
@@ -58,9 +58,9 @@ std::vector<Told> verdictsOnRanks() {
   };
   std::vector<Told> told;
   for (const auto& fault : faults) {
-    auto ranks = healthyRanks();
-    fault(ranks[slowOne]);
-    told.push_back({nameOf(EventKind::verdict), validate::judgeRanks(ranks).slow.at(0).evidence});
+    diagnose::Measurements measured{.ranks = healthyRanks()};
+    fault(measured.ranks[slowOne]);
+    told.push_back({nameOf(EventKind::verdict), diagnose::judgementOf(measured).ranks.at(0).evidence});
   }
   return told;
 }

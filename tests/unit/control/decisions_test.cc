@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "control/peers.h"
+
 namespace falcon::control {
 namespace {
 
@@ -120,6 +122,42 @@ TEST(Decisions, KnowWhoSendsAndWhoGoesRound) {
   EXPECT_NEAR(facts.secondsPerMicroBatch.at(1), 0.01, 1e-9);
 }
 
+TEST(Decisions, KnowWhatOfALinksBytesGoesRoundTheRing) {
+  JobView job = healthyJob();
+  MemberView& member = job.members().at(10);
+  member.transfers = {.sums = {{.id = 2, .peer = 1, .sending = true, .bytes = 600, .ringBytes = 600, .channel = 0},
+                               {.id = 2, .peer = 1, .sending = true, .bytes = 200, .channel = 1},
+                               {.id = 2, .peer = 1, .sending = false, .bytes = 1000}},
+                      .iterations = 2};
+  const auto facts = jobFactsOf(job, 4, false);
+  const auto& communicator = facts.communicators[1];
+  ASSERT_EQ(communicator.id, 2u);
+  ASSERT_EQ(communicator.carried.size(), 1u);
+  const auto& [link, carried] = *communicator.carried.begin();
+  EXPECT_EQ(link.to, 1);
+  EXPECT_DOUBLE_EQ(carried.all, 400);
+  EXPECT_DOUBLE_EQ(carried.aroundRing, 300);
+}
+
+TEST(Decisions, TakeARoleFromTheRegisteredLayout) {
+  using Role = instrument::CommunicatorRole;
+  JobView job = healthyJob();
+  job.handle(10, CommunicatorFormed{4, true, {0, 1}, {}, {}, {}});
+  const auto roles = [&] {
+    std::map<CommunicatorId, Role> all;
+    for (const auto& shape : shapesOf(job)) all[shape.communicator] = shape.registered;
+    return all;
+  };
+  EXPECT_EQ(roles(),
+            (std::map<CommunicatorId, Role>{{1, Role::job}, {2, Role::data}, {3, Role::data}, {4, Role::pipeline}}));
+  // However it looks: as many calls as tensor groups make.
+  for (const ProcessId process : {10, 12}) job.handle(process, Traffic{2, true, {}});
+  EXPECT_NE(communicatorNames(job).nameOf(2).find("data parallel"), std::string::npos);
+  job.members()[11].layout.reset();
+  EXPECT_EQ(roles().at(1), Role::unknown);
+  EXPECT_EQ(roles().at(2), Role::data);
+}
+
 TEST(Decisions, ChangeNothingWhereSomebodyRunsWithoutFalcon) {
   JobView job = healthyJob();
   for (const ProcessId process : {10, 11, 12, 13}) job.handle(process, Traffic{1, true, {}});
@@ -143,7 +181,9 @@ TEST(Decisions, LeaveNodesOutWhereRanksAreNumberedDifferently) {
 
 TEST(Decisions, MeasureVolumesInTheBaseline) {
   JobView job = healthyJob();
-  job.members()[10].healthyTransfers = {{{2, 1, true, 4000, 0.1, 0}, {2, 1, false, 9000, 0.1, 0}}, 4};
+  job.members()[10].healthyTransfers = {{{.id = 2, .peer = 1, .sending = true, .bytes = 4000, .moving = 0.1},
+                                         {.id = 2, .peer = 1, .sending = false, .bytes = 9000, .moving = 0.1}},
+                                        4};
   const auto volumes = jobFactsOf(job, 4, false).volumes;
   EXPECT_EQ(volumes.data, 1000);
   EXPECT_EQ(volumes.pipeline, 0);

@@ -158,7 +158,7 @@ void FakeJob::iterate() {
       for (const TransferSum& transfer : spent.transfers) {
         TransferSum& sum = member.transfers[{transfer.id, {transfer.peer, transfer.sending}}];
         sum.id = transfer.id, sum.peer = transfer.peer, sum.sending = transfer.sending;
-        sum.bytes += transfer.bytes, sum.moving += transfer.moving;
+        sum.bytes += transfer.bytes, sum.ringBytes += transfer.ringBytes, sum.moving += transfer.moving;
       }
     }
     ++iteration_;
@@ -211,8 +211,12 @@ void FakeJob::meet(const Group& group, std::vector<Spent>& spent) {
                           std::max(factor(compute, sender), factor(compute, receiver));
     slowest = std::max(slowest, moving);
     const auto bytes = static_cast<std::uint64_t>(linkBytes * group.seconds);
-    of(sender).transfers.push_back({group.id, to, true, bytes, moving, 0});
-    of(receiver).transfers.push_back({group.id, from, false, bytes, moving, 0});
+    const auto add = [&](Rank self, Rank peer, bool sending) {
+      of(self).transfers.push_back(
+          {.id = group.id, .peer = peer, .sending = sending, .bytes = bytes, .ringBytes = bytes, .moving = moving});
+    };
+    add(sender, to, true);
+    add(receiver, from, false);
   }
   for (const Rank member : group.members) {
     of(member).inLibrary[group.id] += last + slowest - of(member).arrival;

@@ -89,7 +89,8 @@ TEST(StoredBaseline, IsOfAJobByItsMembersAndNotByItsIds) {
       job.handle(process, Samples{{sample}});
       auto& member = job.members()[process];
       member.healthy = JobView::means(member, 1);
-      member.healthyTransfers = {{{id, 1 - rank, true, 4000, 0.2, 0.1}}, 2};
+      member.healthyTransfers = {
+          {{.id = id, .peer = 1 - rank, .sending = true, .bytes = 4000, .moving = 0.2, .waiting = 0.1}}, 2};
     }
     return job;
   };

@@ -122,6 +122,25 @@ TEST(Planner, RoutesTheRingsOfAllRanksAroundTheLinkBetweenTwoAddresses) {
   EXPECT_EQ(plansFor(job, std::vector{slowLink(0, 2)}).at(0).rings.size(), 1u);
 }
 
+// Small all-reduces, AlltoAll, Gather and Scatter go straight to who receives them: no ring order helps them.
+TEST(Planner, ClaimsAReRouteOnlyForBytesThatGoRoundTheRing) {
+  JobFacts job = demoJob();
+  const auto planWith = [&](double all, double aroundRing) {
+    job.communicators[0].carried = {{{0, 1}, {all, aroundRing}}, {{1, 2}, {1e6, 1e6}}};
+    return plansFor(job, std::vector{slowLink(0, 2)}).at(0);  // ranks 0 and 1 of the communicator
+  };
+  const Plan whole = planWith(1e6, 1e6);
+  EXPECT_EQ(whole.kind, PlanKind::reroute);
+  EXPECT_EQ(whole.reason.find('%'), std::string::npos) << whole.reason;
+  const Plan most = planWith(1e6, 0.8e6);
+  EXPECT_EQ(most.kind, PlanKind::reroute);
+  EXPECT_NE(most.reason.find("80 % of the bytes of"), std::string::npos) << most.reason;
+  const Plan little = planWith(1e6, 0.1e6);
+  EXPECT_EQ(little.kind, PlanKind::advise);
+  EXPECT_NE(little.reason.find("only 10 % of the bytes of"), std::string::npos) << little.reason;
+  EXPECT_EQ(planWith(0, 0).kind, PlanKind::reroute) << "nothing was seen of it";
+}
+
 TEST(Planner, AvoidsAllSlowLinksTogether) {
   const JobFacts job = demoJob();
   const std::vector culprits{slowLink(0, 2), slowLink(0, 4)};

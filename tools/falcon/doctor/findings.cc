@@ -7,9 +7,8 @@
 #include "base/format.h"
 #include "base/median.h"
 #include "base/wire.h"
+#include "diagnose/verdict.h"
 #include "doctor/spread.h"
-#include "validate/link_verdict.h"
-#include "validate/rank_verdict.h"
 
 namespace falcon::doctor {
 namespace {
@@ -45,14 +44,14 @@ std::vector<double> slownessOf(const std::vector<double>& figures) {
   return slowness;
 }
 
-validate::RankJudgement judgeFigures(const std::vector<double>& figures, const std::vector<double>& throttled = {}) {
-  std::vector<validate::RankFigures> ranks;
+diagnose::Judgement judgeFigures(const std::vector<double>& figures, const std::vector<double>& throttled = {}) {
+  diagnose::Measurements measured;
   for (std::size_t i = 0; i < figures.size(); ++i) {
-    validate::RankFigures rank{.rank = static_cast<Rank>(i), .score = figures[i]};
+    diagnose::RankFigures rank{.rank = static_cast<Rank>(i), .score = figures[i]};
     if (i < throttled.size()) rank.throttledShare = throttled[i];
-    ranks.push_back(rank);
+    measured.ranks.push_back(rank);
   }
-  return validate::judgeRanks(ranks);
+  return diagnose::judgementOf(measured);
 }
 
 class Examination {
@@ -92,9 +91,8 @@ class Examination {
     std::map<Rank, Finding> slow;
     const auto take = [&](const char* precision, double RankSample::*figure) {
       const auto judged = judgeFigures(column(figure), throttled);
-      doubted_.insert(doubted_.end(), judged.suspected.begin(), judged.suspected.end());
-      for (const validate::SlowRank& rank : judged.slow) {
-        slowRanks_.push_back(rank);
+      doubted_.insert(doubted_.end(), judged.doubted.begin(), judged.doubted.end());
+      for (const diagnose::SlowRank& rank : judged.ranks) {
         Finding& finding = slow[rank.rank];
         if (rank.slowdown <= finding.slowdown) continue;
         const auto& sample = samples_[static_cast<std::size_t>(rank.rank)];
@@ -128,7 +126,7 @@ class Examination {
 
   // A rank that computes slowly does all else slowly as well.
   void examineRates(Subject subject, const std::vector<double>& rates, const char* verb) {
-    for (const auto& rank : judgeFigures(rates).slow) {
+    for (const auto& rank : judgeFigures(rates).ranks) {
       if (computesSlowly(rank.rank)) continue;
       findings_.slow.push_back(
           {.subject = subject,
@@ -167,23 +165,27 @@ class Examination {
   }
 
   void examineLinks() {
-    auto blamed = slowRanks_;
-    blamed.insert(blamed.end(), doubted_.begin(), doubted_.end());
-    validate::VerdictInput input;
-    input.links = measured_.links;
-    const auto judged = validate::judgeLinks(input, blamed);
-    for (const auto& link : judged.slow)
+    // Slow ranks explain what is slow at their ends.
+    diagnose::Measurements measured;
+    const auto single = slownessOf(column(&RankSample::gigaflops32));
+    const auto twofold = slownessOf(column(&RankSample::gigaflops64));
+    for (std::size_t i = 0; i < samples_.size(); ++i)
+      measured.ranks.push_back({.rank = static_cast<Rank>(i), .score = 1 / std::fmax(single[i], twofold[i])});
+    measured.links = measured_.links;
+    const auto judged = diagnose::judgementOf(measured);
+    for (const auto& link : judged.links)
       findings_.slow.push_back(
           {.subject = Subject::link,
            .link = link.link,
-           .slowdown = link.ratio,
+           .slowdown = link.slowdown,
            .text = fmt::format("link {} -> {} is slow: {}", link.link.from, link.link.to, link.evidence)});
     for (const Link& link : judged.silent)
       findings_.slow.push_back({.subject = Subject::link,
                                 .link = link,
                                 .slowdown = 0,
                                 .text = fmt::format("link {} -> {} does not answer", link.from, link.to)});
-    if (!judged.remark.empty()) findings_.notes.push_back(judged.remark);
+    if (judged.links.empty())
+      for (const std::string& remark : judged.remarks) findings_.notes.push_back(remark);
   }
 
   void examineGroups() {
@@ -193,7 +195,7 @@ class Examination {
       if (size < 2) continue;
       std::vector<double> rates;
       for (const GroupSample* group : groups) rates.push_back(1 / median(group->times));
-      for (const auto& slow : judgeFigures(rates).slow) {
+      for (const auto& slow : judgeFigures(rates).ranks) {
         const GroupSample& group = *groups[static_cast<std::size_t>(slow.rank)];
         findings_.slow.push_back(
             {.subject = Subject::group,
@@ -207,7 +209,7 @@ class Examination {
 
   const Measurements& measured_;
   const std::vector<RankSample> samples_;
-  std::vector<validate::SlowRank> slowRanks_, doubted_;
+  std::vector<diagnose::SlowRank> doubted_;
   Findings findings_;
 };
 

@@ -6,8 +6,9 @@
 
 #include "doctor/gpu_tests.h"
 #include "validate/cause.h"
+#include "validate/gpu_sample.h"
+#include "validate/link_measurement.h"
 #include "validate/link_plan.h"
-#include "validate/verdict.h"
 
 namespace falcon::doctor {
 

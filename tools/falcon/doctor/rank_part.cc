@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/wire.h"
+#include "diagnose/verdict.h"
 #include "doctor/findings.h"
 #include "doctor/link_rounds.h"
 #include "doctor/links_to_test.h"
@@ -104,11 +105,11 @@ class Doctor {
   // Links that look slow are measured again, one at a time, until it is certain or has been tried often enough.
   Status confirmLinks() {
     for (int attempt = 0; attempt < mostConfirmations; ++attempt) {
-      validate::VerdictInput input;
+      diagnose::Measurements input;
       for (Rank rank = 0; rank < world_.size(); ++rank)
         input.ranks.push_back({.rank = rank, .score = typicalOf(measured_, rank).gigaflops32});
       input.links = measured_.links;
-      const auto doubtful = validate::linksToConfirm(input, queue_.waves());
+      const auto doubtful = diagnose::linksToConfirm(input, queue_.waves());
       if (doubtful.empty()) return {};
       for (const auto& link : doubtful)
         if (auto done = runWaves({link}); !done) return done;

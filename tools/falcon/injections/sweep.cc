@@ -169,6 +169,9 @@ Row injectCell(const Cell& cell, const Victims& victims, ShapedJob& shaped, std:
   Row row = scoreOf(episode);
   episode.truth = victims.slow;
   row.innocent = scoreOf(episode).innocent;
+  // Of an interface more may be named than has to be.
+  row.right = row.innocent == 0 && row.reliefSeen == !victims.needed.empty() &&
+              row.validationSeconds.has_value() == !victims.needed.empty();
   return row;
 }
 

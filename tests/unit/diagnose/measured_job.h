@@ -11,12 +11,19 @@
 #include <string>
 #include <vector>
 
+#include "diagnose/verdict.h"
 #include "validate/link_plan.h"
-#include "validate/verdict.h"
 
-namespace falcon::validate {
+namespace falcon::diagnose {
 
 using transport::Medium;
+using validate::CauseEvidence;
+using validate::LinkMeasurement;
+using validate::LinkStatus;
+using validate::RankPlace;
+using validate::TestedGroup;
+using validate::Wave;
+using validate::WaveLink;
 
 /// Eight ranks, DP groups {0,2,4,6} and {1,3,5,7}, PP pairs: what the demonstration runs; measured with noise.
 class Job {
@@ -27,7 +34,7 @@ class Job {
                                              {4, {2, 3}, {}},       {5, {4, 5}, {}},       {6, {6, 7}, {}}};
     std::map<Rank, RankPlace> places;
     for (Rank rank = 0; rank < ranks; ++rank) places[rank] = {"node" + std::to_string(rank / 2), "", "machine"};
-    waves = planLinkTests(groups, places, {}, 1);
+    waves = validate::planLinkTests(groups, places, {}, 1);
   }
 
   static constexpr int ranks = 8;
@@ -45,8 +52,8 @@ class Job {
       for (const WaveLink& link : wave.links) use.grown[link.link] = 0.1;
   }
 
-  VerdictInput measure() {
-    VerdictInput input;
+  Measurements measure() {
+    Measurements input;
     input.use = use;
     for (Rank rank = 0; rank < ranks; ++rank) {
       RankFigures figures{.rank = rank};
@@ -70,7 +77,7 @@ class Job {
             .seconds = (1 << 20) / (shared ? 4e9 : 1e9) * slowdown * noise(linkScatter_)};
   }
   /// As the controller does: measures doubtful links again as long as it is asked to.
-  Verdict validate(VerdictInput input) {
+  Verdict validate(Measurements input) {
     for (auto doubtful = linksToConfirm(input, waves); !doubtful.empty(); doubtful = linksToConfirm(input, waves))
       for (const WaveLink& link : doubtful) input.links.push_back(measure(link.link));
     return judge(input);
@@ -119,4 +126,4 @@ inline void expectNamed(const std::vector<Culprit>& guilty, double share, int dr
   EXPECT_GE(found, share * draws);
 }
 
-}  // namespace falcon::validate
+}  // namespace falcon::diagnose

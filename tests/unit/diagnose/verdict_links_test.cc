@@ -1,10 +1,10 @@
 // Verdicts on constructed measurements: the guilty links are named, and the innocent never.
 #include <set>
 
-#include "unit/validate/measured_job.h"
-#include "validate/verdict.h"
+#include "diagnose/verdict.h"
+#include "unit/diagnose/measured_job.h"
 
-namespace falcon::validate {
+namespace falcon::diagnose {
 namespace {
 
 class SlowLink : public testing::TestWithParam<double> {};
@@ -103,7 +103,7 @@ Verdict besideASlowRank(const std::function<void(LinkUse&)>& describe) {
   Job job(1);
   job.rankSlowdown = [](Rank rank) { return rank == 6 ? 4 : 1; };
   job.linkSlowdown = [](Link link) { return link == Link{1, 0} ? 20 : 1; };
-  VerdictInput input = job.measure();
+  Measurements input = job.measure();
   describe(input.use);
   return job.validate(std::move(input));
 }
@@ -124,15 +124,15 @@ TEST(VerdictOnLinks, ALinkThatNobodyWaitsForIsNotNamed) {
 TEST(VerdictOnLinks, WhatAnExcusedLinkGivesIsNotItsHealthyRate) {
   Job job(1);
   job.linkSlowdown = [](Link link) { return link == Link{1, 0} ? 20 : 1; };
-  VerdictInput input = job.measure();
+  Measurements input = job.measure();
   input.use.onlyCompared = {{1, 0}};
-  EXPECT_EQ(linksThatLookSlow(input), (std::set<Link>{{1, 0}}));
+  EXPECT_EQ(judgementOf(input).lookSlow, (std::set<Link>{{1, 0}}));
 }
 
 TEST(VerdictOnLinks, ALinkThatNobodyWaitsForHidesNoneThatSomebodyWaitsFor) {
   Job job(1);
   job.linkSlowdown = [](Link link) { return link == Link{0, 1} ? 10 : link == Link{6, 7} ? 16 : 1; };
-  VerdictInput input = job.measure();
+  Measurements input = job.measure();
   input.use.onlyCompared = {{6, 7}};
   EXPECT_EQ(job.validate(std::move(input)).culprits, std::vector{linkCulprit({0, 1})});
 }
@@ -167,8 +167,8 @@ TEST(VerdictOnLinks, LinksThatAlwaysWereSlowerAreNotAccused) {
   EXPECT_EQ(job.validate(input).culprits, std::vector{linkCulprit({2, 4})});
 }
 
-VerdictInput twoRanks(double rate01, double rate10) {
-  VerdictInput input;
+Measurements twoRanks(double rate01, double rate10) {
+  Measurements input;
   input.links = {{1, {0, 1}, Medium::socket, LinkStatus::measured, 1 << 20, (1 << 20) / rate01, -1},
                  {1, {1, 0}, Medium::socket, LinkStatus::measured, 1 << 20, (1 << 20) / rate10, -1}};
   const auto once = input.links;
@@ -247,4 +247,4 @@ TEST(VerdictOnLinks, LostCoresAccuseNoLink) {
 }
 
 }  // namespace
-}  // namespace falcon::validate
+}  // namespace falcon::diagnose

@@ -1,9 +1,9 @@
 // Verdicts on constructed measurements: the guilty ranks are named, and the innocent never.
-#include "validate/verdict.h"
+#include "diagnose/verdict.h"
 
-#include "unit/validate/measured_job.h"
+#include "unit/diagnose/measured_job.h"
 
-namespace falcon::validate {
+namespace falcon::diagnose {
 namespace {
 
 TEST(Verdict, NobodyIsNamedInTenThousandHealthyJobs) {
@@ -73,7 +73,7 @@ CauseEvidence onSharedCores(double ran) {
 
 TEST(Verdict, ACoreLostForATestIsNotASlowRank) {
   for (const double growth : {1.0, 1.1, 1.17}) {  // 1.17 was seen on a busy machine, with a test 2.6 times slower
-    VerdictInput input = Job(1).measure();
+    Measurements input = Job(1).measure();
     for (RankFigures& rank : input.ranks) {
       rank.score = 10, rank.ownTimeGrowth = 1;
       rank.evidence = onSharedCores(0.25);
@@ -92,7 +92,7 @@ TEST(Verdict, ACoreLostForATestIsNotASlowRank) {
 
 TEST(Verdict, WhatTheKernelCountedIsSaidAsTheCause) {
   const auto evidenceWith = [](const CauseEvidence& counted) {
-    VerdictInput input = Job(1).measure();
+    Measurements input = Job(1).measure();
     for (RankFigures& rank : input.ranks) rank.evidence = onSharedCores(0.9);
     input.ranks[3].score = 4;
     input.ranks[3].ownTimeGrowth = 2.5;
@@ -152,7 +152,7 @@ TEST(Verdict, UnequalProcessorsAreJudgedByTheirOwnBaseline) {
 }
 
 TEST(Verdict, OfTwoRanksTheOneWhoseOwnTimeGrewIsNamed) {
-  VerdictInput input;
+  Measurements input;
   input.ranks = {{.rank = 0, .score = 10, .ownTimeGrowth = 1}, {.rank = 1, .score = 4, .ownTimeGrowth = 2.4}};
   EXPECT_EQ(judge(input).culprits, std::vector{rankCulprit(1)});
   input.ranks[1].ownTimeGrowth = 1;
@@ -162,13 +162,13 @@ TEST(Verdict, OfTwoRanksTheOneWhoseOwnTimeGrewIsNamed) {
 TEST(Verdict, NothingMeasuredNamesNobody) {
   EXPECT_FALSE(judge({}).certain);
   EXPECT_FALSE(judge({}).evidence.empty());
-  VerdictInput input;
+  Measurements input;
   input.ranks = {{.rank = 0}, {.rank = 1}, {.rank = 2, .score = 0, .ownTimeGrowth = 0}};
   EXPECT_FALSE(judge(input).certain);
 }
 
 TEST(VerdictCause, OfARankThatMovesMemorySlowlyIsItsMemory) {
-  VerdictInput input;
+  Measurements input;
   for (Rank rank = 0; rank < 8; ++rank) {
     RankFigures figures{.rank = rank, .score = 10, .memoryRate = 8e9, .ownTimeGrowth = 1};
     figures.evidence.ran = 0.5;
@@ -184,4 +184,4 @@ TEST(VerdictCause, OfARankThatMovesMemorySlowlyIsItsMemory) {
 }
 
 }  // namespace
-}  // namespace falcon::validate
+}  // namespace falcon::diagnose

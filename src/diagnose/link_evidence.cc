@@ -1,0 +1,287 @@
+#include "diagnose/link_evidence.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/format.h"
+#include "base/median.h"
+#include "validate/robust_statistics.h"
+
+namespace falcon::diagnose {
+namespace {
+
+// Once is never enough: a process that lost its core for a moment made links look up to 16 times slower (measured).
+constexpr int fewestMeasurements = 3;
+// Some may be disturbed or not answered.
+constexpr int mostAttempts = 5;
+// A little slower beside others that scatter: the mean of so many is three times as exact.
+constexpr int mostAttemptsWhereItHoldsUp = 9;
+constexpr std::size_t fewestPeers = 3;
+// Usual scatter (logarithms) of healthy links between processes of one machine.
+constexpr double usualScatter = 0.3;
+constexpr double priorWeight = 8;
+constexpr int fewestDegrees = 8;
+// How much wider a scatter may be than it looks by chance, over the degrees of freedom that it is known by.
+constexpr double byChance = 8;
+// How well equal links can be told apart at all: shaped links measured in a trap scatter by 0.4 to 0.7 %.
+constexpr double resolution = 0.01;
+// Standard deviation of a median of a few over that of their mean.
+constexpr double ofAMedian = 1.2;
+// A link that is half as fast as it was is not as it always was.
+const double historyChanged = std::log(2.0);
+// Of the longer iteration: less is nothing.
+constexpr double leastShare = 0.01;
+// Of the time that a job's bytes were under way, as a logarithm.
+constexpr double underWayScatter = 0.1;
+
+std::string rateText(double bytesPerSecond) {
+  return fmt::format("{:.{}f} MB/s", bytesPerSecond / 1e6, bytesPerSecond < 1e8 ? 1 : 0);
+}
+
+std::string timesText(int count) {
+  return count == 1 ? "once" : count == 2 ? "twice" : fmt::format("{} times", count);
+}
+
+}  // namespace
+
+LinkEvidence::LinkEvidence(const Measurements& measured, const std::set<Rank>& slowRanks, const Thresholds& thresholds)
+    : measured_(measured), thresholds_(thresholds) {
+  collect();
+  for (auto& [kind, medium] : media_) compare(kind, slowRanks);
+  observe();
+}
+
+void LinkEvidence::collect() {
+  for (const validate::LinkMeasurement& measurement : measured_.links) {
+    Measured& link = links_[measurement.link];
+    ++link.asked;
+    if (measurement.status != validate::LinkStatus::measured || !(measurement.bytesPerSecond() > 0)) continue;
+    const double slowness = -std::log(measurement.bytesPerSecond());
+    link.medium = measurement.medium;
+    link.best = std::min(link.best, slowness);
+    if (measurement.disturbed()) continue;
+    link.each.push_back(slowness);
+    ++link.count;
+  }
+  for (auto& [id, link] : links_) {
+    link.slowness = link.count >= fewestMeasurements ? median(link.each) : link.best;
+    if (!link.isAnswered()) {
+      silent_.push_back(id);
+      continue;
+    }
+    media_[link.medium].links.push_back(id);
+    if (const auto before = measured_.knownLinkRates.find(id);
+        before != measured_.knownLinkRates.end() && before->second > 0)
+      link.ownExcess = link.slowness + std::log(before->second);
+    const auto grown = measured_.use.grown.find(id);
+    link.holdsUp = grown != measured_.use.grown.end() &&
+                   grown->second >= thresholds_.leastPartOfLink * measured_.use.longerIteration;
+  }
+}
+
+/// How far equal links lie apart, and how far the measurements of one: the larger. A slow link is only ever slower, so
+/// of two middle values the lower one counts: up to half of the links may be slow.
+double LinkEvidence::ownScatterOf(const Medium& medium, const std::vector<double>& slowness) const {
+  const double centre = lowerMedian(slowness, 0);
+  std::vector<double> distances;
+  for (const double value : slowness) distances.push_back(std::abs(value - centre));
+  const double between = validate::madToDeviation * lowerMedian(std::move(distances), 0);
+  double squares = 0;
+  int repeats = 0;
+  for (const Link& id : medium.links) {
+    const Measured& link = links_.at(id);
+    const double mean = std::accumulate(link.each.begin(), link.each.end(), 0.0) / std::max(link.count, 1);
+    for (const double value : link.each) squares += (value - mean) * (value - mean);
+    repeats += std::max(link.count - 1, 0);
+  }
+  const double within = repeats > 0 ? std::sqrt(squares / repeats) : 0;
+  const int degrees = static_cast<int>(slowness.size()) - 1 + repeats;
+  if (degrees < fewestDegrees) return unknown;
+  return std::max({resolution, between, within}) * (1 + byChance / degrees);
+}
+
+void LinkEvidence::compare(transport::Medium kind, const std::set<Rank>& slowRanks) {
+  Medium& medium = media_.at(kind);
+  std::vector<double> slowness, own;
+  for (const Link& id : medium.links) {
+    if (slowRanks.contains(id.from) || slowRanks.contains(id.to)) continue;
+    const Measured& link = links_.at(id);
+    slowness.push_back(link.first());
+    if (!std::isnan(link.ownExcess)) own.push_back(link.ownExcess);
+  }
+  medium.peers = slowness.size();
+  const bool comparable = slowness.size() >= fewestPeers, drifts = own.size() >= fewestPeers;
+  double scatter = usualScatter;
+  if (comparable) {
+    medium.centre = median(slowness);
+    scatter = std::fmin(validate::robustDeviation(slowness, usualScatter, priorWeight), ownScatterOf(medium, slowness));
+  }
+  const double drift = drifts ? median(own) : 0;
+  // Two noisy figures, now and then, so sqrt(2) times the scatter.
+  const double growthScatter =
+      drifts ? validate::robustDeviation(own, std::sqrt(2) * usualScatter, priorWeight) : std::sqrt(2) * usualScatter;
+  bool unknownOnes = false;
+  for (const Link& id : medium.links) {
+    Measured& link = links_.at(id);
+    const double roots = std::sqrt(std::max(link.count, 1)) / (link.count >= fewestMeasurements ? ofAMedian : 1);
+    const double growth = link.ownExcess - drift;
+    const bool historyKnown = !std::isnan(growth);
+    link.scatter = scatter;
+    // Where the middle of the peers is, is known no better.
+    link.sigma = std::hypot(scatter / roots, comparable ? scatter * ofAMedian / std::sqrt(slowness.size()) : 0);
+    if (comparable) {
+      link.value = link.slowness - medium.centre;
+      // Always slower than others: known, and no fault.
+      if (historyKnown && growth < historyChanged) link.value = std::min(link.value, growth);
+    }
+    // Its own history decides where there are no peers; beside them only if it is the same for all the others.
+    const double growthSigma = growthScatter / roots;
+    const bool clearer = comparable && drifts && growth / growthSigma > link.value / link.sigma;
+    if (historyKnown && (!comparable || clearer)) {
+      link.value = growth;
+      link.sigma = growthSigma;
+      link.scatter = growthScatter;
+    }
+    unknownOnes = unknownOnes || std::isnan(link.value);
+  }
+  if (unknownOnes && remark_.empty()) remark_ = fmt::format("too few links to compare ({})", medium.links.size());
+}
+
+void LinkEvidence::observe() {
+  const LinkUse& use = measured_.use;
+  for (const auto& [id, link] : links_) {
+    if (!link.isAnswered()) continue;
+    const bool overNetwork = link.medium == transport::Medium::socket;
+    if (!std::isnan(link.value))
+      observations_.push_back({.quantity = Quantity::linkTest,
+                               .link = id,
+                               .value = link.value,
+                               .least = link.value - (link.slowness - link.best),
+                               .sigma = link.sigma,
+                               .overNetwork = overNetwork,
+                               .settled = link.count >= fewestMeasurements,
+                               .aloneFrom = thresholds_.aloneLink});
+    const auto moving = use.moving.find(id);
+    const bool isNothing =
+        !overNetwork && moving != use.moving.end() && moving->second < leastShare * use.longerIteration;
+    if (!link.holdsUp && !isNothing) continue;
+    observations_.push_back({.quantity = Quantity::transferTime,
+                             .link = id,
+                             .value = link.holdsUp ? std::numeric_limits<double>::infinity() : 0,
+                             .sigma = underWayScatter,
+                             .overNetwork = overNetwork});
+  }
+}
+
+std::vector<Candidate> LinkEvidence::candidates() const {
+  std::vector<Candidate> all;
+  // Ranks that share an address share its interface.
+  std::map<std::string, std::set<Rank>> interfaces;
+  std::map<Rank, std::string> interfaceOf;
+  for (const auto& [id, link] : links_) {
+    if (!link.isAnswered()) continue;
+    all.push_back({.kind = CandidateKind::link, .link = id, .accusable = isAccusable(id)});
+    if (link.medium != transport::Medium::socket) continue;
+    for (const Rank rank : {id.from, id.to}) {
+      const auto place = measured_.places.find(rank);
+      const bool known = place != measured_.places.end() && !place->second.address.empty();
+      interfaceOf[rank] = known ? place->second.address : fmt::format("rank {}", rank);
+      interfaces[interfaceOf[rank]].insert(rank);
+    }
+  }
+  std::map<std::string, int> leaving, comingIn;
+  std::map<std::string, bool> waitedFor, waitedForIn;
+  for (const auto& [id, link] : links_) {
+    if (!link.isAnswered() || link.medium != transport::Medium::socket) continue;
+    const std::string &from = interfaceOf[id.from], &to = interfaceOf[id.to];
+    if (from == to) continue;
+    ++leaving[from], ++comingIn[to];
+    waitedFor[from] |= isAccusable(id), waitedForIn[to] |= isAccusable(id);
+  }
+  const auto add = [&](CandidateKind kind, const std::string& interface, bool accusable) {
+    const std::set<Rank>& ranks = interfaces[interface];
+    all.push_back({.kind = kind, .ranks = {ranks.begin(), ranks.end()}, .accusable = accusable});
+  };
+  for (const auto& [interface, count] : leaving)
+    if (count > 1) add(CandidateKind::interfaceOut, interface, waitedFor[interface]);
+  for (const auto& [interface, count] : comingIn)
+    if (count > 1) add(CandidateKind::interfaceIn, interface, waitedForIn[interface]);
+  return all;
+}
+
+std::string LinkEvidence::textOf(const Link& id) const {
+  const auto found = links_.find(id);
+  if (found == links_.end() || !found->second.isAnswered()) return {};
+  const Measured& link = found->second;
+  const Medium& medium = media_.at(link.medium);
+  std::string text = rateText(std::exp(-link.slowness));
+  if (medium.peers >= fewestPeers)
+    text += fmt::format(" against a median of {} over {} {} links", rateText(std::exp(-medium.centre)), medium.peers,
+                        link.medium == transport::Medium::socket ? "socket" : "shared-memory");
+  if (const auto before = measured_.knownLinkRates.find(id); before != measured_.knownLinkRates.end())
+    text += fmt::format(", {} when it was healthy", rateText(before->second));
+  text += ", measured " + timesText(link.count);
+  if (link.holdsUp)
+    text += fmt::format(
+        "; in the job its bytes were under way for {:.0f} ms an iteration more, of {:.0f} ms that it "
+        "takes longer",
+        measured_.use.grown.at(id) * 1e3, measured_.use.longerIteration * 1e3);
+  return text;
+}
+
+bool LinkEvidence::looksSlow(const Link& id, double explained) const {
+  const auto found = links_.find(id);
+  if (found == links_.end() || std::isnan(found->second.value)) return false;
+  const Measured& link = found->second;
+  const double plainly = std::max(thresholds_.lookSlow, thresholds_.lookSlowDeviations * link.scatter);
+  const double finely = std::max(thresholds_.leastBound, thresholds_.boundDeviations * link.scatter);
+  return link.value - explained > (link.holdsUp ? std::min(plainly, finely) : plainly);
+}
+
+bool LinkEvidence::mayBeSlow(const Link& id, double explained) const {
+  const auto found = links_.find(id);
+  if (found == links_.end() || std::isnan(found->second.value)) return false;
+  return looksSlow(id, explained) ||
+         (found->second.holdsUp && found->second.value - explained > thresholds_.leastBound);
+}
+
+std::set<Link> LinkEvidence::lookSlow() const {
+  std::set<Link> slow;
+  for (const auto& [id, link] : links_)
+    if (looksSlow(id, 0)) slow.insert(id);
+  return slow;
+}
+
+bool LinkEvidence::mayAskAgain(const Link& link) const {
+  const auto found = links_.find(link);
+  if (found == links_.end() || !found->second.isAnswered()) return false;
+  return found->second.asked < (found->second.holdsUp ? mostAttemptsWhereItHoldsUp : mostAttempts);
+}
+
+std::size_t LinkEvidence::peersOf(const Link& link) const {
+  return media_.at(mediumOf(link)).links.size();
+}
+
+transport::Medium LinkEvidence::mediumOf(const Link& link) const {
+  return links_.at(link).medium;
+}
+
+std::string LinkEvidence::slowest() const {
+  std::pair<const Link, Measured> const* slowest = nullptr;
+  for (const auto& each : links_)
+    if (isAccusable(each.first) && each.second.value > thresholds_.leastBound &&
+        (!slowest || each.second.value > slowest->second.value))
+      slowest = &each;
+  if (!slowest) return {};
+  const auto& [id, link] = *slowest;
+  const double enough = std::max(link.holdsUp ? thresholds_.leastOfLink : thresholds_.aloneLink,
+                                 std::sqrt(thresholds_.gain) * link.sigma);
+  std::string text = fmt::format("the slowest link is {} -> {}: {}", id.from, id.to, textOf(id));
+  if (link.value < enough)
+    text += fmt::format(", {:.2f} times slower, and {:.2f} would be enough", std::exp(link.value), std::exp(enough));
+  if (!link.holdsUp) text += ", and nothing shows that the job waits for it";
+  return text;
+}
+
+}  // namespace falcon::diagnose
