@@ -22,15 +22,16 @@ constexpr double mostDistance = 3.5, spikyDistance = 2.5;
 
 /// Sample after sample far off the level: a change even while the new level is still settling.
 std::optional<ChangePointDetector::Candidate> ChangePointDetector::lastingStreak() const {
-  const int count = std::abs(streak_);
-  if (count < lastingSamples()) return std::nullopt;
+  const bool wild = isBeyondSpikes() && streak_ >= wildSamples;
+  const int count = wild ? wildSamples : std::abs(streak_);
+  if (count < lastingSamples() && !wild) return std::nullopt;
   // Long streaks may lie nearer: their length speaks.
   const double clear = count < movedSamples - 2 ? streakClearOfNoise * deviation() : 0;
   for (const double sample : newest(count))
     if (std::abs(sample - level_) < clear) return std::nullopt;
   const std::int64_t start = added_ - count;
   double confidence = posterior_.startedSince(start - 2);
-  if (count >= movedSamples - 2) confidence = std::max(confidence, 1 - std::pow(spikeRate(), count));
+  if (count >= movedSamples - 2 || wild) confidence = std::max(confidence, 1 - std::pow(spikeRate(), count));
   return Candidate{start, robustCentre(newest(std::min(count, 5)), 0), confidence};
 }
 

@@ -12,7 +12,6 @@ constexpr std::size_t keptSamples = 128;
 /// Samples join level and noise only when it is known that they were no change: the older the level, the later.
 /// The delay is longer than most of the steps of a creeping slowdown that have to be seen before they are learnt.
 constexpr std::int64_t shortDelay = 4, longDelay = 32;
-constexpr int shortestChange = 3;
 /// Taken for a burst of spikes once it is over. Longer ones would make a real change known later than five samples.
 constexpr int longestEvaluation = 4;
 /// Of all samples: more of them are a mode of the healthy ones.
@@ -20,6 +19,10 @@ constexpr double mostBursts = 0.2;
 /// A burst of spikes is remembered for so many samples.
 constexpr std::int64_t burstsCount = 2000;
 constexpr double wantedProbability = 0.9;
+/// A level is clearly another one from so many of its standard errors on.
+constexpr double clearOfError = 3;
+/// Slow levels that differ by less, in deviations of the one before, are the same: slow iterations may be wild.
+constexpr double clearOfScatter = 2;
 /// Of a level from which drift is told, in its own standard errors: healthy iterations of two modes make it know less
 /// than their number tells.
 constexpr double levelErrors = 3;
@@ -59,6 +62,7 @@ void ChangePointDetector::rebase() {
   minor_.clear();
   added_ = settled_ = levelStart_ = burstAt_ = patternSince_ = 0;
   streak_ = longestBurst_ = 0;
+  burstHeight_ = 0;
 }
 
 std::vector<double> ChangePointDetector::newest(std::int64_t count) const {
@@ -101,8 +105,10 @@ int ChangePointDetector::lastingSamples() const {
   return std::max(std::clamp(std::max(byRate, byBurst), shortestChange, 8), byAge);
 }
 
-void ChangePointDetector::countBurst(int length) {
-  if (length < longestBurst_ && added_ - burstAt_ < burstsCount) return;
+void ChangePointDetector::countBurst(int length, double height) {
+  const bool lately = added_ - burstAt_ < burstsCount;
+  burstHeight_ = lately ? std::max(burstHeight_, height) : height;
+  if (length < longestBurst_ && lately) return;
   longestBurst_ = length;
   burstAt_ = added_;
 }
@@ -116,7 +122,7 @@ void ChangePointDetector::countSpikes(double value) {
     const int burst = std::abs(streak_);  // the streak has ended without a change: it was spikes
     const bool warmUp = added_ <= warmUpSamples && distanceOfStreak_ > large();
     if (!warmUp) spikes_ += burst;
-    if (!warmUp && burst > 1 && burst < movedSamples) countBurst(burst);
+    if (!warmUp && burst > 1 && burst < movedSamples) countBurst(burst, distanceOfStreak_);
     if (distanceOfStreak_ < large()) otherMode_ += burst;
     streak_ = 0;
   }
@@ -160,6 +166,7 @@ std::optional<Change> ChangePointDetector::nextChange() {
   if (const auto crept = drift())
     if (const auto change = accept(*crept)) return change;
   refineLevel();
+  lowerHealthy();
   if (const auto change = silentReturn()) return change;
   refindPattern();
   return std::nullopt;
@@ -229,6 +236,36 @@ bool ChangePointDetector::isBurst(double level) const {
   return std::abs(history_.back() - level) > std::max({threshold_, 4 * deviation(), (level - level_) / 4});
 }
 
+/// So many in a row, each farther off than any spike that is remembered, are no burst, however little they agree.
+bool ChangePointDetector::isBeyondSpikes() const {
+  const auto size = std::ssize(history_);
+  if (state_ != State::healthy || added_ <= warmUpSamples + wildSamples || size <= wildSamples) return false;
+  const auto newest = history_.end() - wildSamples;
+  const double burst = added_ - burstAt_ < burstsCount ? burstHeight_ : 0;
+  const double highest = std::max(*std::max_element(history_.begin(), newest), level_ + std::max(large(), burst));
+  return std::all_of(newest, history_.end(), [=](double sample) { return sample > highest; });
+}
+
+/// How many samples lie beyond the middle of the way to the candidate's level, or far enough to be a change themselves.
+int ChangePointDetector::belonging(const Candidate& candidate) const {
+  const double way = candidate.level - level_, side = way > 0 ? 1 : -1;
+  const double least = std::min(std::abs(way) / 2, std::max(0.85 * threshold_, 5 * deviation()));
+  const auto samples = newest(added_ - candidate.start);
+  return static_cast<int>(
+      std::count_if(samples.begin(), samples.end(), [&](double sample) { return side * (sample - level_) > least; }));
+}
+
+/// Of the level in force, as its samples before `end` show it.
+double ChangePointDetector::scatterOfLevel(std::int64_t end) const {
+  const std::int64_t oldest = added_ - static_cast<std::int64_t>(history_.size());
+  const auto from = history_.begin() + (std::max(levelStart_, oldest) - oldest), to = history_.begin() + (end - oldest);
+  return from < to ? plainDeviation({from, to}) : 0;
+}
+
+bool ChangePointDetector::isGrowing() const {
+  return growsSteadily(newest(added_ - levelStart_), std::max(threshold_ / 2, 3 * deviation()));
+}
+
 /// The newest three samples agree with each other.
 bool ChangePointDetector::isSettled() const {
   const auto samples = newest(3);
@@ -259,6 +296,28 @@ void ChangePointDetector::refineLevel() {
   if (baselineOpen_ || count <= fewSamples) healthyCeiling_ = level_;
 }
 
+/// Of the level in force.
+double ChangePointDetector::levelError() const {
+  return deviation() * memory() / std::sqrt(static_cast<double>(std::min(added_ - levelStart_, followedSamples)));
+}
+
+/// What was learnt in a warm-up is too high by less than a change, and would hide one of nearly twice that.
+void ChangePointDetector::lowerHealthy() {
+  if (state_ != State::healthy || streak_ != 0 || added_ - levelStart_ < longDelay) return;
+  if (healthy_ - level_ < std::max(threshold_ / 4, clearOfError * levelError())) return;
+  healthy_ = healthyCeiling_ = anchor_ = level_;
+  healthySamples_ = std::min(added_ - levelStart_, followedSamples);
+  upward_.clear();
+  minor_.restart();
+}
+
+bool ChangePointDetector::isHealthyBelow(double milliseconds, int samples) const {
+  if (state_ != State::healthy) return false;
+  const double sigma = deviation() * memory();
+  const double error = sigma * std::sqrt(1.0 / samples + 1 / static_cast<double>(healthySamples_));
+  return std::log(milliseconds) - healthy_ > std::max(threshold_ / 2, clearOfError * error);
+}
+
 bool ChangePointDetector::isBackToHealthy(double level, double error) const {
   const double recovered = 0.1 * (level_ - healthyCeiling_);  // of a large slowdown, nine tenths
   return level < healthyCeiling_ + std::max(verified * threshold_, recovered) + error;
@@ -270,8 +329,7 @@ std::optional<Change> ChangePointDetector::silentReturn() {
   const std::int64_t count = added_ - levelStart_;
   const double highest = std::min(healthyCeiling_, entered_ - threshold_) + threshold_ / 2;
   if (state_ != State::slow || streak_ != 0 || count < longDelay || level_ > highest) return std::nullopt;
-  const double error = deviation() * memory() / std::sqrt(static_cast<double>(std::min(count, followedSamples)));
-  const double distance = (healthyCeiling_ + threshold_ - level_) / error;
+  const double distance = (healthyCeiling_ + threshold_ - level_) / levelError();
   return relieve({levelStart_, level_, 1 - std::erfc(distance / std::sqrt(2)) / 2, true}, entered_);
 }
 
@@ -279,7 +337,7 @@ std::optional<Change> ChangePointDetector::silentReturn() {
 Change ChangePointDetector::relieve(const Candidate& candidate, double before) {
   // A few slow ones are an evaluation as well as a fail-slow; the next ones are the same again.
   if (const auto lasted = static_cast<int>(candidate.start - slowSince_); lasted <= longestEvaluation) {
-    countBurst(lasted);
+    countBurst(lasted, before - candidate.level);
     spikes_ += lasted;
   }
   enterLevel(candidate, State::healthy);
@@ -321,12 +379,13 @@ std::optional<Change> ChangePointDetector::accept(const Candidate& candidate) {
   const double change = candidate.level - reference;
   Change found{ChangeKind::onset, std::exp(reference), std::exp(candidate.level), candidate.confidence,
                candidate.start};
+  if (!candidate.crept && belonging(candidate) < shortestChange) return std::nullopt;
   const auto count = static_cast<double>(added_ - candidate.start);
   const double error = deviation() / std::sqrt(count);
   if (state_ == State::healthy) {
     if (std::abs(change) < verified * threshold_) return std::nullopt;
     if (change > 0) {
-      if (count < movedSamples && isBurst(candidate.level)) return std::nullopt;
+      if (count < movedSamples && isBurst(candidate.level) && !isBeyondSpikes()) return std::nullopt;
       healthyCeiling_ = std::max(healthy_, level_);
       slowSince_ = candidate.start;
       enterLevel(candidate, State::slow);
@@ -346,8 +405,13 @@ std::optional<Change> ChangePointDetector::accept(const Candidate& candidate) {
   // On the way down the level decides between easing and relief: wait until it has settled.
   if (change < 0 && !isSettled()) return std::nullopt;
   if (!back && count < learningSamples) return std::nullopt;
+  if (!back && std::abs(change) < clearOfScatter * scatterOfLevel(candidate.start)) return std::nullopt;
+  // What has been told and goes on creeping is told again where that has become much; a steady growth is not.
+  const bool silent = change > 0 && isGrowing();
+  if (change > 0 && !silent && candidate.crept && change < large()) return std::nullopt;
   if (back) return relieve(candidate, reference);
   enterLevel(candidate, State::slow);
+  if (silent) return std::nullopt;
   found.kind = change > 0 ? ChangeKind::worsening : ChangeKind::easing;
   return found;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "instrument/drift_sum.h"
+#include "instrument/growth.h"
 #include "instrument/minor_slowness.h"
 #include "instrument/noise_estimate.h"
 #include "instrument/periodic_pattern.h"
@@ -56,6 +57,9 @@ class ChangePointDetector {
   /// The level in force, 0 while it is being learnt.
   double currentMilliseconds() const;
   bool slow() const { return state_ == State::slow; }
+  /// The healthy level lies clearly below what `samples` iterations have told: by half of what a change is, and by
+  /// three standard errors.
+  bool isHealthyBelow(double milliseconds, int samples) const;
   /// A minor slowness was told and is not over. An onset takes its place, without a word of its end.
   bool minor() const { return minor_.active(); }
 
@@ -73,6 +77,8 @@ class ChangePointDetector {
   static constexpr std::int64_t fewSamples = 16, followedSamples = 64;
   /// So many samples in a row off the level are no spikes: if they are no change worth a word, the level has moved.
   static constexpr int movedSamples = 8;
+  static constexpr int shortestChange = 3;  ///< two spikes, however high, are none
+  static constexpr int wildSamples = 4;     ///< of a level several times as high
 
   struct Candidate {
     std::int64_t start = 0;
@@ -86,7 +92,7 @@ class ChangePointDetector {
   double deviation() const;
   double memory() const;
   void countSpikes(double value);
-  void countBurst(int length);
+  void countBurst(int length, double height);
   bool isVisit(double value) const;
   void countVisits(double value);
   double spikeRate() const;
@@ -115,7 +121,13 @@ class ChangePointDetector {
   // Levels.
   bool isSettled() const;
   bool isBurst(double level) const;
+  bool isBeyondSpikes() const;
+  bool isGrowing() const;
+  int belonging(const Candidate& candidate) const;
+  double scatterOfLevel(std::int64_t end) const;
   void refineLevel();
+  void lowerHealthy();
+  double levelError() const;
   void addToDrift(double value);
 
   // Decisions.
@@ -155,6 +167,7 @@ class ChangePointDetector {
   int streak_ = 0;        // newest samples in a row that are off the level: > 0 above, < 0 below
   int longestBurst_ = 0;  // of streaks that ended without a change
   std::int64_t burstAt_ = 0;
+  double burstHeight_ = 0;  // of those, by their last sample
   double spikes_ = 0, watched_ = 0;
   int visit_ = 0;  // newest samples in a row at the healthy level, while slow
   double visits_ = 0, slowSamples_ = 0;
