@@ -9,8 +9,8 @@ namespace falcon::instrument {
 
 /// Watches logarithms of iteration times beside the healthy level. Minor is what lies above it by `least` or more over
 /// the newest 200 iterations, in each eighth of them by half of that, and clear of the noise; it is over when the
-/// newest 50 lie below that half. Medians: spikes and single fast iterations say nothing. Bounded memory; used by one
-/// thread.
+/// newest 50 lie below that half. What still grows is none: it goes on to be an onset. Medians: spikes and single fast
+/// iterations say nothing. Bounded memory; used by one thread.
 class MinorSlowness {
  public:
   static constexpr std::size_t lasting = 200;  ///< iterations
@@ -35,6 +35,7 @@ class MinorSlowness {
  private:
   double medianOf(std::size_t first, std::size_t count) const;
   bool lasts(double healthy, double error) const;
+  bool grows(double excess) const;
   Turn turn(double level, double border, double error);
 
   const double least_;

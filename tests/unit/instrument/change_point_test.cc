@@ -332,6 +332,79 @@ TEST(ChangePoints, AreNeverASingleSlowIteration) {
   }
 }
 
+double withTwoSpikes(int i, std::mt19937& random) {
+  return i == 200 || i == 201 ? 1.5 + 2 * uniform(random) : 1;
+}
+
+TEST(ChangePoints, AreNeverTwoSpikesHoweverHigh) {
+  const auto alone = [](int i, std::mt19937& random) {
+    return withTwoSpikes(i, random) * std::exp(0.003 * normal(random));
+  };
+  const auto besideASmallOne = [=](int i, std::mt19937& random) { return (i == 199 ? 1.07 : 1) * alone(i, random); };
+  const auto onAGrowth = [=](int i, std::mt19937& random) { return (1 + 1e-4 * i) * alone(i, random); };
+  EXPECT_EQ(jobsWithOnset(200, 260, alone), 0);
+  EXPECT_EQ(jobsWithOnset(200, 260, besideASmallOne), 0);
+  EXPECT_EQ(jobsWithOnset(200, 260, onAGrowth), 0);
+}
+
+TEST(ChangePoints, OfSeveralTimesTheLevelAreKnownWithinFourIterationsHoweverWild) {
+  for (const double wildness : {0.2, 0.4}) {
+    const auto wild = [=](int i, std::mt19937& random) {
+      const double spike = uniform(random) < 0.01 ? 1.2 + 0.3 * uniform(random) : 1;
+      return i < 200 ? spike * std::exp(0.02 * normal(random)) : 3.5 * std::exp(wildness * normal(random));
+    };
+    EXPECT_GE(jobsWithOnset(200, 204, wild), wildness < 0.3 ? 195 : 170) << wildness;
+    EXPECT_LE(jobsWithOnset(200, 202, wild), 2) << "of two iterations, and a spike before them";
+  }
+}
+
+TEST(ChangePoints, OfAWildSlowLevelAreItsEnds) {
+  int others = 0;
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    std::mt19937 random(seed);
+    ChangePointDetector detector;
+    for (int i = 0; i < 300; ++i) {
+      const double factor = i >= 200 && i < 240 ? 3.5 * std::exp(0.4 * normal(random)) : 1;
+      const auto change = detector.add(100 * factor * std::exp(0.02 * normal(random)));
+      others += change && (change->kind == ChangeKind::worsening || change->kind == ChangeKind::easing);
+    }
+    EXPECT_FALSE(detector.slow()) << "seed " << seed;
+  }
+  EXPECT_LE(others, 20);
+}
+
+// By schedule: a longer window of attention, sequences that become longer.
+TEST(ChangePoints, OfAGrowthByDesignAreOneOnset) {
+  for (const double most : {1.14, 1.3, 2.0})
+    for (const int over : {300, 600, 2000})
+      for (const double noise : {0.003, 0.01}) {
+        std::mt19937 random(9);
+        ChangePointDetector detector;
+        std::vector<ChangeKind> told;
+        for (int i = 0; i < over + 400; ++i) {
+          const double level = 1 + (most - 1) * std::clamp((i - 60.0) / over, 0.0, 1.0);
+          if (const auto change = detector.add(100 * level * std::exp(noise * normal(random))))
+            told.push_back(change->kind);
+        }
+        EXPECT_EQ(told, std::vector{ChangeKind::onset}) << most << " over " << over << ", noise " << noise;
+      }
+}
+
+// What was learnt in a warm-up would hide what is a tenth slower than the job.
+TEST(ChangePoints, AreMeasuredByTheHealthyLevelWhichComesDownAfterAWarmUp) {
+  for (const double warm : {1.05, 1.08, 1.11})
+    for (const int length : {20, 40, 100}) {
+      std::mt19937 random(3);
+      ChangePointDetector detector;
+      const auto level = [&](int i) { return i < length ? warm : 1; };
+      for (int i = 0; i < 260; ++i)
+        EXPECT_FALSE(detector.add(100 * level(i) * std::exp(0.005 * normal(random)))) << "iteration " << i;
+      EXPECT_NEAR(detector.healthyMilliseconds(), 100, 2.5) << warm << " for " << length;
+      EXPECT_TRUE(detector.isHealthyBelow(106, 12));
+      EXPECT_FALSE(detector.isHealthyBelow(104, 12));
+    }
+}
+
 TEST(ChangePoints, StartOverAfterARebase) {
   ChangePointDetector detector;
   for (int i = 0; i < 30; ++i) EXPECT_FALSE(detector.add(100 + i % 2).has_value());
