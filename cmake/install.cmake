@@ -14,6 +14,8 @@ set_target_properties(nccl PROPERTIES EXPORT_NAME nccl)
 set_target_properties(nccl-falcon PROPERTIES EXPORT_NAME preload)
 install(TARGETS nccl nccl-falcon EXPORT NcclFalcon LIBRARY DESTINATION ${FALCON_INSTALL_LIBDIR}
         INCLUDES DESTINATION ${FALCON_INSTALL_INCLUDEDIR})
+# Plugins for NCCL as it is: found by LD_LIBRARY_PATH, or named by their paths.
+install(TARGETS nccl-profiler-falcon nccl-tuner-falcon LIBRARY DESTINATION ${FALCON_INSTALL_LIBDIR})
 install(TARGETS nccl-falcon-core LIBRARY DESTINATION ${FALCON_INSTALL_LIBDIR})
 # Opened when first needed, from beside the library that wants them. The path of the OpenBLAS that it was linked to is dropped: at a site the
 # loader knows where its own is.

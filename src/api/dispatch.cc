@@ -9,8 +9,12 @@ namespace falcon::api {
 namespace {
 
 Submission toSubmission(const PendingCall& pending) {
-  return {pending.communicator->engine.get(), pending.call, pending.stream, pending.hostStream != nullptr,
-          pending.settings ? &pending.settings->get() : nullptr};
+  return {pending.communicator->engine.get(),
+          pending.call,
+          pending.stream,
+          pending.hostStream != nullptr,
+          pending.settings ? &pending.settings->get() : nullptr,
+          pending.settings ? pending.settings->labels().tag : 0};
 }
 
 bool isOfHost(const Submission& submission) {

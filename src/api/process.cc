@@ -46,8 +46,8 @@ void Process::begin() {
     log::info("NCCL Falcon is active: it looks for slow ranks and links; NCCL_FALCON=0 turns it off");
   else
     log::info("NCCL Falcon's detection is off; NCCL_FALCON=1 turns it on");
-  for (const TextParameter* row : {&parameters::threads, &parameters::profilerPlugin, &parameters::tunerPlugin})
-    if (row->isSet()) log::info("{}={} has no effect on the host engine", row->name(), row->value());
+  if (parameters::threads.isSet())
+    log::info("{}={} has no effect on the host engine", parameters::threads.name(), parameters::threads.value());
   if (const auto level = log::unknownLevel())
     log::notice("NCCL_DEBUG={} is no level: set it to VERSION, WARN, INFO or TRACE", *level);
   for (const std::string& name : unknownParameters())

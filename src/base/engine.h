@@ -27,6 +27,7 @@ struct Submission {
   void* stream = nullptr;
   bool besideComputing = false;    ///< host engine: who waits leaves its core to the application at once
   const void* settings = nullptr;  ///< vendor's engine: an ncclCollConfig_t for this call; null: none
+  std::uint64_t tag = 0;           ///< of the caller's for its profiler; 0: none
 };
 
 /// One rank's communicator, and what moves its data. Thread-safe only as NCCL promises: one thread at a time submits

@@ -135,8 +135,27 @@ inline constexpr TextParameter netPlugin{
     "Net plugins to load, versions 6 to 12, as a list: paths, file names, names (`x` is libnccl-net-x.so), "
     "STATIC_PLUGIN (the program itself); none: no plugin. The first that is sound is used; docs/plugins.md."};
 inline constexpr TextParameter profilerPlugin{
-    "NCCL_PROFILER_PLUGIN", "", "For the vendor's library, which loads it; the host engine does not (one INFO line)."};
-inline constexpr TextParameter tunerPlugin{"NCCL_TUNER_PLUGIN", "", "See NCCL_PROFILER_PLUGIN."};
+    "NCCL_PROFILER_PLUGIN", "",
+    "Profiler plugin to load, versions 4 to 7: a path, a file name, a name (`x` is libnccl-profiler-x.so), "
+    "STATIC_PLUGIN "
+    "(the program itself). Empty or none: no plugin, not even libnccl-profiler.so; docs/plugins.md."};
+inline constexpr const char* ownProfilerWords[] = {"auto", "off", "on"};
+inline constexpr ChoiceParameter ownProfiler{"NCCL_FALCON_PROFILER", ownProfilerWords, 0,
+                                             "Whether libnccl-profiler-falcon.so records. auto: with NCCL_FALCON=1. "
+                                             "Where Falcon stands before NCCL or in its place, "
+                                             "and is on, it records itself, and the plugin does not."};
+inline constexpr TextParameter chainedProfiler{
+    "NCCL_FALCON_CHAINED_PROFILER", "",
+    "A profiler plugin that libnccl-profiler-falcon.so hands all events on to which it asks for, since NCCL takes one "
+    "only; named as in NCCL_PROFILER_PLUGIN."};
+inline constexpr TextParameter tunerPlugin{"NCCL_TUNER_PLUGIN", "",
+                                           "Tuner plugin to load, versions 4 to 7, named like a profiler plugin (`x` "
+                                           "is libnccl-tuner-x.so). Empty or none: no "
+                                           "plugin; docs/plugins.md."};
+inline constexpr TextParameter tunerRules{
+    "NCCL_FALCON_TUNER_RULES", "",
+    "A file with what libnccl-tuner-falcon.so is to steer away from, the same on all ranks; docs/plugins.md. Empty: "
+    "nothing."};
 inline constexpr const char* blockingWords[] = {"configured", "0", "1"};
 inline constexpr ChoiceParameter blocking{
     "NCCL_COMM_BLOCKING", blockingWords, 0,

@@ -177,15 +177,15 @@ std::vector<TaskPlan> planCollective(const MemberShape& shape, const Call& call,
   return plans;
 }
 
-Way chooseWay(const MemberShape& shape, const Call& call) {
+Way chooseWay(const MemberShape& shape, const Call& call, std::uint8_t preferred, int channels) {
   const std::size_t bytes = bytesOf(shape, call);
-  return {findAlgorithm(call.operation, bytes, shape.size, shape.preferred[call.operation], shape.tuning.get(),
-                        shape.place),
-          chooseChannels(bytes, shape.size, shape.fewestChannels, shape.mostChannels, shape.place)};
+  if (channels == 0)
+    channels = chooseChannels(bytes, shape.size, shape.fewestChannels, shape.mostChannels, shape.place);
+  return {findAlgorithm(call.operation, bytes, shape.size, preferred, shape.tuning.get(), shape.place), channels};
 }
 
-std::vector<TaskPlan> planCollective(const MemberShape& shape, const Call& call, std::span<const Rank> ring) {
-  const Way way = chooseWay(shape, call);
+std::vector<TaskPlan> planCollective(const MemberShape& shape, const Call& call, const Way& way,
+                                     std::span<const Rank> ring) {
   if (!way.algorithm) return planExchange(shape, call);
   return planCollective(shape, call, *way.algorithm, way.channels, ring);
 }

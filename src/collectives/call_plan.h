@@ -66,7 +66,11 @@ struct Way {
   const Algorithm* algorithm;  ///< null: as messages
   int channels;
 };
-Way chooseWay(const MemberShape& shape, const Call& call);
+/// `preferred`: of this call, as MemberShape::preferred has it of all; `channels`: how many, 0: as many as it is worth.
+Way chooseWay(const MemberShape& shape, const Call& call, std::uint8_t preferred, int channels);
+inline Way chooseWay(const MemberShape& shape, const Call& call) {
+  return chooseWay(shape, call, shape.preferred[call.operation], 0);
+}
 /// The task of one of the channels; null where no elements are left for it.
 std::optional<TaskPlan> planChannel(const MemberShape& shape, const Call& call, const Way& way, int channel,
                                     std::span<const Rank> ring);
@@ -74,8 +78,13 @@ std::optional<TaskPlan> planChannel(const MemberShape& shape, const Call& call, 
 /// One task a channel. `ring` outlives the plans; `channels` at least 1; the same arguments on all ranks.
 std::vector<TaskPlan> planCollective(const MemberShape& shape, const Call& call, const Algorithm& algorithm,
                                      int channels, std::span<const Rank> ring);
-/// The same with algorithm and channels chosen by the table. As messages: one task each.
-std::vector<TaskPlan> planCollective(const MemberShape& shape, const Call& call, std::span<const Rank> ring);
+/// The same in any way. As messages: one task each.
+std::vector<TaskPlan> planCollective(const MemberShape& shape, const Call& call, const Way& way,
+                                     std::span<const Rank> ring);
+/// The same in the way that the table says.
+inline std::vector<TaskPlan> planCollective(const MemberShape& shape, const Call& call, std::span<const Rank> ring) {
+  return planCollective(shape, call, chooseWay(shape, call), ring);
+}
 
 /// Send or Receive, with another rank.
 TaskPlan planMessage(const MemberShape& shape, const Call& call);

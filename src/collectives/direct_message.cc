@@ -81,7 +81,7 @@ DirectMessage::Advance DirectMessage::send() {
     return state;
   }
   if (watch_) {
-    watch_->stepBegins();
+    watch_->stepBegins(-1, peer_);
     watch_->stepEnds(-1, peer_, bytes_);
   }
   return finish();
@@ -89,7 +89,7 @@ DirectMessage::Advance DirectMessage::send() {
 
 void DirectMessage::post() {
   Mailboxes& mail = *member_->mail();
-  if (watch_) watch_->stepBegins();
+  if (watch_) watch_->stepBegins(-1, peer_);
   if (bytes_ <= member_->wholeMessageBytes() && mail.postWhole(peer_, number_, buffer_, bytes_)) {
     if (watch_) watch_->stepEnds(-1, peer_, bytes_);
     return;
@@ -126,7 +126,7 @@ Status DirectMessage::open() {
 
 Status DirectMessage::takePiece() {
   const std::size_t bytes = std::min(bytes_ - done_, letter_.here ? bytes_ : pieceBytes);
-  if (watch_) watch_->stepBegins();
+  if (watch_) watch_->stepBegins(peer_, -1);
   if (letter_.here) {
     std::memcpy(buffer_, letter_.here, bytes);
   } else {

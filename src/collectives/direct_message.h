@@ -32,7 +32,7 @@ class DirectMessage {
   transport::NodeBoard::Awaited awaited() const { return transport::NodeBoard::awaitedMessage(peer_); }
 
   /// Null where nothing was measured.
-  const TransferWatch* transfers() const { return watch_.get(); }
+  TransferWatch* transfers() const { return watch_.get(); }
 
   /// progress() without a Result, which takes as long as the rest of a short message.
   enum class Advance : std::uint8_t { stuck, advanced, finished, failed };

@@ -231,7 +231,7 @@ Status DirectRunner::copyPiece(const DirectStep& step, Range piece, bool last) {
     if (to != from) std::memcpy(to, from, bytes(piece.size()));
     return {};
   }
-  if (watch_) watch_->stepBegins();
+  if (watch_) watch_->stepBegins(step.peer, -1);
   const NodeBoard& board = member_->board();
   const NodeBoard::Notice notice = board.notice(step.peer, operation_);
   const std::uint64_t address = step.from == Stage::output ? notice.output : notice.input;
@@ -258,7 +258,7 @@ Status DirectRunner::reducePiece(const DirectStep& step, Range piece, bool last)
   const std::byte* sum = nullptr;
   for (Rank peer = 0; peer < shape_.size; ++peer) {
     const bool measured = watch_ && peer != shape_.rank;
-    if (measured) watch_->stepBegins();
+    if (measured) watch_->stepBegins(peer, -1);
     const auto operand = operandOf(peer, piece, peer == 0 ? 0 : 1, last);
     if (!operand) return operand.error();
     if (peer == 0) {

@@ -39,7 +39,7 @@ class DirectRunner {
   const transport::NodeBoard::Awaited& awaited() const { return awaited_; }
 
   /// Null where nothing was measured.
-  const TransferWatch* transfers() const { return watch_.get(); }
+  TransferWatch* transfers() const { return watch_.get(); }
 
  private:
   using Stage = transport::NodeBoard::Stage;

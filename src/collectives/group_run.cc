@@ -20,14 +20,14 @@ size_t GroupRun::memberIndex(LocalMember& local) {
   return members_.size() - 1;
 }
 
-Status GroupRun::add(LocalMember& local, const Call& call) {
+Status GroupRun::add(LocalMember& local, const Call& call, const ProfiledCall& profiled) {
   if (const Status possible = checkCall(local, call); !possible) return possible;
   const size_t index = memberIndex(local);
   if (isToOneself(local, call)) {
     auto& own = call.operation == Operation::send ? members_[index].ownSends : members_[index].ownReceives;
     own.push_back(entries_.size());
   }
-  entries_.emplace_back(index, call);
+  entries_.emplace_back(index, call, profiled);
   return {};
 }
 
@@ -71,13 +71,18 @@ Status GroupRun::start() {
       const size_t send = member.ownSends[i];
       const size_t receive = member.ownReceives[i];
       const TaskPlan plan = planOwnMessage(member.local->shape, entries_[send].call, entries_[receive].call);
-      if (entries_[send].call.count > 0) addTask(send, plan);
+      if (entries_[send].call.count > 0) {
+        tellLaunch(send, std::span(&plan, 1), nullptr);
+        tellLaunch(receive, ProfiledWay());
+        addTask(send, plan);
+      }
       // The send carries the task; the receive is complete with it.
       closeIfDone(entries_[receive]);
       closeIfDone(entries_[send]);
     }
     startCollectives(m);
   }
+  closeLaunches();
   return {};
 }
 
@@ -88,25 +93,41 @@ GroupRun::Queue& GroupRun::queueOf(size_t member, const QueueKey& key) {
   return queues_.back();
 }
 
-std::optional<TransferWatch> GroupRun::watchFor(const Entry& entry, int channel, bool aroundRing) const {
+bool GroupRun::recordsTransfers(const Entry& entry) const {
+  const TransferRecorder* recorder = members_[entry.member].local->hooks.transfers;
+  return recorder && recorder->enabled();
+}
+
+std::optional<TransferWatch> GroupRun::watchFor(const Entry& entry, int channel, std::size_t chunkBytes,
+                                                bool aroundRing) const {
   const LocalMember& local = *members_[entry.member].local;
-  if (!local.hooks.transfers || !local.hooks.transfers->enabled()) return {};
+  const bool live = entry.profiled.wants(plugin::bitsThatTell(plugin::proxyOpEvent));
+  if (!live && !recordsTransfers(entry)) return {};
   TransferTiming origin;
   origin.communicator = local.id();
   origin.sequence = entry.sequence;
   origin.channel = channel;
   origin.aroundRing = aroundRing;
-  return TransferWatch(clock_, origin);
+  TransferWatch watch(clock_, origin, recordsTransfers(entry));
+  if (live) {
+    const std::size_t steps = (bytesOf(local.shape, entry.call) + chunkBytes - 1) / chunkBytes;
+    watch.tellLive(std::make_unique<ProfiledTransfers>(
+        entry.profiled, ProfiledTransfers::Size{channel, static_cast<int>(std::max<std::size_t>(steps, 1)),
+                                                static_cast<int>(chunkBytes)}));
+  }
+  return watch;
 }
 
 void GroupRun::addTask(size_t index, const TaskPlan& plan, bool checks) {
   Entry& entry = entries_[index];
   StepRunner runner(members_[entry.member].local->ports, plan.rounds, plan.operands);
   if (!checks)
-    if (auto watch = watchFor(entry, plan.queue.channel, plan.rounds.lane() == transport::Lane::ring))
+    if (auto watch = watchFor(entry, plan.queue.channel, members_[entry.member].local->shape.chunkBytes,
+                              plan.rounds.lane() == transport::Lane::ring))
       runner.watch(std::move(*watch));
   ++entry.openTasks;
-  queueOf(entry.member, plan.queue).tasks.push_back({index, std::move(runner), checks});
+  auto channel = checks ? nullptr : channelOf(index, plan.queue.channel);
+  queueOf(entry.member, plan.queue).tasks.push_back({index, std::move(runner), checks, std::move(channel)});
 }
 
 /// False: this call needs connections.
@@ -116,9 +137,12 @@ bool GroupRun::addDirectTask(size_t index) {
   if (!local.direct) return false;
   auto runner = planDirect(*local.direct, local.shape, entry.call);
   if (!runner) return false;
-  if (auto watch = watchFor(entry, 0)) runner->watch(std::move(*watch));
+  tellLaunch(index, {1, "DIRECT"});
+  if (auto watch = watchFor(entry, 0, local.shape.chunkBytes)) runner->watch(std::move(*watch));
   ++entry.openTasks;
-  queueOf(entry.member, {.kind = QueueKey::Kind::board}).tasks.push_back({index, std::move(*runner)});
+  auto channel = channelOf(index, 0);
+  queueOf(entry.member, {.kind = QueueKey::Kind::board})
+      .tasks.push_back({index, std::move(*runner), false, std::move(channel)});
   return true;
 }
 
@@ -140,11 +164,13 @@ void GroupRun::addMessageTask(size_t index) {
   Entry& entry = entries_[index];
   const LocalMember& local = *members_[entry.member].local;
   const TaskPlan plan = planMessage(local.shape, entry.call);
+  tellLaunch(index, std::span(&plan, 1), nullptr);
   if (!local.direct || !local.direct->mail()) return addTask(index, plan);
   DirectMessage message(*local.direct, entry.call);
-  if (auto watch = watchFor(entry, plan.queue.channel)) message.watch(std::move(*watch));
+  if (auto watch = watchFor(entry, plan.queue.channel, local.shape.messageChunkBytes)) message.watch(std::move(*watch));
   ++entry.openTasks;
-  queueOf(entry.member, plan.queue).tasks.push_back({index, std::move(message)});
+  auto channel = channelOf(index, plan.queue.channel);
+  queueOf(entry.member, plan.queue).tasks.push_back({index, std::move(message), false, std::move(channel)});
 }
 
 /// A collective starts when its ring is decided; later ones wait behind it.
@@ -173,9 +199,13 @@ bool GroupRun::startCollectives(size_t index) {
 }
 
 void GroupRun::startTasks(size_t index) {
-  if (addDirectTask(index)) return;
   Entry& entry = entries_[index];
-  const auto plans = planCollective(members_[entry.member].local->shape, entry.call, *entry.ring);
+  const LocalMember& local = *members_[entry.member].local;
+  const TunedWay tuned = local.tuner ? tunedWay(*local.tuner, local.shape, entry.call) : TunedWay();
+  if (!tuned.choosesAlgorithm() && addDirectTask(index)) return;
+  const Way way = chooseWay(local.shape, entry.call, tuned);
+  const auto plans = planCollective(local.shape, entry.call, way, *entry.ring);
+  tellLaunch(index, plans, way.algorithm);
   for (const TaskPlan& plan : plans) addTask(index, plan);
   closeIfDone(entry);
 }
@@ -249,6 +279,7 @@ bool GroupRun::progress() {
   bool moved = false;
   for (size_t m = 0; m < members_.size(); ++m)
     if (checkHealth(m)) moved |= startCollectives(m);
+  closeLaunches();
   moved |= progressQueues();
   if (checks_ && !moved) [[unlikely]]
     nameMissing();
@@ -270,6 +301,8 @@ bool GroupRun::progressQueues() {
 
 Result<bool> GroupRun::progressQueue(Queue& queue) {
   Task& task = queue.tasks[queue.running];
+  if (task.channel) [[unlikely]]
+    task.channel->begin();
   const auto state = std::visit([](auto& runner) { return runner.progress(); }, task.runner);
   if (!state) return state.error();
   if (*state == StepRunner::State::finished) {
@@ -280,10 +313,14 @@ Result<bool> GroupRun::progressQueue(Queue& queue) {
   return *state == StepRunner::State::advanced;
 }
 
-void GroupRun::complete(const Task& task) {
+void GroupRun::complete(Task& task) {
   Entry& entry = entries_[task.entry];
-  const TransferWatch* transfers = std::visit([](const auto& runner) { return runner.transfers(); }, task.runner);
-  if (transfers) transfers->tell(*members_[entry.member].local->hooks.transfers);
+  TransferWatch* transfers = std::visit([](const auto& runner) { return runner.transfers(); }, task.runner);
+  if (transfers) {
+    transfers->finish();
+    if (TransferRecorder* recorder = members_[entry.member].local->hooks.transfers) transfers->tell(*recorder);
+  }
+  task.channel.reset();
   --entry.openTasks;
   if (task.checks) [[unlikely]]
     checked_.push_back(task.entry);

@@ -10,6 +10,7 @@
 #include "collectives/direct_message.h"
 #include "collectives/direct_runner.h"
 #include "collectives/local_member.h"
+#include "collectives/profiled_group.h"
 #include "collectives/step_runner.h"
 
 namespace falcon::collectives {
@@ -21,7 +22,9 @@ class GroupRun {
   explicit GroupRun(const Clock& clock) : clock_(clock) {}
 
   /// Checks a call; nothing has happened yet. Errors: a broken communicator's, invalidArgument, invalidUsage.
-  Status add(LocalMember& member, const Call& call);
+  Status add(LocalMember& member, const Call& call) { return add(member, call, {}); }
+  /// The same of a call whose events a profiler plugin wants: `profiled.event` is the API's.
+  Status add(LocalMember& member, const Call& call, const ProfiledCall& profiled);
   /// After the last add(): messages to oneself have their counterparts. Errors: invalidUsage.
   Status checkOwnMessages() const;
   /// After the last add(): pairs messages to oneself, numbers the calls. On an error nothing has happened.
@@ -51,9 +54,11 @@ class GroupRun {
     size_t started = 0;               // how many of them have started
     std::vector<size_t> ownSends, ownReceives;
     std::optional<Error> error;
+    ProfiledLaunch launch;  // of what has started and is not on its way yet
   };
   struct Entry {
-    Entry(size_t memberIndex, const Call& what) : member(memberIndex), call(what) {}
+    Entry(size_t memberIndex, const Call& what, const ProfiledCall& events)
+        : member(memberIndex), call(what), profiled(events) {}
     size_t member;
     Call call;
     std::uint64_t sequence = 0;
@@ -63,11 +68,13 @@ class GroupRun {
     std::vector<CallStatement> statements;  // with checks: of all ranks, or (a message) own and peer's
     Nanoseconds stated{0};                  // when this rank made its own
     bool missed = false;                    // who is missing has been named
+    ProfiledCall profiled;
   };
   struct Task {
     size_t entry;
     std::variant<StepRunner, DirectRunner, DirectMessage> runner;
-    bool checks = false;  // carries statements, not data
+    bool checks = false;                       // carries statements, not data
+    std::shared_ptr<ProfiledChannel> channel;  // that it works on; null: nobody wants to know
   };
   struct Queue {
     size_t member;
@@ -81,7 +88,13 @@ class GroupRun {
   Queue& queueOf(size_t member, const QueueKey& key);
   void addTask(size_t entry, const TaskPlan& plan, bool checks = false);
   bool addDirectTask(size_t entry);
-  std::optional<TransferWatch> watchFor(const Entry& entry, int channel, bool aroundRing = false) const;
+  std::optional<TransferWatch> watchFor(const Entry& entry, int channel, std::size_t chunkBytes,
+                                        bool aroundRing = false) const;
+  bool recordsTransfers(const Entry& entry) const;
+  void tellLaunch(size_t entry, std::span<const TaskPlan> plans, const Algorithm* algorithm);
+  void tellLaunch(size_t entry, const ProfiledWay& way);
+  std::shared_ptr<ProfiledChannel> channelOf(size_t entry, int channel);
+  void closeLaunches();
   void addMessageTask(size_t entry);
   std::optional<transport::NodeBoard::Awaited> awaitedAtBoard(const Queue& queue) const;
   void startMessage(size_t entry);
@@ -94,7 +107,7 @@ class GroupRun {
   bool checkHealth(size_t member);
   bool progressQueues();
   Result<bool> progressQueue(Queue& queue);
-  void complete(const Task& task);
+  void complete(Task& task);
   void giveUp(size_t member, const Error& error);
 
   const Clock& clock_;

@@ -17,6 +17,7 @@
 #include "collectives/registrations.h"
 #include "collectives/single_call.h"
 #include "collectives/time_estimate.h"
+#include "collectives/tuner_setup.h"
 #include "topology/ring_order.h"
 #include "transport/chunk_size.h"
 
@@ -214,14 +215,20 @@ bool LocalCommunicator::sharesMemoryWithAll() {
   return true;
 }
 
+/// What a profiler plugin is told of the communicator.
+plugin::ProfiledCommunicator profiledFacts(const HostCommunicator& communicator) {
+  return {.id = communicator.id(),
+          .nodes = countOfNodes(communicator.members()),
+          .ranks = communicator.size(),
+          .rank = communicator.rank()};
+}
+
 /// For people who wonder what their settings have become.
 void describe(const LocalMember& member, const std::vector<MemberInfo>& members) {
   if (!log::on(log::Level::info)) return;
-  const std::vector<int> nodes = nodesOf(members);
   const MemberShape& shape = member.shape;
   log::info("communicator {:016x}: {} nodes, {} to {} channels, buffers of {} bytes, {}", member.id(),
-            *std::max_element(nodes.begin(), nodes.end()) + 1, shape.fewestChannels, shape.mostChannels,
-            shape.chunkBytes * transport::chunkSlots,
+            countOfNodes(members), shape.fewestChannels, shape.mostChannels, shape.chunkBytes * transport::chunkSlots,
             !member.direct                 ? "connections only"
             : member.direct->readsMemory() ? "ranks read each other's memory"
                                            : "short messages by a shared board");
@@ -232,8 +239,9 @@ LocalCommunicator& localOf(const Submission& submission) {
   return static_cast<LocalCommunicator&>(*submission.engine);
 }
 
-/// The long way, which any calls can go: all side by side.
-Status runTogether(std::span<const Submission> submissions, const Waiting& waiting) {
+/// The long way, which any calls can go: all side by side. `events`: what a profiler plugin is told of them; null: none
+/// wants to know.
+Status runTogether(std::span<const Submission> submissions, const Waiting& waiting, ProfiledApi* events = nullptr) {
   const Clock& clock = SystemClock::instance();
   // This is the one place of the host engine that records calls and lets itself be held. Who records above it (the C
   // ABI does, for both engines alike) creates its communicators without a call recorder.
@@ -250,10 +258,11 @@ Status runTogether(std::span<const Submission> submissions, const Waiting& waiti
 
   GroupRun run(clock);
   Status status;
-  for (const Submission& submission : submissions) {
-    status = run.add(localOf(submission).member(), submission.call);
-    if (!status) break;
+  for (std::size_t i = 0; i < submissions.size() && status; ++i) {
+    LocalMember& member = localOf(submissions[i]).member();
+    status = run.add(member, submissions[i].call, events ? events->add(i, member.profiler.get()) : ProfiledCall());
   }
+  if (events) events->launch();
   if (status) status = run.start();
   if (status) {
     status = drive(run, waiting, holds);
@@ -294,6 +303,26 @@ std::optional<Status> runShortWay(std::span<const Submission> submissions, const
   return done;
 }
 
+bool hasProfiler(std::span<const Submission> group) {
+  return std::any_of(group.begin(), group.end(),
+                     [](const Submission& submission) { return localOf(submission).member().profiler != nullptr; });
+}
+
+/// The same as run() for calls of communicators with a profiler. Null: it wants nothing now; the calls are counted.
+std::optional<Status> runProfiled(std::span<const Submission> group, const Waiting& waiting) {
+  const bool wanted = std::any_of(group.begin(), group.end(), [](const Submission& submission) {
+    const auto& profiler = localOf(submission).member().profiler;
+    return profiler && profiler->mask() != 0;
+  });
+  if (wanted) {
+    ProfiledApi events(group);
+    return runTogether(group, waiting, &events);
+  }
+  for (const Submission& submission : group)
+    ++localOf(submission).member().callsTold[static_cast<std::size_t>(submission.call.operation)];
+  return {};
+}
+
 Status LocalCommunicator::check(std::span<const Submission> group) {
   bool toOneself = false;
   for (const Submission& submission : group) {
@@ -310,7 +339,7 @@ Status LocalCommunicator::check(std::span<const Submission> group) {
 
 Status LocalCommunicator::run(const Call& call) {
   const EngineHooks& hooks = member_.hooks;
-  if (!hooks.calls && !hooks.hold && !isPointToPoint(call.operation)) [[likely]] {
+  if (!hooks.calls && !hooks.hold && !member_.profiler && !isPointToPoint(call.operation)) [[likely]] {
     if (auto done = runAlone(member_, call, {*waiter_})) return std::move(*done);
   }
   const Submission submission{.engine = this, .call = call};
@@ -322,6 +351,9 @@ Status LocalCommunicator::run(std::span<const Submission> group) {
   const bool patient =
       std::none_of(group.begin(), group.end(), [](const Submission& submission) { return submission.besideComputing; });
   const Waiting waiting{*waiter_, patient};
+  if (hasProfiler(group)) [[unlikely]] {
+    if (auto done = runProfiled(group, waiting)) return std::move(*done);
+  }
   if (auto done = runShortWay(group, waiting)) return std::move(*done);
   return runTogether(group, waiting);
 }
@@ -361,9 +393,13 @@ Result<std::unique_ptr<HostCommunicator>> HostCommunicator::create(
   if (!ports) return ports.error();
   auto communicator =
       std::make_unique<LocalCommunicator>(reactor, network, std::move(members), std::move(*ports), shape, hooks);
-  const auto votes = network->allGather(direct.vote(), parameters::initTimeout.value());
+  LocalMember& member = communicator->member();
+  TunerSetup tuner(network->id(), communicator->members());
+  auto votes = network->allGather(fmt::format("{}\n{}", direct.vote(), tuner.vote()), parameters::initTimeout.value());
   if (!votes) return votes.error();
-  communicator->member().direct = direct.agree(*votes);
+  member.tuner = tuner.agree(*votes);
+  member.direct = direct.agree(*votes);
+  member.profiler = plugin::processProfiler().open(profiledFacts(*communicator));
   communicator->beginOneSided(std::move(reactor));
   describe(communicator->member(), communicator->members());
   return std::unique_ptr<HostCommunicator>(std::move(communicator));

@@ -1,6 +1,7 @@
 // One rank of one communicator, as the driver sees it.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -16,6 +17,8 @@
 #include "collectives/message_run.h"
 #include "collectives/ring_schedule.h"
 #include "collectives/step_run.h"
+#include "collectives/tuned_way.h"
+#include "plugin/profiler/profiler_directory.h"
 #include "transport/ports.h"
 
 namespace falcon::collectives {
@@ -68,12 +71,15 @@ class LocalMember {
   bootstrap::CommunicatorNetwork& network;
   const EngineHooks hooks;
   RingSchedule rings;
-  std::unique_ptr<DirectMember> direct;        ///< null: the ranks share no board. Set before the first call.
-  MessageRun messages;                         ///< of the calls that go the short way
-  DirectMessages directMessages;               ///< the same inside a node
-  std::optional<LastDirect> lastDirect;        ///< the same
-  StepRun steps;                               ///< the same
-  std::optional<LastConnected> lastConnected;  ///< the same; empty while `steps` has no call to be made again
+  std::unique_ptr<DirectMember> direct;               ///< null: the ranks share no board. Set before the first call.
+  MessageRun messages;                                ///< of the calls that go the short way
+  DirectMessages directMessages;                      ///< the same inside a node
+  std::optional<LastDirect> lastDirect;               ///< the same
+  StepRun steps;                                      ///< the same
+  std::optional<LastConnected> lastConnected;         ///< the same; empty while `steps` has no call to be made again
+  std::unique_ptr<const plugin::TunerSession> tuner;  ///< null: the tables decide. Set before the first call.
+  std::shared_ptr<const plugin::ProfilerSession> profiler;  ///< null: there is none. Set before the first call.
+  std::array<std::uint64_t, operationCount> callsTold{};    ///< by operation: how many a profiler knows or missed
   std::atomic<std::uint64_t> nextCollective{0};
   std::vector<std::uint64_t> sent = std::vector<std::uint64_t>(shape.size);      ///< messages so far, by peer
   std::vector<std::uint64_t> received = std::vector<std::uint64_t>(shape.size);  ///< the same

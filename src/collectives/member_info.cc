@@ -105,6 +105,11 @@ std::vector<int> nodesOf(const std::vector<MemberInfo>& members) {
   return nodes;
 }
 
+int countOfNodes(const std::vector<MemberInfo>& members) {
+  const std::vector<int> nodes = nodesOf(members);
+  return *std::max_element(nodes.begin(), nodes.end()) + 1;
+}
+
 bool shareNode(const std::vector<MemberOffer>& offers) {
   for (const MemberOffer& offer : offers)
     if (offer.info.peer.node != offers[0].info.peer.node || offer.info.peer.doorbell.empty()) return false;

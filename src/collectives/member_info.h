@@ -44,6 +44,8 @@ Result<MemberInfo> ownMemberInfo(transport::Reactor& reactor, int device, std::s
 
 /// The node's number of every rank, in order of first appearance.
 std::vector<int> nodesOf(const std::vector<MemberInfo>& members);
+/// Of at least one member.
+int countOfNodes(const std::vector<MemberInfo>& members);
 
 /// All on one node, and none has switched shared memory off.
 bool shareNode(const std::vector<MemberOffer>& offers);

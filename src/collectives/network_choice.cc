@@ -2,9 +2,9 @@
 
 #include "base/log.h"
 #include "base/parameters.h"
+#include "plugin/plugin_names.h"
 #include "transport/chunk_ring.h"
 #include "transport/plugin/plugin_frame.h"
-#include "transport/plugin/plugin_names.h"
 #include "transport/plugin/plugin_ports.h"
 
 namespace falcon::collectives {
@@ -19,7 +19,7 @@ Result<NetworkChoice> NetworkChoice::choose(CommunicatorId communicator) {
 
 void NetworkChoice::agree(const std::vector<MemberOffer>& offers) {
   for (std::size_t rank = 1; rank < offers.size(); ++rank) {
-    if (transport::net::sameWithoutCase(offers[rank].network, offers[0].network)) continue;
+    if (plugin::sameWithoutCase(offers[rank].network, offers[0].network)) continue;
     log::notice(
         "all ranks use sockets: rank 0's network is {}, rank {}'s is {}. Set NCCL_NET_PLUGIN and NCCL_NET alike, and "
         "install the plugin on every host",

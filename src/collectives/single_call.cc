@@ -122,20 +122,24 @@ bool mayGoTheShortWay(const LocalMember& member) {
 std::optional<Status> runAlone(LocalMember& member, const Call& call, const Waiting& waiting) {
   if (!mayGoTheShortWay(member) || isPointToPoint(call.operation)) return {};
   if (const Status healthy = member.health(); !healthy) return healthy;
-  if (auto done = runAgain(member, call, waiting)) return done;
+  // A tuner is asked for each call.
+  if (!member.tuner) [[likely]] {
+    if (auto done = runAgain(member, call, waiting)) return done;
+  }
   const std::uint64_t number = member.nextCollective.load(std::memory_order_relaxed);
   if (const Status possible = checkCall(member.shape, call); !possible) return possible;
-  std::optional<DirectRunner> runner;
-  if (member.direct) runner = planDirect(*member.direct, member.shape, call);
   RingSchedule::Order ring = member.rings.start(number);
   if (!ring) return {};
+  const TunedWay tuned = member.tuner ? tunedWay(*member.tuner, member.shape, call) : TunedWay();
+  std::optional<DirectRunner> runner;
+  if (member.direct && !tuned.choosesAlgorithm()) runner = planDirect(*member.direct, member.shape, call);
   member.nextCollective.store(number + 1, std::memory_order_relaxed);
   if (runner) {
     auto& last = member.lastDirect;
     last = LastDirect{call, std::move(*runner)};
     return drive(last->runner, member, waiting);
   }
-  const Way way = chooseWay(member.shape, call);
+  const Way way = chooseWay(member.shape, call, tuned);
   member.lastConnected.reset();
   if (way.algorithm) member.steps.begin(member.ports, member.shape, call, way, *ring);
   const Status done = way.algorithm ? driveConnections(member.steps, member, waiting) : exchange(member, call, waiting);

@@ -157,7 +157,7 @@ Result<bool> StepRunner::runStep(const Step& step) {
     outgoing = slot->data();
   }
 
-  if (watch_) watch_->stepBegins();
+  if (watch_) watch_->stepBegins(step.receiveFrom, step.sendTo);
   // What is sent lies still until it has left: nobody can have made of it what is written there later in this operation
   // before it arrived.
   const std::byte* lasting = sending && sending->sendsInPlace(bytes) ? lastingValue(step) : nullptr;

@@ -55,7 +55,7 @@ class StepRunner {
   void appendWaitSources(std::vector<transport::WaitSource>& sources) const;
 
   /// Null where nothing was measured.
-  const TransferWatch* transfers() const { return watch_.get(); }
+  TransferWatch* transfers() const { return watch_.get(); }
 
  private:
   template <class Port>

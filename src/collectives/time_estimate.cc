@@ -22,15 +22,20 @@ struct Work {
   double bytes = 0;
 };
 
-Work workOf(const Call& call, int ranks, bool throughMemory) {
+bool goesByRing(const Call& call, int ranks, bool throughMemory) {
+  const Place place = throughMemory ? Place::node : Place::network;
+  return &chooseAlgorithm(call.operation, call.count * sizeOf(call.type), ranks, PreferenceMasks::everything, nullptr,
+                          place) == &ringAllReduce;
+}
+
+Work workOf(const Call& call, int ranks, bool throughMemory, Traffic traffic) {
   const double bytes = static_cast<double>(call.count) * static_cast<double>(sizeOf(call.type));
   const double others = ranks - 1;
   switch (call.operation) {
     case Operation::allReduce: {
-      const auto total = call.count * sizeOf(call.type);
-      const Place place = throughMemory ? Place::node : Place::network;
-      if (&chooseAlgorithm(call.operation, total, ranks, PreferenceMasks::everything, nullptr, place) == &ringAllReduce)
-        return {2 * others, 2 * others / ranks * bytes};
+      if (traffic == Traffic::asChosen)
+        traffic = goesByRing(call, ranks, throughMemory) ? Traffic::ring : Traffic::tree;
+      if (traffic == Traffic::ring) return {2 * others, 2 * others / ranks * bytes};
       return {2.0 * std::bit_width(static_cast<unsigned>(ranks - 1)), 2 * bytes};
     }
     case Operation::allGather:
@@ -52,13 +57,13 @@ Work workOf(const Call& call, int ranks, bool throughMemory) {
 
 }  // namespace
 
-double estimatedMicroseconds(const LinkModel& links, const Call& call) {
+double estimatedMicroseconds(const LinkModel& links, const Call& call, Traffic traffic) {
   if (call.count == 0) return callMicroseconds;
   if (links.ranks == 1)
     return callMicroseconds +
            static_cast<double>(call.count) * static_cast<double>(sizeOf(call.type)) / copyBytesPerMicrosecond;
   const Link& link = links.throughMemory ? memory : socket;
-  const Work work = workOf(call, links.ranks, links.throughMemory);
+  const Work work = workOf(call, links.ranks, links.throughMemory, traffic);
   return callMicroseconds + work.hops * link.hopMicroseconds + work.bytes / link.bytesPerMicrosecond;
 }
 

@@ -1,6 +1,8 @@
 // How long a call will take, by a simple model: what ncclGroupSimulateEnd tells. Pure.
 #pragma once
 
+#include <cstdint>
+
 #include "base/call.h"
 
 namespace falcon::collectives {
@@ -14,6 +16,9 @@ struct LinkModel {
 /// Latency of the hops, plus the bytes that pass the busiest link at a fixed bandwidth. The constants are of the order
 /// of a small server's (3 us and 3 GB/s through shared memory, 25 us and 1 GB/s through sockets), not measured on this
 /// one, and nothing else is taken to run: for comparing calls, not for promises.
-double estimatedMicroseconds(const LinkModel& links, const Call& call);
+///
+/// `traffic` is of AllReduce, the one operation that may go two ways.
+enum class Traffic : std::uint8_t { asChosen, ring, tree };
+double estimatedMicroseconds(const LinkModel& links, const Call& call, Traffic traffic = Traffic::asChosen);
 
 }  // namespace falcon::collectives

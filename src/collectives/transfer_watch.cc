@@ -15,6 +15,7 @@ TransferTiming& TransferWatch::of(Rank peer, bool sending) {
 }
 
 void TransferWatch::stuck(Rank peer, bool sending, bool inFlight) {
+  if (live_) live_->waits(peer, sending, inFlight);
   const Nanoseconds now = clock_.now();
   if (stuckPeer_ >= 0) {
     // The same wait, looked at again: settle what has passed, it may have turned from moving to waiting meanwhile.
@@ -37,7 +38,8 @@ void TransferWatch::sendsBy(Rank peer, const transport::SendPort& port) {
   transfer.underWayBefore = port.underWay().value_or(-1ns);
 }
 
-void TransferWatch::stepBegins() {
+void TransferWatch::stepBegins(Rank receivingFrom, Rank sendingTo) {
+  if (live_) live_->begins(receivingFrom, sendingTo);
   stepBegan_ = clock_.now();
   if (stuckPeer_ < 0) return;
   TransferTiming& transfer = of(stuckPeer_, stuckSending_);
@@ -46,6 +48,7 @@ void TransferWatch::stepBegins() {
 }
 
 void TransferWatch::stepEnds(Rank receivedFrom, Rank sentTo, std::size_t bytes) {
+  if (live_) live_->ends(receivedFrom, sentTo, bytes);
   const Nanoseconds now = clock_.now();
   const auto note = [&](Rank peer, bool sending) {
     if (peer < 0) return;
@@ -60,6 +63,7 @@ void TransferWatch::stepEnds(Rank receivedFrom, Rank sentTo, std::size_t bytes) 
 }
 
 void TransferWatch::flushed() {
+  if (live_) live_->finish();
   const Nanoseconds now = clock_.now();
   for (TransferTiming& transfer : transfers_) {
     if (!transfer.sending) continue;
@@ -72,6 +76,7 @@ void TransferWatch::flushed() {
 }
 
 void TransferWatch::tell(TransferRecorder& recorder) const {
+  if (!recorded_) return;
   for (const TransferTiming& transfer : transfers_) recorder.record(transfer);
 }
 

@@ -101,8 +101,10 @@ TEST(Variables, WhatIsNotFollowedIsSaidOnce) {
                });
   if (IsSkipped()) return;  // see inFreshChild()
   for (const char* said :
-       {"NCCL_NTHREADS=256 has no effect", "NCCL_PROFILER_PLUGIN=no-such has no effect",
-        "NCCL_TUNER_PLUGIN=no-such has no effect", "NCCL_PROTO=^simple: the host engine has none of these for",
+       {"NCCL_NTHREADS=256 has no effect",
+        "NCCL_PROFILER_PLUGIN=no-such: PROFILER/Plugin: Could not find: no-such libnccl-profiler-no-such.so",
+        "NCCL_TUNER_PLUGIN=no-such: TUNER/Plugin: Could not find: no-such libnccl-tuner-no-such.so",
+        "NCCL_PROTO=^simple: the host engine has none of these for",
         "NCCL_ALGO=tree: the host engine has none of these "
         "for Broadcast, Reduce, AllGather, ReduceScatter; what it has by default is used"})
     EXPECT_EQ(log.linesWith(said), 1) << said << " in\n" << log.text();

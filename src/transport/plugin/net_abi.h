@@ -5,12 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "plugin/plugin_abi.h"
+
 namespace falcon::transport::net {
 
-/// ncclResult_t.
-using ResultCode = int;
-inline constexpr ResultCode success = 0;
-inline constexpr ResultCode internalError = 3;
+using plugin::internalError;
+using plugin::Logger;
+using plugin::LogLevel;
+using plugin::ResultCode;
+using plugin::success;
 
 /// A handle names a listener to the one who connects.
 inline constexpr std::size_t handleBytes = 128;
@@ -24,10 +27,6 @@ inline constexpr int hostDevice = 0;
 inline constexpr std::size_t longestMessageBefore9 = std::size_t{1} << 30;
 /// Traffic class, rail or plane that nobody has chosen.
 inline constexpr int undefined = -1;
-
-/// Levels of a plugin's log lines.
-enum class LogLevel : int { none = 0, version = 1, warn = 2, info = 3, abort = 4, trace = 5 };
-using Logger = void (*)(LogLevel level, unsigned long flags, const char* file, int line, const char* format, ...);
 
 /// How a plugin from version 10 on tells NCCL's profiler of events of its own.
 using ProfilerCallback = ResultCode (*)(void** event, int type, void* parent, std::int64_t plugin, void* data);

@@ -4,10 +4,18 @@
 #include <climits>
 #include <iterator>
 
+#include "plugin/plugin_log.h"
 #include "transport/plugin/net_calls.h"
-#include "transport/plugin/plugin_log.h"
 
 namespace falcon::transport::net {
+
+using plugin::logForPlugin;
+
+/// Events of a plugin's own, which nobody here wants.
+inline ResultCode ignoreEvent(void** event, int, void*, std::int64_t, void*) {
+  if (event) *event = nullptr;
+  return success;
+}
 
 /// @tparam Plugin  the version's struct; it lives as long as the library that it was found in
 template <class Plugin, int number>

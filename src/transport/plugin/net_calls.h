@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "plugin/plugin_library.h"
 #include "transport/plugin/net_abi.h"
 
 namespace falcon::transport::net {
@@ -54,13 +55,6 @@ class NetCalls {
   virtual ResultCode finalize(void* context) const = 0;
 };
 
-/// A version of the interface: the name of the plugin's symbol, and who translates.
-struct NetVersion {
-  int number;
-  const char* symbol;
-  std::unique_ptr<NetCalls> (*adapt)(const void* symbol);
-};
-
 std::unique_ptr<NetCalls> adaptV6(const void* symbol);
 std::unique_ptr<NetCalls> adaptV7(const void* symbol);
 std::unique_ptr<NetCalls> adaptV8(const void* symbol);
@@ -70,9 +64,9 @@ std::unique_ptr<NetCalls> adaptV11(const void* symbol);
 std::unique_ptr<NetCalls> adaptV12(const void* symbol);
 
 /// Newest first, as they are looked for.
-inline constexpr NetVersion netVersions[] = {{12, "ncclNetPlugin_v12", adaptV12}, {11, "ncclNetPlugin_v11", adaptV11},
-                                             {10, "ncclNetPlugin_v10", adaptV10}, {9, "ncclNetPlugin_v9", adaptV9},
-                                             {8, "ncclNetPlugin_v8", adaptV8},    {7, "ncclNetPlugin_v7", adaptV7},
-                                             {6, "ncclNetPlugin_v6", adaptV6}};
+inline constexpr plugin::PluginVersion<NetCalls> netVersions[] = {
+    {"ncclNetPlugin_v12", adaptV12}, {"ncclNetPlugin_v11", adaptV11}, {"ncclNetPlugin_v10", adaptV10},
+    {"ncclNetPlugin_v9", adaptV9},   {"ncclNetPlugin_v8", adaptV8},   {"ncclNetPlugin_v7", adaptV7},
+    {"ncclNetPlugin_v6", adaptV6}};
 
 }  // namespace falcon::transport::net

@@ -1,17 +1,8 @@
 #include "transport/plugin/net_check.h"
 
-#include <iterator>
-
 #include "base/format.h"
 
 namespace falcon::transport::net {
-
-std::string resultText(ResultCode result) {
-  constexpr const char* names[] = {"success",          "CUDA error",    "system error", "internal error",
-                                   "invalid argument", "invalid usage", "remote error", "in progress"};
-  const bool known = result >= 0 && static_cast<std::size_t>(result) < std::size(names);
-  return fmt::format("{} ({})", result, known ? names[result] : "no code of NCCL's");
-}
 
 std::optional<std::string> objectionTo(const NetCalls& calls) {
   std::string members;

@@ -8,9 +8,6 @@
 
 namespace falcon::transport::net {
 
-/// A result code as people read it: "2 (system error)".
-std::string resultText(ResultCode result);
-
 /// Members that it must have; nothing where all are there.
 std::optional<std::string> objectionTo(const NetCalls& calls);
 

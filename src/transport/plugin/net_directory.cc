@@ -5,10 +5,15 @@
 #include "base/log.h"
 #include "base/parameters.h"
 #include "base/per_process.h"
+#include "plugin/plugin_names.h"
+#include "plugin/result_text.h"
 #include "transport/plugin/net_check.h"
-#include "transport/plugin/plugin_names.h"
 
 namespace falcon::transport::net {
+
+using plugin::resultText;
+using plugin::sameWithoutCase;
+
 namespace {
 
 constinit PerProcess<NetDirectory> ofThisProcess;
@@ -30,7 +35,7 @@ NetDirectory& processNets() {
   return ofThisProcess.get();
 }
 
-NetDirectory::NetDirectory() : NetDirectory(pluginNames(parameters::netPlugin.value())) {}
+NetDirectory::NetDirectory() : NetDirectory(plugin::pluginNames(parameters::netPlugin.value())) {}
 
 NetDirectory::NetDirectory(std::vector<std::string> plugins) {
   for (std::string& name : plugins) plugins_.push_back({.name = std::move(name)});

@@ -1,22 +1,16 @@
-// Finds and opens a plugin's library.
+// Finds and opens a net plugin's library.
 #pragma once
 
-#include <memory>
-#include <string>
-
-#include "base/result.h"
+#include "plugin/plugin_library.h"
 #include "transport/plugin/net_calls.h"
 
 namespace falcon::transport::net {
 
-/// A plugin by the newest version of the interface that both it and we know.
-struct NetLibrary {
-  std::string file;  ///< as it was opened
-  std::unique_ptr<NetCalls> calls;
-};
+using NetLibrary = plugin::PluginLibrary<NetCalls>;
 
-/// By a name of NCCL_NET_PLUGIN. The library stays loaded until the process ends: threads of its own may run on.
-/// Errors (system), not logged: there is no such file, it cannot be loaded, or it is no net plugin that we know.
-Result<NetLibrary> loadNetLibrary(const std::string& name);
+/// By a name of NCCL_NET_PLUGIN. Errors as of plugin::openPlugin().
+inline Result<NetLibrary> loadNetLibrary(const std::string& name) {
+  return plugin::loadPlugin({"net", "NET", "network"}, name, netVersions);
+}
 
 }  // namespace falcon::transport::net

@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "base/parameters.h"
-#include "transport/plugin/net_check.h"
+#include "plugin/result_text.h"
 
 namespace falcon::transport {
 namespace {
@@ -34,7 +34,7 @@ Error PluginLine::failed(std::string_view function, net::ResultCode result) {
   return fail(log::decided(
       Error::remote("net plugin {}: {} for {} returned {}: the connection is lost, or the plugin's network does not "
                     "work; NCCL_DEBUG=INFO shows what the plugin says of it",
-                    calls().name(), function, peerName_, net::resultText(result))));
+                    calls().name(), function, peerName_, plugin::resultText(result))));
 }
 
 Status PluginLine::stillConnecting() {

@@ -29,7 +29,7 @@ TEST(TransferWatch, TellsWaitingFromMoving) {
   clock.advance(5ms);
   watch.stuckSending(5, true);
   clock.advance(7ms);
-  watch.stepBegins();
+  watch.stepBegins(3, 5);
   clock.advance(2ms);
   watch.stepEnds(3, 5, 1000);
   clock.advance(30ms);  // the last bytes are on their way
@@ -80,7 +80,7 @@ TEST(TransferWatch, AsksTheNetworkBeforeTheFirstStepAndAfterTheLast) {
   for (int step = 0; step < 2; ++step) {
     watch.sendsBy(5, counted);
     watch.sendsBy(6, uncounted);
-    watch.stepBegins();
+    watch.stepBegins(-1, 5);
     watch.stepEnds(-1, 5, 10);
     watch.stepEnds(-1, 6, 10);
     *counted.counted += 10ms;

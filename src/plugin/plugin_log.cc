@@ -1,4 +1,4 @@
-#include "transport/plugin/plugin_log.h"
+#include "plugin/plugin_log.h"
 
 #include <cstdarg>
 #include <cstdio>
@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 
-namespace falcon::transport::net {
+namespace falcon::plugin {
 namespace {
 
 log::Level levelOf(LogLevel level) {
@@ -40,9 +40,4 @@ void logForPlugin(LogLevel level, unsigned long, const char*, int, const char* f
   log::write(levelOf(level), line);
 }
 
-ResultCode ignoreEvent(void** event, int, void*, std::int64_t, void*) {
-  if (event) *event = nullptr;
-  return success;
-}
-
-}  // namespace falcon::transport::net
+}  // namespace falcon::plugin

@@ -1,8 +1,8 @@
-#include "transport/plugin/plugin_names.h"
+#include "plugin/plugin_names.h"
 
 #include <gtest/gtest.h>
 
-namespace falcon::transport::net {
+namespace falcon::plugin {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -27,15 +27,16 @@ TEST(PluginNames, AreNoMoreThanNcclTakes) {
 }
 
 TEST(PluginNames, BecomeFilesAsNcclHasIt) {
-  EXPECT_EQ(filesOf("ofi"), (Names{"ofi", "libnccl-net-ofi.so"}));
-  EXPECT_EQ(filesOf("libnccl-net.so"), Names{"libnccl-net.so"});
-  EXPECT_EQ(filesOf("./ofi"), Names{"./ofi"});
-  EXPECT_EQ(filesOf("/opt/ofi.so"), Names{"/opt/ofi.so"});
+  EXPECT_EQ(filesOf("net", "ofi"), (Names{"ofi", "libnccl-net-ofi.so"}));
+  EXPECT_EQ(filesOf("net", "libnccl-net.so"), Names{"libnccl-net.so"});
+  EXPECT_EQ(filesOf("net", "./ofi"), Names{"./ofi"});
+  EXPECT_EQ(filesOf("net", "/opt/ofi.so"), Names{"/opt/ofi.so"});
   // Neither begins with lib and ends with .so.
-  EXPECT_EQ(filesOf("x.so"), (Names{"x.so", "libnccl-net-x.so.so"}));
-  EXPECT_EQ(filesOf("libfast"), (Names{"libfast", "libnccl-net-libfast.so"}));
-  EXPECT_EQ(filesOf("STATIC_PLUGIN"), Names{""});
+  EXPECT_EQ(filesOf("net", "x.so"), (Names{"x.so", "libnccl-net-x.so.so"}));
+  EXPECT_EQ(filesOf("net", "libfast"), (Names{"libfast", "libnccl-net-libfast.so"}));
+  EXPECT_EQ(filesOf("tuner", "ofi"), (Names{"ofi", "libnccl-tuner-ofi.so"}));
+  EXPECT_EQ(filesOf("net", "STATIC_PLUGIN"), Names{""});
 }
 
 }  // namespace
-}  // namespace falcon::transport::net
+}  // namespace falcon::plugin

@@ -1,8 +1,10 @@
-#include "transport/plugin/plugin_names.h"
+#include "plugin/plugin_names.h"
 
 #include <algorithm>
 
-namespace falcon::transport::net {
+#include "base/format.h"
+
+namespace falcon::plugin {
 namespace {
 
 // Whatever the program's locale is.
@@ -31,10 +33,10 @@ std::vector<std::string> pluginNames(std::string_view list) {
   return names;
 }
 
-std::vector<std::string> filesOf(const std::string& name) {
+std::vector<std::string> filesOf(std::string_view kind, const std::string& name) {
   if (sameWithoutCase(name, "STATIC_PLUGIN")) return {""};
   if (isPathOrFile(name)) return {name};
-  return {name, "libnccl-net-" + name + ".so"};
+  return {name, fmt::format("libnccl-{}-{}.so", kind, name)};
 }
 
-}  // namespace falcon::transport::net
+}  // namespace falcon::plugin

@@ -1,0 +1,137 @@
+#include "profiler/log_outlet.h"
+
+#include <cstdlib>
+#include <vector>
+
+#include "base/contained.h"
+#include "base/job_rank.h"
+#include "base/library_thread.h"
+#include "base/log.h"
+#include "control/job.h"
+
+namespace falcon::profiler {
+namespace {
+
+constexpr Nanoseconds interval = 100ms;
+constexpr std::size_t callsAtATime = 4096;
+
+/// Where a communicator spans the job, its ranks are the job's; of others only this one's is known.
+instrument::CommunicatorEntry entryOf(const plugin::ProfiledCommunicator& communicator) {
+  const char* world = std::getenv("WORLD_SIZE");
+  const Rank own = jobRankFromEnvironment();
+  const bool whole = world && std::atoi(world) == communicator.ranks && own == communicator.rank;
+  instrument::CommunicatorEntry entry{.id = communicator.id,
+                                      .rank = communicator.rank,
+                                      .vendor = true,
+                                      .name = communicator.name ? communicator.name : ""};
+  for (Rank rank = 0; rank < communicator.ranks; ++rank)
+    entry.members.push_back({.jobRank = rank == communicator.rank ? own : whole ? rank : -1});
+  return entry;
+}
+
+}  // namespace
+
+LogOutlet::~LogOutlet() {
+  close();
+}
+
+int LogOutlet::joined(const plugin::ProfiledCommunicator& communicator) {
+  const std::lock_guard lock(mutex_);
+  if (communicators_++ == 0)
+    contained([&] { open(communicator); },
+              [](const char* why) {
+                log::notice("Falcon's profiler plugin cannot start: {}; the job goes on, and nothing is recorded", why);
+              });
+  auto* log = log_.load(std::memory_order_relaxed);
+  return log ? log->add(entryOf(communicator)) : noPlace;
+}
+
+void LogOutlet::left(const plugin::ProfiledCommunicator& communicator) {
+  const std::lock_guard lock(mutex_);
+  if (auto* log = log_.load(std::memory_order_relaxed)) log->remove(communicator.id, communicator.rank);
+  if (--communicators_ == 0) close();
+}
+
+void LogOutlet::open(const plugin::ProfiledCommunicator& first) {
+  const std::string named = control::jobNameFromEnvironment();
+  auto files = control::JobFiles::open(named.empty() ? fmt::format("{:016x}", first.id) : named);
+  if (!files) return log::notice("{}; Falcon's profiler plugin records nothing", files.error().message());
+  files_ = std::move(*files);
+  stop_.store(false);
+  off_.store(false);
+  files_->log().header().state.store(static_cast<std::uint32_t>(instrument::JobState::tracking));
+  log_.store(&files_->log(), std::memory_order_release);
+  thread_ = libraryThread("nccl-falcon-prf", [this] { watch(); });
+}
+
+/// With mutex_ held, or in the destructor. No event comes any more: the last communicator has ended.
+void LogOutlet::close() {
+  stop_.store(true);
+  if (thread_.joinable()) thread_.join();
+  log_.store(nullptr, std::memory_order_release);
+  files_.reset();
+}
+
+void LogOutlet::watch() {
+  IterationWatch iterations;
+  std::uint64_t next = 0;
+  bool profiling = false;
+  while (!stop_.load()) {
+    contained([&] { look(next, iterations); },
+              [this](const char* why) {
+                if (!off_.exchange(true))
+                  log::notice("Falcon's profiler plugin failed: {}; it records nothing more, and the job goes on", why);
+              });
+    const bool wanted = iterations.profiles() && !off_.load();
+    if (wanted != profiling) {
+      profiling = wanted;
+      profile_(profiling);
+    }
+    tick_();
+    std::this_thread::sleep_for(interval);
+  }
+  if (profiling) profile_(false);
+}
+
+void LogOutlet::look(std::uint64_t& next, IterationWatch& iterations) {
+  instrument::CallLog& log = files_->log();
+  instrument::CallLogHeader& header = log.header();
+  std::vector<CallRecord> calls;
+  do {
+    calls.clear();
+    if (const std::uint64_t lost = log.readFrom(next, calls, callsAtATime); lost > 0) iterations.overrun(lost);
+    for (const CallRecord& call : calls) iterations.add(call);
+  } while (calls.size() == callsAtATime && !stop_.load());
+  header.iterations.store(static_cast<std::int64_t>(iterations.iterations()), std::memory_order_relaxed);
+  header.iterationNanoseconds.store(iterations.lastDuration().count(), std::memory_order_relaxed);
+  header.failslowActive.store(iterations.slow() ? 1 : 0, std::memory_order_relaxed);
+  using instrument::JobCommand;
+  const auto command = static_cast<JobCommand>(header.command.load(std::memory_order_acquire) &
+                                               ((1U << instrument::jobCommandBits) - 1));
+  if (command == JobCommand::off) off_.store(true);
+  const auto state = off_.load()             ? instrument::JobState::off
+                     : iterations.profiles() ? instrument::JobState::profiling
+                                             : instrument::JobState::tracking;
+  header.state.store(static_cast<std::uint32_t>(state), std::memory_order_relaxed);
+  header.heartbeat.store(SystemClock::instance().now().count(), std::memory_order_relaxed);
+}
+
+Flight LogOutlet::enter(CallRecord& call, int place) noexcept {
+  auto* log = log_.load(std::memory_order_acquire);
+  return log && !off_.load(std::memory_order_relaxed) ? log->enter(call, place) : noFlight;
+}
+
+void LogOutlet::label(const LabelledCall& call) noexcept {
+  if (auto* log = log_.load(std::memory_order_acquire)) log->label(call);
+}
+
+void LogOutlet::leave(Flight flight, const CallRecord& call) noexcept {
+  if (auto* log = log_.load(std::memory_order_acquire); log && !off_.load(std::memory_order_relaxed))
+    log->leave(flight, call);
+}
+
+void LogOutlet::transfer(const TransferTiming& timing) noexcept {
+  if (auto* log = log_.load(std::memory_order_acquire)) log->write(timing);
+}
+
+}  // namespace falcon::profiler

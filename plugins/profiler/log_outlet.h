@@ -1,0 +1,53 @@
+// Observations in a call log of the process's own, beside NCCL: what `falcon status`, `top`, `trace` and `metrics`
+// read.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "control/job_files.h"
+#include "instrument/change_point.h"
+#include "instrument/period_finder.h"
+#include "profiler/iteration_watch.h"
+#include "profiler/outlet.h"
+
+namespace falcon::profiler {
+
+/// Thread-safe. From the first communicator to the last there is a job, and a thread that looks at the log ten times a
+/// second. Where there is neither memory nor a thread to be had nothing is kept, and one line says so.
+class LogOutlet final : public Outlet {
+ public:
+  /// @param profile  told whether what moves the data is to be observed too. Called by the thread, and when the last
+  ///                 communicator goes; never with a lock of this class.
+  /// @param tick     called by the thread each time that it looks
+  LogOutlet(std::function<void(bool on)> profile, std::function<void()> tick)
+      : profile_(std::move(profile)), tick_(std::move(tick)) {}
+  ~LogOutlet() override;
+
+  int joined(const plugin::ProfiledCommunicator& communicator) override;
+  void left(const plugin::ProfiledCommunicator& communicator) override;
+  Flight enter(CallRecord& call, int place) noexcept override;
+  void label(const LabelledCall& call) noexcept override;
+  void leave(Flight flight, const CallRecord& call) noexcept override;
+  void transfer(const TransferTiming& timing) noexcept override;
+
+ private:
+  void open(const plugin::ProfiledCommunicator& first);
+  void close();
+  void watch();
+  void look(std::uint64_t& next, IterationWatch& iterations);
+
+  const std::function<void(bool on)> profile_;
+  const std::function<void()> tick_;
+  std::mutex mutex_;
+  int communicators_ = 0;  // with mutex_
+  std::unique_ptr<control::JobFiles> files_;
+  std::atomic<instrument::CallLog*> log_{nullptr};
+  std::atomic<bool> stop_{false}, off_{false};
+  std::thread thread_;
+};
+
+}  // namespace falcon::profiler

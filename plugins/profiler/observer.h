@@ -1,0 +1,109 @@
+// What becomes of the events that NCCL tells a profiler plugin: calls and transfers, as Falcon's call log has them. The
+// same for every version of the interface, which adapters (profiler_v4.cc ...) translate to and from the newest.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "plugin/profiler/profiler_directory.h"
+#include "profiler/outlet.h"
+#include "profiler/slots.h"
+
+namespace falcon::profiler {
+
+/// The events that tell of calls, and those that tell of what moves their data.
+inline constexpr std::uint32_t callEvents = plugin::collectiveEvent | plugin::messageEvent;
+inline constexpr std::uint32_t channelEvents =
+    plugin::proxyOpEvent | plugin::proxyStepEvent | plugin::kernelChannelEvent | plugin::kernelPhaseEvent;
+
+/// Times of a GPU's clock as times of this host's. NCCL tells a time of the GPU's after it, sooner or later: the
+/// soonest shows how far the clocks are apart, but for the way. Thread-safe.
+class DeviceClock {
+ public:
+  /// `device`, a time of the GPU's, is told at `now`.
+  void note(Nanoseconds device, Nanoseconds now);
+  Nanoseconds toHost(Nanoseconds device) const { return device + Nanoseconds(offset_.load(std::memory_order_relaxed)); }
+
+ private:
+  static constexpr std::int64_t unknown = INT64_MAX;
+  std::atomic<std::int64_t> offset_{unknown};
+};
+
+/// Thread-safe. An event that comes from another process (PXN) has no parent here. Where another plugin is chained, it
+/// is told all that it asks for, with handles of its own.
+class Observer {
+ public:
+  /// @param outlet   null: nothing is observed, only a chained plugin is told
+  /// @param chained  the other plugin; it finds none where there is none. Both outlive the observer.
+  /// @param wanted   as of want()
+  Observer(Outlet* outlet, plugin::ProfilerDirectory& chained, std::uint32_t wanted);
+
+  plugin::ResultCode init(const plugin::ProfiledCommunicator& communicator, void** context, int* mask);
+  plugin::ResultCode start(void* context, void** handle, const plugin::Event& event) noexcept;
+  plugin::ResultCode stop(void* handle) noexcept;
+  plugin::ResultCode state(void* handle, plugin::EventState state, plugin::StateArguments* arguments) noexcept;
+  plugin::ResultCode finalize(void* context);
+
+  /// Which events NCCL is to tell from now on, beside those that the chained plugin wants. Any thread.
+  void want(std::uint32_t events);
+  /// A chained plugin may have changed its mind: from time to time.
+  void refreshMask();
+  /// Events that there was no slot for.
+  std::uint64_t missed() const { return missed_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Communicator {
+    plugin::ProfiledCommunicator facts;
+    std::string name;
+    int place = noPlace;
+    std::shared_ptr<const plugin::ProfilerSession> chained;
+    std::atomic<std::uint64_t> collectives{0};
+    std::mutex mutex;
+    std::map<std::pair<Operation, Rank>, std::uint64_t> messages;  // so far; with mutex
+  };
+  /// One event; used by one thread at a time, but for its parents, of which children read what does not change.
+  struct Event {
+    std::uint64_t type = 0;
+    Communicator* communicator = nullptr;
+    void* chained = nullptr;
+    Event* parent = nullptr;
+    CallRecord call;  // of a collective or message
+    Flight flight = noFlight;
+    bool observed = false;                                             // and is to be told to the outlet
+    TransferTiming timing;                                             // of a proxy operation or a channel
+    plugin::EventState state = plugin::EventState::proxyOpInProgress;  // of a step
+    Nanoseconds since{0};                                              // its beginning
+    std::uint64_t bytes = 0;                                           // of a step
+  };
+  static constexpr std::size_t callSlots = 8192, pieceSlots = 8192;
+
+  Event* parentOf(const plugin::Event& event) const;
+  Event* known(void* handle) const;
+  void give(Event* event);
+  void tellChained(Event& own, const plugin::Event& event) noexcept;
+  void observe(Event& own, const plugin::Event& event) noexcept;
+  void enterCall(Event& own, const plugin::Event& event);
+  void beginTiming(Event& own, int channel, Rank peer, bool sending);
+  void endStep(Event& step, Nanoseconds now);
+  void changeStep(Event& step, plugin::EventState state, std::uint64_t bytes, Nanoseconds now);
+  void endObserved(Event& own) noexcept;
+
+  Outlet* const outlet_;
+  plugin::ProfilerDirectory& chained_;
+  std::atomic<std::uint32_t> wanted_;
+  std::atomic<int*> mask_{nullptr};
+  const int process_;
+  DeviceClock deviceClock_;
+  std::atomic<std::uint64_t> missed_{0};
+
+  mutable std::mutex mutex_;
+  std::map<void*, std::unique_ptr<Communicator>> communicators_;  // with mutex_; NCCL's context is the key
+  Slots<Event, callSlots> calls_;                                 // groups and calls, which are parents later
+  Slots<Event, pieceSlots> pieces_;                               // what moves their data
+};
+
+}  // namespace falcon::profiler
