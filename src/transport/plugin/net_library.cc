@@ -12,7 +12,9 @@ namespace {
 
 Result<NetLibrary> newestOf(void* library, const std::string& file) {
   for (const NetVersion& version : netVersions)
-    if (const void* symbol = dlsym(library, version.symbol)) return NetLibrary{file, version.adapt(symbol)};
+    if (const void* symbol = dlsym(library, version.symbol))
+      return NetLibrary{file, version.adapt(symbol),
+                        static_cast<const falconNetState_v1_t*>(dlsym(library, FALCON_NET_STATE_SYMBOL))};
   return Error::system("External network plugin {} is unsupported: it has none of {} to {}", file,
                        std::rbegin(netVersions)->symbol, std::begin(netVersions)->symbol);
 }

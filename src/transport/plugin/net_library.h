@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "falcon_net_state.h"
 #include "transport/plugin/net_calls.h"
 
 namespace falcon::transport::net {
@@ -13,6 +14,7 @@ namespace falcon::transport::net {
 struct NetLibrary {
   std::string file;  ///< as it was opened
   std::unique_ptr<NetCalls> calls;
+  const falconNetState_v1_t* state = nullptr;  ///< what it tells of the network, where it does
 };
 
 /// By a name of NCCL_NET_PLUGIN. The library stays loaded until the process ends: threads of its own may run on.
