@@ -20,14 +20,14 @@ constexpr Nanoseconds pause = 50ms;
 
 }  // namespace
 
-Dialling::Dialling(const SocketHandle& handle, const SocketAddress& from, std::size_t sockets)
+Dialling::Dialling(const ListenerHandle& handle, const SocketAddress& from, std::size_t sockets)
     : handle_(handle),
       from_(from),
       since_(SystemClock::instance().now()),
       limit_(parameters::initTimeout.value()),
       attempts_(sockets) {}
 
-bool Dialling::isAbout(const SocketHandle& handle) const {
+bool Dialling::isAbout(const ListenerHandle& handle) const {
   return handle.listener == handle_.listener && handle.secret == handle_.secret;
 }
 

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/owned.h"
 #include "base/result.h"
-#include "socket/handle.h"
+#include "core/listener_handle.h"
 #include "transport/handshake.h"
 
 namespace falcon::net {
@@ -18,12 +18,12 @@ class Dialling {
  public:
   /// @param from     this end's address; its port is ignored
   /// @param sockets  how many the connection is to have
-  Dialling(const SocketHandle& handle, const SocketAddress& from, std::size_t sockets);
+  Dialling(const ListenerHandle& handle, const SocketAddress& from, std::size_t sockets);
 
   /// The connection's sockets once all have been let in; nothing: not yet. Errors (remote): nobody of ours listens
   /// there, or not within NCCL_FALCON_INIT_TIMEOUT; (system): no sockets can be had.
   Result<std::optional<std::vector<FileDescriptor>>> progress();
-  bool isAbout(const SocketHandle& handle) const;
+  bool isAbout(const ListenerHandle& handle) const;
   bool isOverdue(Nanoseconds now) const { return now - since_ > limit_; }
 
  private:
@@ -42,7 +42,7 @@ class Dialling {
   Status onAnswer(Attempt& attempt);
   Error unreachable(int number) const;
 
-  const SocketHandle handle_;
+  const ListenerHandle handle_;
   const SocketAddress from_;
   const Nanoseconds since_;
   const Nanoseconds limit_;

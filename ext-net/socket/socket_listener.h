@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "core/listener_handle.h"
 #include "core/network.h"
-#include "socket/handle.h"
 #include "transport/drop_log.h"
 #include "transport/handshake.h"
 

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
 
 #include "base/log.h"
 #include "base/parameters.h"
 #include "base/text.h"
+#include "socket/interface_bytes.h"
 #include "socket/socket_listener.h"
 #include "socket/socket_sender.h"
 #include "transport/interface_address.h"
@@ -19,23 +19,6 @@ constexpr int usualSpeed = 10'000;
 
 std::string folderOf(const std::string& interface) {
   return "/sys/class/net/" + interface;
-}
-
-/// Of lines `  eth0: bytes packets ...`: eight columns of what came, then those of what was sent.
-std::optional<std::uint64_t> bytesSentBy(const std::string& interface) {
-  constexpr std::size_t column = 8;
-  const std::string all = readText("/proc/thread-self/net/dev");
-  for (const std::string_view line : split(all, '\n')) {
-    const auto colon = line.find(':');
-    if (colon == std::string_view::npos) continue;
-    if (line.substr(std::min(line.find_first_not_of(' '), colon), colon).substr(0, interface.size() + 1) !=
-        interface + ":")
-      continue;
-    std::vector<std::string_view> words = split(line.substr(colon + 1), ' ');
-    std::erase(words, std::string_view());
-    return words.size() > column ? leadingNumber<std::uint64_t>(words[column]) : std::nullopt;
-  }
-  return std::nullopt;
 }
 
 Device deviceOf(const std::string& interface, std::size_t number) {
@@ -81,45 +64,19 @@ Result<std::unique_ptr<Listener>> SocketNetwork::listen(int device, Handle handl
 Result<std::unique_ptr<Connection>> SocketNetwork::connect(int device, Handle handle) {
   const auto from = readHandle(handle);
   if (!from) return from.error();
-  std::shared_ptr<Dialling> dialling;
-  {
-    const std::lock_guard lock(mutex_);
-    dialling = diallingOf(device, *from, handle);
-  }
-  std::uint64_t number = 0;
-  if (const auto noted = readHandle(handle)) number = noted->dialling;
+  const auto dialling = diallings_.find(*from, handle, [&] {
+    return std::make_shared<Dialling>(*from, addresses_[static_cast<std::size_t>(device)], socketsPerConnection());
+  });
   auto sockets = dialling->progress();
-  if (!sockets) {
-    forget(number);
-    noteDialling(handle, 0);
-    return sockets.error();
-  }
-  if (!*sockets) return std::unique_ptr<Connection>();
-  forget(number);
-  noteDialling(handle, 0);
+  if (sockets && !*sockets) return std::unique_ptr<Connection>();
+  diallings_.forget(handle);
+  if (!sockets) return sockets.error();
   return SocketSender::make(device, std::move(**sockets), from->address.text());
-}
-
-std::shared_ptr<Dialling> SocketNetwork::diallingOf(int device, const SocketHandle& from, Handle handle) {
-  const auto known = diallings_.find(from.dialling);
-  if (known != diallings_.end() && known->second->isAbout(from)) return known->second;
-  const Nanoseconds now = SystemClock::instance().now();
-  std::erase_if(diallings_, [&](const auto& entry) { return entry.second->isOverdue(now); });
-  const std::uint64_t number = ++lastDialling_;
-  auto fresh = std::make_shared<Dialling>(from, addresses_[static_cast<std::size_t>(device)], socketsPerConnection());
-  diallings_[number] = fresh;
-  noteDialling(handle, number);
-  return fresh;
-}
-
-void SocketNetwork::forget(std::uint64_t dialling) {
-  const std::lock_guard lock(mutex_);
-  diallings_.erase(dialling);
 }
 
 void SocketNetwork::sample(int device, falconNetDevice_v1& reading) {
   // Not from /sys: that is of the network namespace in which it was mounted.
-  const auto sent = bytesSentBy(devices_[static_cast<std::size_t>(device)].name);
+  const auto sent = sentBytes(readText("/proc/thread-self/net/dev"), devices_[static_cast<std::size_t>(device)].name);
   if (!sent) return;
   reading.interfaceBytes = *sent;
   reading.valid |= FALCON_NET_INTERFACE;

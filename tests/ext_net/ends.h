@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/network.h"
-#include "socket/socket_network.h"
 
 namespace falcon::net::test {
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "ext_net/ends.h"
+#include "socket/socket_network.h"
 
 namespace falcon::net::test {
 namespace {

@@ -12,6 +12,7 @@
 #include "core/net_state.h"
 #include "ext_net/ends.h"
 #include "ext_net/packet_program.h"
+#include "socket/socket_network.h"
 
 namespace falcon::net::test {
 namespace {

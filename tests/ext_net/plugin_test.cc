@@ -20,10 +20,25 @@ using transport::net::ResultCode;
 
 constexpr ResultCode invalidArgument = 4, remoteError = 6;
 
-void* library() {
-  static void* const one = dlopen(FALCON_NET_SOCKET, RTLD_NOW | RTLD_LOCAL);
-  EXPECT_NE(one, nullptr) << dlerror();
-  return one;
+struct Plugin {
+  const char* name;
+  const char* file;
+  bool needsUcx;
+};
+constexpr Plugin plugins[] = {
+    {"falcon-socket", FALCON_NET_SOCKET, false},
+#ifdef FALCON_NET_UCX
+    {"falcon-ucx", FALCON_NET_UCX, true},
+#endif
+};
+
+void* opened(const Plugin& plugin) {
+  void* const library = dlopen(plugin.file, RTLD_NOW | RTLD_LOCAL);
+  EXPECT_NE(library, nullptr) << dlerror();
+  return library;
+}
+std::string nameOf(const Plugin& plugin) {
+  return plugin.needsUcx ? "Ucx" : "Socket";
 }
 
 std::string outputOf(const std::string& command) {
@@ -36,19 +51,24 @@ std::string outputOf(const std::string& command) {
   return text;
 }
 
-TEST(Library, ExportsWhatNcclLooksForAndTheStateAndNothingElse) {
-  std::istringstream words(outputOf("nm -D --defined-only " FALCON_NET_SOCKET));
+class Library : public testing::TestWithParam<Plugin> {};
+INSTANTIATE_TEST_SUITE_P(Net, Library, testing::ValuesIn(plugins),
+                         [](const auto& given) { return nameOf(given.param); });
+
+TEST_P(Library, ExportsWhatNcclLooksForAndTheStateAndNothingElse) {
+  std::istringstream words(outputOf(std::string("nm -D --defined-only ") + GetParam().file));
   std::set<std::string> names;
   for (std::string address, kind, name; words >> address >> kind >> name;) names.insert(name);
   EXPECT_THAT(names, testing::UnorderedElementsAre("ncclNetPlugin_v8", "ncclNetPlugin_v9", "ncclNetPlugin_v10",
                                                    "ncclNetPlugin_v11", "ncclNetPlugin_v12", "falconNetState_v1"));
 }
 
-TEST(Library, NeedsOnlyTheCLibrary) {
+TEST_P(Library, NeedsOnlyTheCLibraryAndWhatItIsNamedAfter) {
   if (std::string(FALCON_SANITIZE) != "") GTEST_SKIP() << "sanitizer builds need their run-time";
-  const std::set<std::string> allowed = {"libc.so.6",       "libm.so.6",  "libdl.so.2",
-                                         "libpthread.so.0", "librt.so.1", "ld-linux-x86-64.so.2"};
-  std::istringstream lines(outputOf("readelf -dW " FALCON_NET_SOCKET));
+  std::set<std::string> allowed = {"libc.so.6",       "libm.so.6",  "libdl.so.2",
+                                   "libpthread.so.0", "librt.so.1", "ld-linux-x86-64.so.2"};
+  if (GetParam().needsUcx) allowed.insert({"libucp.so.0", "libucs.so.0"});
+  std::istringstream lines(outputOf(std::string("readelf -dW ") + GetParam().file));
   int needed = 0;
   for (std::string line; std::getline(lines, line);) {
     if (line.find("(NEEDED)") == std::string::npos) continue;
@@ -57,7 +77,7 @@ TEST(Library, NeedsOnlyTheCLibrary) {
     EXPECT_TRUE(allowed.count(line.substr(open + 1, close - open - 1))) << line;
   }
   EXPECT_GT(needed, 0);
-  std::istringstream words(outputOf("readelf -VW " FALCON_NET_SOCKET));
+  std::istringstream words(outputOf(std::string("readelf -VW ") + GetParam().file));
   for (std::string word; words >> word;) {
     int major = 0, minor = 0;
     if (sscanf(word.c_str(), "GLIBC_%d.%d", &major, &minor) == 2) {
@@ -66,19 +86,21 @@ TEST(Library, NeedsOnlyTheCLibrary) {
   }
 }
 
-class OfVersion : public testing::TestWithParam<int> {
+class OfVersion : public testing::TestWithParam<std::tuple<Plugin, int>> {
  protected:
   OfVersion() {
     for (const auto& version : netVersions)
-      if (version.number == GetParam()) calls_ = version.adapt(dlsym(library(), version.symbol));
-    setenv("NCCL_SOCKET_IFNAME", "lo", 1);
+      if (version.number == std::get<1>(GetParam())) calls_ = version.adapt(dlsym(opened(plugin()), version.symbol));
   }
-  ~OfVersion() override { unsetenv("NCCL_SOCKET_IFNAME"); }
+  const Plugin& plugin() const { return std::get<0>(GetParam()); }
 
+  const Setting interface_{"NCCL_SOCKET_IFNAME", "lo"};
   std::unique_ptr<NetCalls> calls_;
 };
-INSTANTIATE_TEST_SUITE_P(Net, OfVersion, testing::Range(8, 13),
-                         [](const auto& given) { return "V" + std::to_string(given.param); });
+INSTANTIATE_TEST_SUITE_P(Net, OfVersion, testing::Combine(testing::ValuesIn(plugins), testing::Range(8, 13)),
+                         [](const auto& given) {
+                           return nameOf(std::get<0>(given.param)) + "V" + std::to_string(std::get<1>(given.param));
+                         });
 
 /// What NCCL does with a network for one connection of one direction, as its net transport does it: a row a step, in
 /// its order. Retried as it retries: a step is called until it says that it is done.
@@ -175,7 +197,7 @@ class StockCalls {
 
 TEST_P(OfVersion, TheCallsThatNcclMakesGoWellInItsOrder) {
   ASSERT_TRUE(calls_->missing().empty());
-  EXPECT_STREQ(calls_->name(), "falcon-socket");
+  EXPECT_STREQ(calls_->name(), plugin().name);
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{8192}, std::size_t{1} << 20}) {
     StockCalls stock(*calls_, 100, bytes);
     for (const auto& row : stock.table()) {
@@ -217,12 +239,12 @@ TEST_P(OfVersion, MistakesAreErrorsAndNoCrash) {
 }
 
 const falconNetState_v1_t& state() {
-  return *static_cast<const falconNetState_v1_t*>(dlsym(library(), FALCON_NET_STATE_SYMBOL));
+  return *static_cast<const falconNetState_v1_t*>(dlsym(opened(plugins[0]), FALCON_NET_STATE_SYMBOL));
 }
 
 TEST(State, IsToldOfConnectionsThatAreOpen) {
   const Setting interface("NCCL_SOCKET_IFNAME", "lo"), interval("NCCL_FALCON_NET_STATE_INTERVAL", "1ms");
-  const auto calls = transport::net::adaptV12(dlsym(library(), "ncclNetPlugin_v12"));
+  const auto calls = transport::net::adaptV12(dlsym(opened(plugins[0]), "ncclNetPlugin_v12"));
   EXPECT_STREQ(state().plugin, "falcon-socket");
   StockCalls stock(*calls, 200, 100'000);
   for (const auto& row : stock.table()) {
@@ -260,7 +282,7 @@ TEST(State, IsToldOfConnectionsThatAreOpen) {
 
 TEST(State, IsNotTakenAnewWithinTheInterval) {
   const Setting interface("NCCL_SOCKET_IFNAME", "lo"), interval("NCCL_FALCON_NET_STATE_INTERVAL", "1h");
-  const auto calls = transport::net::adaptV12(dlsym(library(), "ncclNetPlugin_v12"));
+  const auto calls = transport::net::adaptV12(dlsym(opened(plugins[0]), "ncclNetPlugin_v12"));
   std::uint32_t count = 0;
   falconNetDevice_v1 first{}, second{};
   ASSERT_EQ(state().devices(&first, 1, &count), 0);

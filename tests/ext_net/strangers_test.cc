@@ -5,6 +5,7 @@
 #include "ext_net/ends.h"
 #include "socket/frame.h"
 #include "socket/socket_listener.h"
+#include "socket/socket_network.h"
 #include "socket/socket_receiver.h"
 
 namespace falcon::net::test {

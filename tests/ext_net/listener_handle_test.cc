@@ -1,26 +1,27 @@
 // Handles come from outside.
-#include "socket/handle.h"
+#include "core/listener_handle.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "ext_net/ends.h"
+#include "socket/socket_network.h"
 
 namespace falcon::net {
 namespace {
 
 using test::HandleBytes;
 
-SocketHandle handleTo(const char* address) {
-  SocketHandle handle;
+ListenerHandle handleTo(const char* address) {
+  ListenerHandle handle;
   handle.address = *SocketAddress::parseNumeric(address);
   handle.listener = 77;
   handle.secret.fill(std::byte{5});
   return handle;
 }
 
-TEST(SocketHandle, IsReadAsItWasWritten) {
+TEST(ListenerHandle, IsReadAsItWasWritten) {
   for (const char* address : {"127.0.0.1:4000", "[::1]:65535"}) {
     HandleBytes bytes;
     write(handleTo(address), bytes.get());
@@ -35,7 +36,7 @@ TEST(SocketHandle, IsReadAsItWasWritten) {
   }
 }
 
-TEST(SocketHandle, IsRefusedWhereAnyBitOfItIsWrong) {
+TEST(ListenerHandle, IsRefusedWhereAnyBitOfItIsWrong) {
   HandleBytes bytes;
   write(handleTo("10.1.2.3:4000"), bytes.get());
   const auto before = std::vector<std::byte>(bytes.get().begin(), bytes.get().end());
@@ -49,7 +50,7 @@ TEST(SocketHandle, IsRefusedWhereAnyBitOfItIsWrong) {
   EXPECT_EQ(refused + accepted, 8 * before.size());
 }
 
-TEST(SocketHandle, OfRandomBytesEndsNothing) {
+TEST(ListenerHandle, OfRandomBytesEndsNothing) {
   std::mt19937_64 random(1);
   SocketNetwork over;
   ASSERT_TRUE(over.devices());
@@ -63,7 +64,7 @@ TEST(SocketHandle, OfRandomBytesEndsNothing) {
 }
 
 // Only what this process notes for itself is wrong: it is as if nothing stood there.
-TEST(SocketHandle, WithTheNumberOfAnotherConnectionStillConnects) {
+TEST(ListenerHandle, WithTheNumberOfAnotherConnectionStillConnects) {
   SocketNetwork over;
   ASSERT_TRUE(over.devices());
   HandleBytes first, second;

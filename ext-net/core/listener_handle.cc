@@ -1,7 +1,8 @@
-#include "socket/handle.h"
+#include "core/listener_handle.h"
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 
 #include "base/log.h"
 #include "base/sha256.h"
@@ -26,7 +27,7 @@ static_assert(sizeof(Layout) <= transport::net::handleBytes);
 
 std::uint64_t sumOf(const Layout& layout) {
   const auto bytes = std::as_bytes(std::span(&layout, 1)).first(offsetof(Layout, sum));
-  const Digest digest = Sha256().add(bytes).finish();
+  const Digest digest = Sha256().add(std::string_view(networkName)).add(bytes).finish();
   std::uint64_t sum = 0;
   std::memcpy(&sum, digest.data(), sizeof sum);
   return sum;
@@ -65,7 +66,7 @@ SocketAddress addressOf(const Layout& from) {
 
 }  // namespace
 
-void write(const SocketHandle& from, Handle to) {
+void write(const ListenerHandle& from, Handle to) {
   Layout layout{};
   layout.magic = magic;
   layout.listener = from.listener;
@@ -77,7 +78,7 @@ void write(const SocketHandle& from, Handle to) {
   std::memcpy(to.data(), &layout, sizeof layout);
 }
 
-Result<SocketHandle> readHandle(Handle from) {
+Result<ListenerHandle> readHandle(Handle from) {
   Layout layout;
   std::memcpy(&layout, from.data(), sizeof layout);
   const bool known = layout.magic == magic && (layout.family == AF_INET || layout.family == AF_INET6);
@@ -85,11 +86,17 @@ Result<SocketHandle> readHandle(Handle from) {
     return log::decided(Error::invalidArgument(
         "the handle to connect to is none of {}'s, or was changed on its way: all ranks need the same net plugin",
         networkName));
-  return SocketHandle{addressOf(layout), layout.listener, layout.secret, layout.dialling};
+  return ListenerHandle{addressOf(layout), layout.listener, layout.secret, layout.dialling};
 }
 
 void noteDialling(Handle handle, std::uint64_t dialling) {
   std::memcpy(handle.data() + offsetof(Layout, dialling), &dialling, sizeof dialling);
+}
+
+std::uint64_t diallingIn(Handle handle) {
+  std::uint64_t dialling = 0;
+  std::memcpy(&dialling, handle.data() + offsetof(Layout, dialling), sizeof dialling);
+  return dialling;
 }
 
 }  // namespace falcon::net
