@@ -2,7 +2,7 @@
 """Our net plugin against what it could be: one iperf3 stream, several, and a bare TCP ping-pong, on the loopback. Run by `scripts/bench --net`.
 
 Each figure is a median over pairs in turns, plugin and peer, so that what else the machine does meets both; the ratio is the median of the
-pairs' ratios. Messages have 1 MiB and eight are under way, as NCCL has them; latency is of 8 B, half a round trip, both ends polling.
+pairs' ratios. Messages have 1 MiB and eight are under way, as NCCL has them; latency is of 8 B, half a round trip, both ends polling and yielding.
 The host engine over the plugin and over its own sockets: `falcon perf sendrecv`, two ranks, shared memory off.
 """
 

@@ -33,7 +33,7 @@ struct OverThePlugin {
 
 /// Inside of this machine, whatever interfaces other tests have made.
 struct OverTheLoopback : OverThePlugin {
-  const Setting interface{"NCCL_SOCKET_IFNAME", "lo"};
+  const Setting loopback{"NCCL_SOCKET_IFNAME", "lo"};
 };
 
 /// The ranks of a job that tell something.
