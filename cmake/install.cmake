@@ -17,6 +17,8 @@ install(TARGETS nccl nccl-falcon EXPORT NcclFalcon LIBRARY DESTINATION ${FALCON_
 # Plugins for NCCL as it is: found by LD_LIBRARY_PATH, or named by their paths.
 install(TARGETS nccl-profiler-falcon nccl-tuner-falcon LIBRARY DESTINATION ${FALCON_INSTALL_LIBDIR})
 install(TARGETS nccl-falcon-core LIBRARY DESTINATION ${FALCON_INSTALL_LIBDIR})
+# For a stock NCCL too, which finds them there by path, or by name where that folder is in LD_LIBRARY_PATH.
+install(TARGETS nccl-net-falcon-socket LIBRARY DESTINATION ${FALCON_INSTALL_LIBDIR})
 # Opened when first needed, from beside the library that wants them. The path of the OpenBLAS that it was linked to is dropped: at a site the
 # loader knows where its own is.
 foreach(module falcon_compute falcon_gpu_module)
@@ -31,7 +33,7 @@ foreach(program falcon falcon-train)
   endif()
 endforeach()
 
-install(FILES include/nccl.h include/nccl_falcon.h DESTINATION ${FALCON_INSTALL_INCLUDEDIR})
+install(FILES include/nccl.h include/nccl_falcon.h include/falcon_net_state.h DESTINATION ${FALCON_INSTALL_INCLUDEDIR})
 install(DIRECTORY share/ DESTINATION ${CMAKE_INSTALL_DATADIR}/nccl-falcon)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/nccl-falcon FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.json")
 install(FILES README.md DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/nccl-falcon)

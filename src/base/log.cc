@@ -15,6 +15,7 @@
 
 #include "base/config_file.h"
 #include "base/escaped.h"
+#include "base/log_receiver.h"
 #include "base/owned.h"
 
 namespace falcon::log {
@@ -33,6 +34,7 @@ struct Sink {
 
 std::atomic<const Sink*> current{nullptr};
 std::atomic<bool> outdated{false};
+std::atomic<Receiver> receiver{nullptr};
 thread_local std::string threadLastError;
 
 std::string hostName() {
@@ -128,7 +130,7 @@ void writeQuietly(int file, const std::string& line) {
 }  // namespace
 
 Level level() {
-  return sink().level;
+  return receiver.load(std::memory_order_relaxed) ? Level::info : sink().level;
 }
 
 std::optional<std::string> unknownLevel() {
@@ -140,7 +142,12 @@ void reset() {
   outdated.store(true, std::memory_order_release);
 }
 
+void handOver(Receiver to) {
+  receiver.store(to, std::memory_order_release);
+}
+
 void write(Level lineLevel, std::string_view message) {
+  if (const Receiver its = receiver.load(std::memory_order_acquire)) return its(lineLevel, terminalText(message));
   const char* word = lineLevel == Level::warn ? "WARN" : lineLevel == Level::trace ? "TRACE" : "INFO";
   const Sink& out = sink();
   const std::string line =

@@ -6,6 +6,7 @@
 
 #include "base/config_file.h"
 #include "base/log.h"
+#include "base/net_parameters.h"
 #include "base/parameters.h"
 #include "base/per_process.h"
 
@@ -186,6 +187,11 @@ std::span<const ParameterRow* const> allParameters() {
                                              &blocking,
                                              &socketThreads,
                                              &socketsPerThread,
+                                             &netIo,
+                                             &netCongestionControl,
+                                             &netPiece,
+                                             &netWrap,
+                                             &netStateInterval,
                                              &debug,
                                              &debugFile};
   return rows;
@@ -206,7 +212,8 @@ std::vector<std::string> unknownParameters() {
 
 std::string parameterReference() {
   std::string page =
-      "# Environment\n\nGenerated from `src/base/parameters.h` by `falcon parameters --markdown`; do not edit.\n"
+      "# Environment\n\nGenerated from `src/base/parameters.h` and `net_parameters.h` by `falcon parameters "
+      "--markdown`; do not edit.\n"
       "Precedence: process environment, then `NCCL_CONF_FILE` or `~/.nccl.conf`, then `/etc/nccl.conf`.\n"
       "A value out of range is said once and the default is used. A `NCCL_FALCON_*` name that is not listed here "
       "warns.\n\n"

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
-#include <iterator>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,10 +32,13 @@ std::optional<Number> leadingNumber(std::string_view text) {
   return value;
 }
 
-/// A whole file; "" where it cannot be read.
+/// A whole file; what came of it before it could not be read any further, "" where it cannot be read at all.
 inline std::string readText(const std::string& path) {
   std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream text;
+  text << file.rdbuf();  // an iterator throws where reading fails, as it does of the speed of an interface without a
+                         // link
+  return text.str();
 }
 
 }  // namespace falcon

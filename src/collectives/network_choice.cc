@@ -1,6 +1,7 @@
 #include "collectives/network_choice.h"
 
 #include "base/log.h"
+#include "base/net_parameters.h"
 #include "base/parameters.h"
 #include "plugin/plugin_names.h"
 #include "transport/chunk_ring.h"

@@ -82,6 +82,15 @@ void JobFiles::keepExamination(const std::string& problem, const std::string& co
     log::notice("{}", written.error().message());
 }
 
+void JobFiles::keepNetState(const std::string& content) {
+  if (folder_.empty()) return;
+  const auto written = writeWhole(file_ + ".net", content);
+  if (!written && !netStateFailed_)
+    log::notice("{}; `falcon status --net` will not show it", written.error().message());
+  netStateFailed_ = !written;
+  hasNetState_ = hasNetState_ || written;
+}
+
 void JobFiles::openRanges(Rank jobRank) {
   const std::string file = folder_.empty() ? "" : file_ + ".ranges";
   auto ranges = instrument::RangeLog::create(file, jobRank);
@@ -91,6 +100,7 @@ void JobFiles::openRanges(Rank jobRank) {
 }
 
 JobFiles::~JobFiles() {
+  if (hasNetState_) ::unlink((file_ + ".net").c_str());
   if (log_) log_->dropRecords();
   if (!ranges_) return;
   if (Ranges::useLog(nullptr))

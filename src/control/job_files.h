@@ -31,6 +31,8 @@ class JobFiles {
   std::string noteEventsPath(const std::string& chosen) const;
   /// What came of an examination that somebody asked this process for from outside: why there was none, or the figures.
   void keepExamination(const std::string& problem, const std::string& content);
+  /// What the net plugin tells of the network now (transport/plugin/net_snapshot.h). It goes with an orderly end.
+  void keepNetState(const std::string& content);
   instrument::RangeLog* ranges() { return ranges_.get(); }  ///< null where there is no memory for it
 
  private:
@@ -40,6 +42,8 @@ class JobFiles {
 
   std::string folder_;
   std::string file_;  ///< in the folder, without its ending
+  bool hasNetState_ = false;
+  bool netStateFailed_ = false;  ///< which was said
   std::unique_ptr<instrument::CallLog> log_;
   std::unique_ptr<instrument::RangeLog> ranges_;
 };

@@ -81,7 +81,7 @@ void removeDeadRanks(const std::string& folder, const std::string& host) {
   for (const auto& [file, log] : logsIn(folder))
     if (log.identity.host == host && !instrument::ownerIsAlive(log)) {
       fs::remove(file, ignored);
-      for (const char* extension : {".ranges", ".settings"})
+      for (const char* extension : {".ranges", ".settings", ".net"})
         fs::remove(fs::path(file).replace_extension(extension), ignored);
     }
 }

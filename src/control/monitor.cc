@@ -8,11 +8,13 @@
 #include "base/contained.h"
 #include "base/job_rank.h"
 #include "base/log.h"
+#include "transport/plugin/net_snapshot.h"
 
 namespace falcon::control {
 namespace {
 
 constexpr Nanoseconds tickInterval = 100ms;
+constexpr Nanoseconds netInterval = 500ms;
 constexpr Nanoseconds closingInterval = 2ms;  // while others wait for this process to be held
 
 }  // namespace
@@ -100,6 +102,7 @@ void Monitor::work() {
     if (office_->controller()) office_->controller()->tick();
   });
   attempt([this] { showState(); });
+  attempt([this] { showNet(); });
   if (failed_) attempt([this] { goOff(); });
 }
 
@@ -197,6 +200,12 @@ void Monitor::showState() {
   showHeartbeat();
   parts_.files.log().header().held.store(parts_.trap.closed() ? 1 : 0, std::memory_order_relaxed);
   office_->showState();
+}
+
+void Monitor::showNet() {
+  if (parts_.clock.now() - netShown_ < netInterval) return;
+  netShown_ = parts_.clock.now();
+  if (const auto snapshot = transport::net::netSnapshot()) parts_.files.keepNetState(transport::net::encode(*snapshot));
 }
 
 }  // namespace falcon::control

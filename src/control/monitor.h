@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "bootstrap/bus.h"
 #include "control/authority.h"
 #include "control/first_communicator.h"
@@ -68,6 +69,7 @@ class Monitor {
   void failRequests();
   void showHeartbeat();
   void showState();
+  void showNet();
 
   const MonitorParts parts_;
   FirstCommunicator first_;
@@ -85,6 +87,7 @@ class Monitor {
   bool failed_ = false;     ///< a step has thrown since Falcon was last asked to go off
   bool failureSaid_ = false;
   bool forgedSaid_ = false;
+  Nanoseconds netShown_{0};
   std::optional<Member::LetGo> letGo_;  ///< since the controller died, and its successor is not known yet
 };
 

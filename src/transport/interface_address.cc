@@ -1,4 +1,5 @@
-// Which of this host's addresses peers shall use: NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY, with NCCL's rules.
+#include "transport/interface_address.h"
+
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -69,7 +70,7 @@ bool container(std::string_view name) {
 
 }  // namespace
 
-Result<SocketAddress> chooseInterfaceAddress() {
+Result<std::vector<InterfaceAddress>> chooseInterfaces() {
   auto interfaces = interfacesThatAreUp();
   if (!interfaces) return log::decided(interfaces.error());
   const int familyWord = parameters::socketFamily.value();
@@ -78,21 +79,30 @@ Result<SocketAddress> chooseInterfaceAddress() {
                   [&](const Interface& one) { return one.address.family() != (familyWord == 1 ? AF_INET : AF_INET6); });
 
   const std::string rule = parameters::socketInterface.value();
+  const bool named = !rule.empty() && !rule.starts_with('^');
+  std::vector<InterfaceAddress> chosen;
   const Interface* fallback = nullptr;
   for (const Interface& one : *interfaces) {
     if (!rule.empty() && !selects(rule, one.name)) continue;
     const bool lastResort = one.loopback || container(one.name);
-    const bool named = !rule.empty() && !rule.starts_with('^');
-    if (named || !lastResort) return one.address;
+    const bool another = std::none_of(chosen.begin(), chosen.end(),
+                                      [&](const InterfaceAddress& taken) { return taken.name == one.name; });
+    if ((named || !lastResort) && another) chosen.push_back({one.name, one.address});
     if (!fallback || (one.loopback && !fallback->loopback)) fallback = &one;
   }
-  if (fallback) return fallback->address;
+  if (chosen.empty() && fallback) chosen.push_back({fallback->name, fallback->address});
+  if (!chosen.empty()) return chosen;
 
   std::string names;
   for (const Interface& one : *interfaces) names += (names.empty() ? "" : ", ") + one.name + " " + one.address.host();
   return log::decided(Error::invalidUsage("no network interface fits NCCL_SOCKET_IFNAME={}{}; those that are up: {}",
                                           rule.empty() ? "(not set)" : rule,
                                           familyWord ? " and NCCL_SOCKET_FAMILY" : "", names.empty() ? "none" : names));
+}
+
+Result<SocketAddress> chooseInterfaceAddress() {
+  const auto chosen = chooseInterfaces();
+  return chosen ? Result<SocketAddress>(chosen->front().address) : chosen.error();
 }
 
 }  // namespace falcon::transport

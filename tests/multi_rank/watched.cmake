@@ -10,8 +10,8 @@ if(TARGET falcon)
   falcon_test(NAME multi_rank_watched ALONE SOURCES ${sources} ${CMAKE_CURRENT_LIST_DIR}/run_harness.cc
               LINK falcon_tool_run nlohmann_json::nlohmann_json LABELS multi_rank TIMEOUT 300)
   target_compile_definitions(multi_rank_watched PRIVATE FALCON_BINARY="$<TARGET_FILE:falcon>"
-                             PROBE_BINARY="$<TARGET_FILE:stuck_probe>")
-  add_dependencies(multi_rank_watched falcon stuck_probe)
+                             PROBE_BINARY="$<TARGET_FILE:stuck_probe>" FALCON_NET_SOCKET="$<TARGET_FILE:nccl-net-falcon-socket>")
+  add_dependencies(multi_rank_watched falcon stuck_probe nccl-net-falcon-socket)
   if(FALCON_NVTX_INCLUDE)
     add_executable(nvtx_probe ${CMAKE_CURRENT_LIST_DIR}/nvtx_probe.cc)
     target_include_directories(nvtx_probe SYSTEM PRIVATE ${FALCON_NVTX_INCLUDE})

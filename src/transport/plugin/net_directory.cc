@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/net_parameters.h"
 #include "base/parameters.h"
 #include "base/per_process.h"
 #include "plugin/plugin_names.h"
@@ -60,6 +61,19 @@ Result<std::shared_ptr<NetSession>> NetDirectory::open(CommunicatorId communicat
   return std::shared_ptr<NetSession>();
 }
 
+std::optional<NetSnapshot> NetDirectory::snapshot() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);  // a plugin's init() may take long
+  if (!lock) return std::nullopt;
+  for (const Plugin& plugin : plugins_) {
+    if (plugin.state != State::opened || plugin.devices == 0) continue;
+    if (plugin.tells) return snapshotOf(*plugin.tells);
+    if (plugin.wrapped)
+      return NetSnapshot{plugin.wrapped->name(), plugin.wrapped->devices(), plugin.wrapped->connections()};
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
 void NetDirectory::load(Plugin& plugin) {
   auto library = loadNetLibrary(plugin.name);
   if (!library) {
@@ -71,6 +85,12 @@ void NetDirectory::load(Plugin& plugin) {
   }
   plugin.library = std::move(*library);
   if (auto objection = objectionTo(*plugin.library.calls)) return decline(plugin, std::move(*objection));
+  plugin.tells = stateOf(plugin.library);
+  if (parameters::netWrap.value() && !plugin.tells) {
+    auto wrapped = std::make_unique<WrappedNet>(std::move(plugin.library.calls));
+    plugin.wrapped = wrapped.get();
+    plugin.library.calls = std::move(wrapped);
+  }
   plugin.state = State::opened;
   log::info("NET/Plugin: Loaded net plugin {} (v{})", plugin.library.calls->name(), plugin.library.calls->version());
   log::info("Successfully loaded external network plugin {}", plugin.library.file);

@@ -11,6 +11,8 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "transport/plugin/net_library.h"
+#include "transport/plugin/net_snapshot.h"
+#include "transport/plugin/wrapped_net.h"
 
 namespace falcon::transport::net {
 
@@ -54,6 +56,9 @@ class NetDirectory {
   /// Errors (invalidUsage): no sound network has the name that is wished.
   Result<std::shared_ptr<NetSession>> open(CommunicatorId communicator, const std::string& wish,
                                            std::size_t messageBytes);
+  /// What the plugin in use tells of the network, or what is seen of it where it is wrapped. Nothing: neither, or
+  /// another thread is in open().
+  std::optional<NetSnapshot> snapshot();
 
  private:
   enum class State { unopened, opened, off };
@@ -61,9 +66,11 @@ class NetDirectory {
     std::string name;  // of the list
     State state = State::unopened;
     NetLibrary library{};
-    bool begun = false;    // init() has succeeded, where it is called once
-    int devices = 0;       // 0: not asked yet
-    std::string why = "";  // it is off
+    const falconNetState_v1_t* tells = nullptr;  // of the network, where it does
+    const WrappedNet* wrapped = nullptr;  // library.calls, where NCCL_FALCON_NET_WRAP wants it
+    bool begun = false;                   // init() has succeeded, where it is called once
+    int devices = 0;                      // 0: not asked yet
+    std::string why = "";                 // it is off
   };
 
   // With mutex_ held.

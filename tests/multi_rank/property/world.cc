@@ -28,9 +28,13 @@ std::vector<std::pair<std::string, std::string>> World::environment(int process,
   if (over == Over::sockets || over == Over::plugin) settings.emplace_back("NCCL_SHM_DISABLE", "1");
   if (hasTwoNodes()) settings.emplace_back("NCCL_HOSTID", process < (processes + 1) / 2 ? "left" : "right");
   if (hasPlugin()) {
-    settings.emplace_back("NCCL_NET_PLUGIN",
-                          FALCON_FAKE_NETS "/libnccl-net-fake" + std::to_string(pluginVersion) + ".so");
-    settings.emplace_back("NCCL_NET", "fake");
+    const bool ours = pluginVersion == ourPlugin;
+    settings.emplace_back(
+        "NCCL_NET_PLUGIN",
+        ours ? FALCON_NET_SOCKET : FALCON_FAKE_NETS "/libnccl-net-fake" + std::to_string(pluginVersion) + ".so");
+    settings.emplace_back("NCCL_NET", ours ? "falcon-socket" : "fake");
+    if (ours) settings.emplace_back("NCCL_SOCKET_IFNAME", "lo");  // those of other tests come and go
+    if (ours) settings.emplace_back("NCCL_SOCKET_NTHREADS", std::to_string(1 + ranks % 3));
   }
   if (bufferBytes) settings.emplace_back("NCCL_BUFFSIZE", std::to_string(bufferBytes));
   if (channels) settings.emplace_back("NCCL_MIN_NCHANNELS", std::to_string(channels));
@@ -43,7 +47,8 @@ std::vector<std::pair<std::string, std::string>> World::environment(int process,
 
 std::string World::text() const {
   std::string text = std::to_string(ranks) + " ranks in " + std::to_string(processes) + " processes, " + nameOf(over);
-  if (hasPlugin()) text += " of version " + std::to_string(pluginVersion);
+  if (hasPlugin())
+    text += pluginVersion == ourPlugin ? ", falcon-socket" : " of version " + std::to_string(pluginVersion);
   if (bufferBytes) text += ", buffers of " + std::to_string(bufferBytes);
   if (channels) text += ", " + std::to_string(channels) + " channels";
   if (!algorithm.empty()) text += ", algorithm " + algorithm + (byVariable ? " (NCCL_ALGO)" : "");
@@ -60,7 +65,7 @@ World drawWorld(Choices& choices) {
   const int spreads[] = {world.ranks, world.ranks, 1, std::min(world.ranks, 2), std::min(world.ranks, 3)};
   world.processes = choices.of(spreads);
   world.over = choices.of(allTransports);
-  world.pluginVersion = 6 + static_cast<int>(choices.below(7));
+  world.pluginVersion = 6 + static_cast<int>(choices.below(8));
   world.bufferBytes = choices.of(bufferSizes);
   world.channels = static_cast<int>(choices.below(5));
   if (choices.oneIn(2)) {
@@ -84,7 +89,7 @@ std::vector<World> allWorlds() {
         world.ranks = ranks;
         world.processes = processes;
         world.over = over;
-        world.pluginVersion = 6 + static_cast<int>(worlds.size() % 7);
+        world.pluginVersion = 6 + static_cast<int>(worlds.size() % 8);
         world.algorithm = algorithm;
         world.byVariable = isForTheVariable(algorithm) && worlds.size() % 2;
         world.streams = worlds.size() % 3 == 0;

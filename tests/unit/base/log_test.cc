@@ -12,6 +12,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/log_receiver.h"
 #include "unit/base/environment.h"
 
 namespace falcon {
@@ -35,6 +36,23 @@ TEST(Log, HasTheLineFormatOfNccl) {
   EXPECT_THAT(logged("INFO", [] { log::info("ring {} of {}", 0, 2); }),
               MatchesRegex("[^:. ]+:[0-9]+:[0-9]+ \\[-1\\] NCCL INFO ring 0 of 2\n"));
   EXPECT_THAT(logged("WARN", [] { log::warn("careful"); }), MatchesRegex("[^ ]+ \\[-1\\] NCCL WARN careful\n"));
+}
+
+TEST(Log, GoesToWhoeverItIsHandedOverTo) {
+  static std::vector<std::pair<log::Level, std::string>> got;
+  EXPECT_EQ(logged(nullptr,
+                   [] {
+                     log::handOver([](log::Level level, std::string_view text) { got.emplace_back(level, text); });
+                     log::info("shown or not, that is another's to say: {}", 1);
+                     log::warn("careful");
+                     log::trace("nobody wants this");
+                     log::handOver(nullptr);
+                     log::info("here again, where it is not shown");
+                   }),
+            "");
+  EXPECT_THAT(got, testing::ElementsAre(
+                       std::make_pair(log::Level::info, std::string("shown or not, that is another's to say: 1")),
+                       std::make_pair(log::Level::warn, std::string("careful"))));
 }
 
 TEST(Log, IsOneLineAndCommandsNoTerminalWhateverIsNamed) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -34,6 +35,13 @@ RankMetrics someRank(Rank rank, bool controller) {
   call.leave = Nanoseconds(20'000'000'000);
   metrics.durations.add(call);
   if (controller) metrics.facts.emplace();
+  if (controller) {
+    auto& device = metrics.net.emplace().devices.emplace_back();
+    metrics.net->plugin = "falcon-socket";
+    std::strcpy(device.name, "eth0");
+    device.score = 0.25;
+    device.bytesSent = 1000;
+  }
   return metrics;
 }
 

@@ -19,6 +19,7 @@ TEST(UnderWay, IsNotKnownOfWhatIsNoTcp) {
   const FileDescriptor one(pair[0]), other(pair[1]);
   EXPECT_FALSE(underWay(one.get()));
   EXPECT_FALSE(underWay(-1));
+  EXPECT_FALSE(tcpState(one.get()));
 }
 
 TEST(UnderWay, GrowsWhileBytesAreAcknowledgedAndNotAfter) {
@@ -45,6 +46,18 @@ TEST(UnderWay, GrowsWhileBytesAreAcknowledgedAndNotAfter) {
     }
   }
   EXPECT_GT(*underWay(sender.get()), *idle);
+
+  const auto state = tcpState(sender.get());
+  ASSERT_TRUE(state);
+  EXPECT_GE(state->known, TcpState::Known::limits);
+  EXPECT_GE(state->busy, *underWay(sender.get()));
+  EXPECT_GT(state->segments, 0u);
+  EXPECT_GT(state->roundTrip, 0ns);
+  EXPECT_GT(state->leastRoundTrip, 0ns);
+  EXPECT_LE(state->leastRoundTrip, state->roundTrip);
+  EXPECT_LT(state->roundTrip, 10s);
+  EXPECT_EQ(state->marked, 0u);
+  EXPECT_EQ(state->retries, 0u);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "base/parameter.h"
 #include "jobs/hang_command.h"
+#include "jobs/net_command.h"
 #include "jobs/status_command.h"
 #include "json_text.h"
 #include "number_rules.h"
@@ -20,6 +21,7 @@ void addStatusCommand(CLI::App& app, int& exitCode) {
     std::string job;
     bool json = false;
     bool hang = false;
+    bool net = false;
     std::optional<double> patience;
     std::vector<std::string> recordings;
   };
@@ -29,6 +31,8 @@ void addStatusCommand(CLI::App& app, int& exitCode) {
   status->add_flag("--json", options->json, "As JSON on stdout");
   CLI::Option* hang = status->add_flag(
       "--hang", options->hang, "Who holds up whom: who has not entered which call, and where each other rank waits");
+  status->add_flag("--net", options->net, "How congested the network is, by what net plugins tell (docs/net-state.md)")
+      ->excludes(hang);
   status
       ->add_option("--patience", options->patience,
                    "How many seconds a call may last; without: 5, or three iterations where they take longer")
@@ -42,6 +46,8 @@ void addStatusCommand(CLI::App& app, int& exitCode) {
   status->callback([options, &exitCode] {
     if (!options->recordings.empty())
       exitCode = jobs::showRecordedHang(options->recordings, options->patience, options->json);
+    else if (options->net)
+      exitCode = jobs::showNet(options->job, options->json);
     else
       exitCode = options->hang ? jobs::showHang(options->job, options->patience, options->json)
                                : jobs::showStatus(options->job, options->json);

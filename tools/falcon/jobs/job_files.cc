@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/first_time.h"
+#include "base/input_file.h"
 #include "base/own_folder.h"
 #include "instrument/events_path.h"
 #include "print.h"
@@ -15,6 +16,9 @@ namespace falcon::jobs {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// Of a thousand connections and some devices.
+constexpr std::size_t netFileLimit = std::size_t{1} << 20;
 
 std::string lastLine(const fs::path& path) {
   std::error_code ignored;
@@ -27,6 +31,11 @@ std::string lastLine(const fs::path& path) {
 }
 
 }  // namespace
+
+std::optional<transport::net::NetSnapshot> RankFile::net() const {
+  const auto bytes = readInputFile(fs::path(path).replace_extension(".net"), netFileLimit);
+  return bytes ? transport::net::decodeNetSnapshot(*bytes) : std::nullopt;
+}
 
 bool JobFiles::running() const {
   return std::any_of(ranks.begin(), ranks.end(), [](const RankFile& rank) { return rank.alive; });

@@ -7,6 +7,7 @@
 
 #include "instrument/call_log_view.h"
 #include "instrument/range_log.h"
+#include "transport/plugin/net_snapshot.h"
 
 namespace falcon::jobs {
 
@@ -16,6 +17,8 @@ struct RankFile {
   bool alive = false;                                  ///< the process that wrote it still runs
   bool isHeld() const { return alive && view.held; }   ///< by Falcon
   std::vector<instrument::RangeLogView::Name> ranges;  ///< the application's, in the last iteration
+  /// What its net plugin tells of the network. Nothing: none that does is in use.
+  std::optional<transport::net::NetSnapshot> net() const;
 };
 
 struct JobFiles {

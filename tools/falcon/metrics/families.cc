@@ -49,6 +49,33 @@ ClientMetric histogram(const RankMetrics& rank, const std::pair<std::string, std
   return metric;
 }
 
+/// Of the devices that net plugins tell of.
+struct NetFamilies {
+  MetricFamily score{"nccl_falcon_net_congestion_score",
+                     "How congested a device's worst connection is: below 0.1 healthy, from 0.5 on congested.",
+                     MetricType::Gauge,
+                     {}};
+  MetricFamily sent{"nccl_falcon_net_sent_bytes_total",
+                    "Bytes that a rank has sent by a device, through its net plugin.",
+                    MetricType::Counter,
+                    {}};
+  MetricFamily received{"nccl_falcon_net_received_bytes_total",
+                        "Bytes that a rank has received by a device, through its net plugin.",
+                        MetricType::Counter,
+                        {}};
+
+  void add(const RankMetrics& rank) {
+    if (!rank.net) return;
+    for (const auto& device : rank.net->devices) {
+      const Labels labels{{"plugin", validUtf8(rank.net->plugin)}, {"device", validUtf8(device.name)}};
+      // Who sends nothing is as little congested as can be seen: a gap would look as if the rank were gone.
+      score.metric.push_back(gauge(rank, device.score, labels));
+      sent.metric.push_back(counter(rank, static_cast<double>(device.bytesSent), labels));
+      received.metric.push_back(counter(rank, static_cast<double>(device.bytesReceived), labels));
+    }
+  }
+};
+
 }  // namespace
 
 std::vector<MetricFamily> familiesOf(const std::map<std::string, RankMetrics>& ranks) {
@@ -63,7 +90,9 @@ std::vector<MetricFamily> familiesOf(const std::map<std::string, RankMetrics>& r
   MetricFamily minor{"nccl_falcon_minor_active", help::minor, MetricType::Gauge, {}};
   MetricFamily mitigations{"nccl_falcon_mitigations_total", help::mitigations, MetricType::Counter, {}};
   MetricFamily build{"nccl_falcon_build_info", help::build, MetricType::Gauge, {}};
+  NetFamilies net;
   for (const auto& [path, rank] : ranks) {
+    net.add(rank);
     if (rank.iterationSeconds > 0) iteration.metric.push_back(gauge(rank, rank.iterationSeconds));
     for (const auto& [name, durations] : rank.durations.byName())
       collective.metric.push_back(histogram(rank, name, durations));
@@ -81,7 +110,8 @@ std::vector<MetricFamily> familiesOf(const std::map<std::string, RankMetrics>& r
       }
   }
   std::vector<MetricFamily> families;
-  for (MetricFamily* each : {&iteration, &collective, &missed, &failslow, &minor, &mitigations, &build})
+  for (MetricFamily* each : {&iteration, &collective, &missed, &failslow, &minor, &mitigations, &build, &net.score,
+                             &net.sent, &net.received})
     if (!each->metric.empty()) families.push_back(std::move(*each));
   return families;
 }

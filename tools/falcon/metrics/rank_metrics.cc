@@ -42,6 +42,7 @@ void MetricsBook::update() {
       if (!file.alive) continue;
       RankMetrics& metrics = seen[file.path] = std::move(ranks_[file.path]);
       read(file, metrics);
+      metrics.net = file.net();
       metrics.facts.reset();
       if (&file == job.controller()) metrics.facts = events.facts;
     }

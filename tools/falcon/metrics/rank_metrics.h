@@ -19,8 +19,9 @@ struct RankMetrics {
   Rank rank = -1;
   double iterationSeconds = 0;  ///< 0: not known yet
   report::CollectiveDurations durations;
-  std::uint64_t missed = 0;         ///< calls that were overwritten in the log before they were read
-  std::optional<EventFacts> facts;  ///< of the controller: it speaks for the job
+  std::uint64_t missed = 0;                        ///< calls that were overwritten in the log before they were read
+  std::optional<EventFacts> facts;                 ///< of the controller: it speaks for the job
+  std::optional<transport::net::NetSnapshot> net;  ///< what its net plugin tells
 };
 
 /// Used by one thread, or under a lock.

@@ -1,0 +1,79 @@
+// NCCL's calls, whatever their version, as calls of Network: what an adapter of a version (adapter_v8.cc ...) is put
+// together from. Here exceptions end, pointers that NCCL must not leave null are looked at, and errors become NCCL's
+// result codes.
+#pragma once
+
+#include "core/network.h"
+#include "core/plugin_log.h"
+
+namespace falcon::net::adapter {
+
+using transport::net::CommConfig;
+using transport::net::DeviceHandle;
+using transport::net::Logger;
+using transport::net::ProfilerCallback;
+using transport::net::ResultCode;
+
+inline constexpr ResultCode ok = transport::net::success;
+/// Messages longer than this NCCL does not ask for either.
+inline constexpr std::size_t longestMessage = std::size_t{1} << 40;
+
+ResultCode begin(Logger logger);
+ResultCode devices(int* count);
+ResultCode listen(int device, void* handle, void** listenComm);
+ResultCode connect(int device, void* handle, void** sendComm);
+ResultCode accept(void* listenComm, void** recvComm);
+ResultCode registerMemory(void* comm, void* data, std::size_t bytes, int kind, void** mark);
+ResultCode deregisterMemory(void* comm, void* mark);
+ResultCode start(void* comm, void* data, std::size_t bytes, void* mark, void** request);
+/// One buffer only: we say that we can no more.
+ResultCode startReceive(void* comm, int count, void** data, std::size_t bytes, void** marks, void** request);
+/// Host memory needs none: there is no request.
+ResultCode flush(void** request);
+ResultCode test(void* request, int* done, int* bytes);
+ResultCode closeConnection(void* comm);
+ResultCode closeListener(void* listenComm);
+/// Null, or an error: described as `Device`.
+const Device* deviceOf(int number, ResultCode& result);
+
+/// What all versions say of a device.
+template <class Properties>
+ResultCode describe(int number, Properties* to) {
+  if (!to) return static_cast<ResultCode>(ErrorCode::invalidArgument);
+  ResultCode result = ok;
+  const Device* device = deviceOf(number, result);
+  if (!device) return result;
+  *to = {};
+  // NCCL does not write to them.
+  to->name = const_cast<char*>(device->name.c_str());
+  to->pciPath = device->pciPath.empty() ? nullptr : const_cast<char*>(device->pciPath.c_str());
+  to->guid = device->guid;
+  to->ptrSupport = device->memory;
+  to->speed = device->speed;
+  to->port = device->port;
+  to->latency = device->latency;
+  to->maxComms = device->connections;
+  to->maxRecvs = 1;
+  to->netDeviceType = transport::net::hostDevice;
+  return ok;
+}
+
+/// From version 9 on: devices that are made of several, and messages of any size.
+template <class Properties>
+ResultCode describeFrom9(int number, Properties* to) {
+  if (const ResultCode result = describe(number, to); result != ok) return result;
+  to->vProps.ndevs = 1;
+  to->vProps.devs[0] = number;
+  to->maxP2pBytes = to->maxCollBytes = longestMessage;
+  return ok;
+}
+
+// As all versions from 8 on have them.
+inline ResultCode acceptOne(void* listenComm, void** recvComm, DeviceHandle**) {
+  return accept(listenComm, recvComm);
+}
+inline ResultCode iflush(void*, int, void**, int*, void**, void** request) {
+  return flush(request);
+}
+
+}  // namespace falcon::net::adapter

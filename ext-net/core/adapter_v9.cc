@@ -1,0 +1,63 @@
+// Version 9 of NCCL's net plugin interface: messages of any size, and devices that are made of several: ours are not.
+#include "core/adapter.h"
+#include "transport/plugin/net_v9.h"
+
+namespace falcon::net::adapter {
+namespace {
+
+using transport::net::PluginV9;
+using transport::net::PropertiesV9;
+
+ResultCode init(Logger logger) {
+  return begin(logger);
+}
+
+ResultCode properties(int device, PropertiesV9* to) {
+  return describeFrom9(device, to);
+}
+
+ResultCode listenOn(int device, void* handle, void** listenComm) {
+  return listen(device, handle, listenComm);
+}
+
+ResultCode connectTo(int device, void* handle, void** sendComm, DeviceHandle**) {
+  return connect(device, handle, sendComm);
+}
+
+ResultCode isend(void* sendComm, void* data, std::size_t size, int, void* mark, void** request) {
+  return start(sendComm, data, size, mark, request);
+}
+
+ResultCode irecv(void* recvComm, int count, void** data, std::size_t* sizes, int*, void** marks, void** request) {
+  if (!sizes) return static_cast<ResultCode>(ErrorCode::invalidArgument);
+  return startReceive(recvComm, count, data, sizes[0], marks, request);
+}
+
+}  // namespace
+}  // namespace falcon::net::adapter
+
+extern "C" {
+[[gnu::visibility("default")]] extern const falcon::transport::net::PluginV9 ncclNetPlugin_v9;
+const falcon::transport::net::PluginV9 ncclNetPlugin_v9 = {
+    .name = falcon::net::networkName,
+    .init = falcon::net::adapter::init,
+    .devices = falcon::net::adapter::devices,
+    .getProperties = falcon::net::adapter::properties,
+    .listen = falcon::net::adapter::listenOn,
+    .connect = falcon::net::adapter::connectTo,
+    .accept = falcon::net::adapter::acceptOne,
+    .regMr = falcon::net::adapter::registerMemory,
+    .regMrDmaBuf = nullptr,
+    .deregMr = falcon::net::adapter::deregisterMemory,
+    .isend = falcon::net::adapter::isend,
+    .irecv = falcon::net::adapter::irecv,
+    .iflush = falcon::net::adapter::iflush,
+    .test = falcon::net::adapter::test,
+    .closeSend = falcon::net::adapter::closeConnection,
+    .closeRecv = falcon::net::adapter::closeConnection,
+    .closeListen = falcon::net::adapter::closeListener,
+    .getDeviceMr = nullptr,
+    .irecvConsumed = nullptr,
+    .makeVDevice = nullptr,
+};
+}

@@ -1,0 +1,96 @@
+#include "core/congestion.h"
+
+#include <algorithm>
+
+namespace falcon::net {
+namespace {
+
+// Against these the evidence of others is measured: docs/net-state.md says what they were taken from.
+constexpr double queueScale = 0.010;  // seconds: a queue that holds bytes for so long is half of a whole slowness
+constexpr double marksScale = 0.05;
+constexpr double lossesScale = 0.05;
+constexpr double lossesSpared = 0.01;
+constexpr double lossesUsual = 3;  // times
+constexpr double othersScale = 0.25;
+/// Nanoseconds of a round trip, whatever the least one was: who came before us filled the queues even then.
+constexpr double roundTripThatOthersNeed = 4e6;
+/// From this share of the time on the network sets the rate; below, whoever sends or the processor does.
+constexpr double shareThatSetsTheRate = 0.9;
+/// Readings whose losses count as usual.
+constexpr int usualReadings = 10;
+/// What is left of the best rate after a reading in which it was not reached: half after a minute of ten a second.
+constexpr double bestRateKept = 0.9988;
+constexpr double weightOfSlowness = 0.45, weightOfContention = 0.55;
+constexpr double healthyBelow = 0.1, congestedFrom = 0.5;
+
+/// Counters of the kernel's never fall, but a reading can fail and be 0.
+double grown(std::uint64_t now, std::uint64_t before) {
+  return now > before ? static_cast<double>(now - before) : 0;
+}
+
+double ratio(double part, double whole) {
+  return whole > 0 ? std::clamp(part / whole, 0.0, 1.0) : 0;
+}
+
+bool knows(const falconNetConnection_v1& now, const falconNetConnection_v1& before, std::uint32_t what) {
+  return (now.valid & before.valid & what) == what;
+}
+
+}  // namespace
+
+double CongestionJudge::rateLost(double rate, double share) {
+  // The kernel's own figure is of the last flight: on a healthy link it was seen to differ by a factor of 400.
+  recentRates_[readings_++ % recentRates_.size()] = rate;
+  bestRate_ = std::max(rate, bestRate_ * bestRateKept);
+  recentShare_ = share < shareThatSetsTheRate ? 0 : recentShare_ + 1;
+  if (recentShare_ < recentRates_.size() || bestRate_ <= 0) return 0;
+  return 1 - ratio(*std::max_element(recentRates_.begin(), recentRates_.end()), bestRate_ / 2);
+}
+
+Congestion CongestionJudge::judge(const falconNetConnection_v1& now, double others) {
+  const falconNetConnection_v1 before = before_;
+  const bool isFirst = !hasBefore_;
+  before_ = now;
+  hasBefore_ = true;
+  const double wall = static_cast<double>(now.taken - before.taken);
+  if (isFirst || wall <= 0 || !knows(now, before, FALCON_NET_LIMITS | FALCON_NET_RTT)) return {};
+  const double busy = grown(now.busyNanoseconds, before.busyNanoseconds);
+  if (busy <= 0) return {};
+
+  Congestion found;
+  const double limited = grown(now.receiverLimitedNanoseconds, before.receiverLimitedNanoseconds) +
+                         grown(now.bufferLimitedNanoseconds, before.bufferLimitedNanoseconds);
+  found.parts.share = ratio(busy - limited, wall);
+
+  const double queue = grown(now.rttNanoseconds, now.rttLeastNanoseconds) / 1e9;
+  found.parts.slowness = queue / (queue + queueScale);
+  // Segments, not bytes: those are counted when a message is done, which on a slow link is seldom.
+  if (knows(now, before, FALCON_NET_ECN))
+    found.parts.slowness =
+        std::max(found.parts.slowness, rateLost(grown(now.delivered, before.delivered) / wall, found.parts.share));
+
+  double contention = 0;
+  if (knows(now, before, FALCON_NET_ECN))
+    contention =
+        ratio(ratio(grown(now.ecnMarked, before.ecnMarked), grown(now.delivered, before.delivered)), marksScale);
+  if (knows(now, before, FALCON_NET_RETRANSMITS) && now.segments > before.segments) {
+    const double losses = ratio(grown(now.retransmits, before.retransmits), grown(now.segments, before.segments));
+    if (lossReadings_ < usualReadings) {
+      ++lossReadings_;
+      usualLosses_ += (losses - usualLosses_) / lossReadings_;
+    } else {
+      contention = std::max(contention, ratio(losses - lossesSpared - lossesUsual * usualLosses_, lossesScale));
+    }
+  }
+  if (others >= 0 && static_cast<double>(now.rttNanoseconds) > roundTripThatOthersNeed)
+    contention = std::max(contention, ratio(others, othersScale));
+  found.parts.contention = contention;
+
+  found.score = found.parts.share * (weightOfSlowness * found.parts.slowness + weightOfContention * contention);
+  found.condition = found.score < healthyBelow    ? falconNetHealthy
+                    : found.score < congestedFrom ? falconNetSlow
+                                                  : falconNetCongested;
+  return found;
+}
+
+}  // namespace falcon::net

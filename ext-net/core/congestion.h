@@ -1,0 +1,50 @@
+// How congested a connection is, from two readings of what it has counted: see falcon_net_state.h for the formula.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "falcon_net_state.h"
+
+namespace falcon::net {
+
+/// What a judgement is made of, each 0..1; a score that somebody wonders about can be explained.
+struct CongestionParts {
+  double share = 0;  ///< of the time that the network was what data waited for
+  double slowness = 0;
+  double contention = 0;
+};
+
+struct Congestion {
+  std::int32_t condition = falconNetUnknown;
+  double score = 0;
+  CongestionParts parts{};
+};
+
+/// A connection's history: its best rate and usual losses. Pure: time and counts come with the readings. Used under its
+/// owner's lock.
+class CongestionJudge {
+ public:
+  /// @param now     a reading of the same connection, not older than the last one
+  /// @param others  share of others in what the interface has sent since the last reading, 0..1; below 0: not known
+  /// @return        unknown at the first reading, and where no data were sent since the last one
+  Congestion judge(const falconNetConnection_v1& now, double others);
+
+ private:
+  /// How far the rate of the last readings stayed below half of the best, 0..1; 0 where the network did not set it in
+  /// all of them.
+  double rateLost(double rate, double share);
+
+  falconNetConnection_v1 before_{};
+  bool hasBefore_ = false;
+  std::array<double, 5> recentRates_{};
+  std::size_t readings_ = 0;
+  std::size_t recentShare_ = 0;  // readings in a row in which the network set the rate
+  double bestRate_ = 0;     // segments/ns; falls slowly, so that a connection that is never as fast again is judged
+                            // by what it is now
+  double usualLosses_ = 0;  // share of segments sent again, of the first readings
+  int lossReadings_ = 0;
+};
+
+}  // namespace falcon::net

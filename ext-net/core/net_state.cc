@@ -1,0 +1,156 @@
+#include "core/net_state.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/net_parameters.h"
+
+namespace falcon::net {
+namespace {
+
+/// Connections that one reading takes anew.
+constexpr std::size_t mostReadings = 32;
+/// What TCP, IP and Ethernet add to what we count, at the least segment size that is common; what is below is ours.
+constexpr double headerFactor = 1.08;
+
+template <std::size_t size>
+void copyText(char (&to)[size], const std::string& from) {
+  std::memset(to, 0, size);
+  std::memcpy(to, from.data(), std::min(from.size(), size - 1));
+}
+
+}  // namespace
+
+ConnectionRecord::ConnectionRecord(ConnectionIdentity identity, Sampler sampler)
+    : identity_(std::move(identity)), sampler_(std::move(sampler)) {
+  NetState::instance().add(*this);
+}
+
+ConnectionRecord::~ConnectionRecord() {
+  NetState::instance().remove(*this);
+}
+
+void ConnectionRecord::read(falconNetConnection_v1& reading) const {
+  const std::uint64_t sequence = reading.sequence;
+  const std::int64_t taken = reading.taken;
+  reading = {};
+  reading.id = id_;
+  reading.sequence = sequence;
+  reading.taken = taken;
+  reading.device = static_cast<std::uint32_t>(identity_.device);
+  reading.sends = identity_.sends;
+  reading.sockets = identity_.sockets;
+  copyText(reading.peer, identity_.peer);
+  counter_.read(reading);
+  sampler_(reading);
+}
+
+NetState& NetState::instance() {
+  static NetState* one = new NetState(SystemClock::instance());  // connections may outlive static objects
+  return *one;
+}
+
+void NetState::add(ConnectionRecord& record) {
+  const std::lock_guard lock(mutex_);
+  record.id_ = ++lastId_;
+  records_[record.id_] = &record;
+}
+
+void NetState::remove(ConnectionRecord& record) {
+  const std::lock_guard lock(mutex_);
+  records_.erase(record.id_);
+  const auto device = static_cast<std::size_t>(record.identity_.device);
+  if (devices_.size() <= device) devices_.resize(device + 1);
+  auto& total = record.identity_.sends ? devices_[device].sent : devices_[device].received;
+  total += record.counter_.bytes();
+}
+
+std::vector<falconNetConnection_v1> NetState::connections() {
+  const std::lock_guard lock(mutex_);
+  refresh();
+  std::vector<falconNetConnection_v1> all;
+  all.reserve(records_.size());
+  for (const auto& [id, record] : records_) all.push_back(record->last_);
+  return all;
+}
+
+std::vector<falconNetDevice_v1> NetState::devices() {
+  const std::lock_guard lock(mutex_);
+  refresh();
+  std::vector<falconNetDevice_v1> all;
+  for (const DeviceTotals& device : devices_)
+    if (device.hasLast) all.push_back(device.last);
+  return all;
+}
+
+void NetState::refresh() {
+  const Nanoseconds now = clock_.now();
+  if (lastReading_ != Nanoseconds(0) && now - lastReading_ < parameters::netStateInterval.value()) return;
+  lastReading_ = now;
+  readDevices();
+  readConnections();
+  for (DeviceTotals& device : devices_) {
+    device.last.condition = falconNetUnknown;
+    device.last.score = 0;
+  }
+  for (const auto& [id, record] : records_) {
+    const falconNetConnection_v1& its = record->last_;
+    if (its.device >= devices_.size()) continue;
+    falconNetDevice_v1& device = devices_[its.device].last;
+    if (!(its.valid & FALCON_NET_SCORE) || its.score < device.score) continue;
+    device.score = its.score;
+    device.condition = its.condition;
+    device.valid |= FALCON_NET_SCORE;
+  }
+}
+
+void NetState::readDevices() {
+  const auto known = network().devices();
+  if (!known) return;
+  if (devices_.size() < known->size()) devices_.resize(known->size());
+  for (std::size_t number = 0; number < known->size(); ++number) {
+    DeviceTotals& totals = devices_[number];
+    falconNetDevice_v1 reading{};
+    copyText(reading.name, (*known)[number].name);
+    reading.speed = (*known)[number].speed;
+    reading.sequence = totals.last.sequence + 1;
+    reading.taken = lastReading_.count();
+    reading.bytesSent = totals.sent;
+    reading.bytesReceived = totals.received;
+    for (const auto& [id, record] : records_) {
+      if (static_cast<std::size_t>(record->identity_.device) != number) continue;
+      ++reading.connections;
+      (record->identity_.sends ? reading.bytesSent : reading.bytesReceived) += record->counter_.bytes();
+    }
+    network().sample(static_cast<int>(number), reading);
+    totals.others = -1;
+    if (totals.hasLast && (reading.valid & totals.last.valid & FALCON_NET_INTERFACE)) {
+      const auto all = static_cast<double>(reading.interfaceBytes - totals.last.interfaceBytes);
+      const auto ours = static_cast<double>(reading.bytesSent - totals.last.bytesSent) * headerFactor;
+      totals.others = all > 0 ? std::clamp((all - ours) / all, 0.0, 1.0) : 0;
+    }
+    totals.last = reading;
+    totals.hasLast = true;
+  }
+}
+
+void NetState::readConnections() {
+  auto next = records_.lower_bound(nextToRead_);
+  for (std::size_t count = std::min(mostReadings, records_.size()); count > 0; --count, ++next) {
+    if (next == records_.end()) next = records_.begin();
+    ConnectionRecord& record = *next->second;
+    record.last_.taken = lastReading_.count();
+    ++record.last_.sequence;
+    record.read(record.last_);
+    const auto device = static_cast<std::size_t>(record.identity_.device);
+    if (!record.identity_.sends) continue;
+    const Congestion judged =
+        record.judge_.judge(record.last_, device < devices_.size() ? devices_[device].others : -1);
+    record.last_.condition = judged.condition;
+    record.last_.score = judged.score;
+    if (judged.condition != falconNetUnknown) record.last_.valid |= FALCON_NET_SCORE;
+  }
+  nextToRead_ = next == records_.end() ? 0 : next->first;
+}
+
+}  // namespace falcon::net

@@ -1,0 +1,90 @@
+// What is known of this process's connections, for whoever asks by falcon_net_state.h.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "core/congestion.h"
+#include "core/network.h"
+#include "falcon_net_state.h"
+#include "transport/plugin/traffic_counter.h"
+
+namespace falcon::net {
+
+struct ConnectionIdentity {
+  int device = 0;
+  bool sends = false;
+  int sockets = 1;
+  std::string peer;
+};
+
+/// Puts what the transport knows into a reading: numbers, and their bits of `valid`. Called under the lock of the
+/// state, by any thread.
+using Sampler = std::function<void(falconNetConnection_v1& reading)>;
+
+/// Of one end; lives as long as the connection.
+class ConnectionRecord {
+ public:
+  ConnectionRecord(ConnectionIdentity identity, Sampler sampler);
+  /// Afterwards the sampler is not running and will not run again.
+  ~ConnectionRecord();
+  ConnectionRecord(const ConnectionRecord&) = delete;
+  ConnectionRecord& operator=(const ConnectionRecord&) = delete;
+
+  transport::net::TrafficCounter& counter() { return counter_; }
+
+ private:
+  friend class NetState;
+  void read(falconNetConnection_v1& reading) const;
+
+  const ConnectionIdentity identity_;
+  const Sampler sampler_;
+  std::uint64_t id_ = 0;
+  transport::net::TrafficCounter counter_;
+
+  // Under the state's lock.
+  falconNetConnection_v1 last_{};
+  CongestionJudge judge_;
+};
+
+/// Thread-safe.
+class NetState {
+ public:
+  /// Of this process and plugin.
+  static NetState& instance();
+
+  explicit NetState(const Clock& clock) : clock_(clock) {}
+
+  void add(ConnectionRecord& record);
+  void remove(ConnectionRecord& record);
+
+  std::vector<falconNetConnection_v1> connections();
+  std::vector<falconNetDevice_v1> devices();
+
+ private:
+  struct DeviceTotals {
+    std::uint64_t sent = 0, received = 0;  // by connections that are gone
+    falconNetDevice_v1 last{};
+    bool hasLast = false;
+    double others = -1;  // their share in what the interface sent between the last two readings
+  };
+
+  // With mutex_ held.
+  void refresh();
+  void readDevices();
+  void readConnections();
+
+  const Clock& clock_;
+  std::mutex mutex_;
+  std::map<std::uint64_t, ConnectionRecord*> records_;
+  std::vector<DeviceTotals> devices_;
+  std::uint64_t lastId_ = 0;
+  std::uint64_t nextToRead_ = 0;  // the id at which the next reading begins
+  Nanoseconds lastReading_{0};
+};
+
+}  // namespace falcon::net

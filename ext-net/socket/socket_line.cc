@@ -1,0 +1,118 @@
+#include "socket/socket_line.h"
+
+#include <utility>
+
+#include "base/log.h"
+#include "base/parameters.h"
+#include "base/system_error.h"
+#include "socket/tcp_sampler.h"
+#include "transport/tcp_state.h"
+
+namespace falcon::net {
+namespace {
+
+constexpr Nanoseconds lookInterval = 500ms;
+
+std::vector<int> numbersOf(const std::vector<FileDescriptor>& sockets) {
+  std::vector<int> numbers;
+  for (const FileDescriptor& socket : sockets) numbers.push_back(socket.get());
+  return numbers;
+}
+
+}  // namespace
+
+Result<bool> SocketRequest::test(std::size_t& bytes) {
+  return connection->test(*this, bytes);
+}
+
+SocketConnection::SocketConnection(int device, Direction direction, std::vector<FileDescriptor> sockets,
+                                   std::string peerName, std::unique_ptr<Mover> mover)
+    : sockets_(std::move(sockets)),
+      peerName_(std::move(peerName)),
+      mover_(std::move(mover)),
+      record_({.device = device,
+               .sends = direction == Direction::send,
+               .sockets = static_cast<int>(sockets_.size()),
+               .peer = peerName_},
+              TcpSampler(numbersOf(sockets_))),
+      direction_(direction),
+      silentSince_(sockets_.size()) {}
+
+SocketConnection::~SocketConnection() = default;
+
+Result<void*> SocketConnection::registerMemory(void*, std::size_t, int kind) {
+  if (kind == transport::net::hostMemory) return nullptr;
+  return log::decided(Error::internal("memory of kind {} cannot be sent by TCP: the properties say so", kind));
+}
+
+Result<Request*> SocketConnection::start(void* data, std::size_t bytes, void*) {
+  if (failure_) return *failure_;
+  SocketRequest& slot = request(added_);
+  if (slot.isUsed) return nullptr;
+  slot = {};
+  slot.connection = this;
+  slot.data = static_cast<std::byte*>(data);
+  slot.room = slot.size = bytes;
+  slot.isUsed = true;
+  ++added_;
+  record_.counter().began(bytes, SystemClock::instance().now());
+  added();
+  // What fails now is told by test(), where NCCL looks for it.
+  if (direction_ == Direction::send) static_cast<void>(progress());
+  return &slot;
+}
+
+Result<bool> SocketConnection::test(SocketRequest& request, std::size_t& bytes) {
+  if (!request.isDone) {
+    if (const Status moved = progress(); !moved) return moved.error();
+    if (!request.isDone) return false;
+  }
+  bytes = request.size;
+  request.isUsed = false;
+  return true;
+}
+
+Status SocketConnection::progress() {
+  if (failure_) return *failure_;
+  const std::uint64_t before = firstOpen_;
+  if (const Status moved = move(); !moved) return moved;
+  if (firstOpen_ != before || firstOpen_ == added_) return {};
+  const Nanoseconds now = SystemClock::instance().now();
+  if (now - lastLook_ < lookInterval) return {};
+  lastLook_ = now;
+  return direction_ == Direction::send ? lookForSilence(now) : Status();
+}
+
+void SocketConnection::done(SocketRequest& request) {
+  request.isDone = true;
+  record_.counter().done(request.room, request.size, SystemClock::instance().now());
+  while (firstOpen_ != added_ && this->request(firstOpen_).isDone) ++firstOpen_;
+}
+
+Status SocketConnection::lookForSilence(Nanoseconds now) {
+  const Nanoseconds limit = parameters::deathTimeout.value();
+  for (std::size_t place = 0; place < sockets_.size(); ++place) {
+    const auto state = transport::tcpState(sockets_[place].get());
+    auto& since = silentSince_[place];
+    // A receiver that does not read acknowledges all the same; its kernel does.
+    const bool isSilent = state && state->inFlight > 0 && state->retries > 0;
+    if (!isSilent || (since && state->sinceAcknowledged < now - *since)) since.reset();
+    if (isSilent && !since) since = now;
+    if (since && now - *since >= limit - lookInterval)
+      return fail(log::decided(Error::remote("the host of {} has answered nothing for {:.1f} s: taken for dead ({})",
+                                             peerName_, seconds(now - *since), parameters::deathTimeout.name())));
+  }
+  return {};
+}
+
+Error SocketConnection::failed(int number, std::string_view doing) {
+  return fail(log::decided(Error::remote("the connection to {} is lost while {}: {}", peerName_, doing,
+                                         number == 0 ? "it has hung up" : reasonOf(number))));
+}
+
+Error SocketConnection::fail(Error error) {
+  if (!failure_) failure_ = std::move(error);
+  return *failure_;
+}
+
+}  // namespace falcon::net

@@ -1,0 +1,31 @@
+// NCCL's network over UCX: one device, whatever UCX reaches by it.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "core/dialling_book.h"
+#include "core/network.h"
+#include "ucx/ucx_dialling.h"
+
+namespace falcon::net {
+
+class UcxNetwork final : public Network {
+ public:
+  Result<std::span<const Device>> devices() override;
+  Result<std::unique_ptr<Listener>> listen(int device, Handle handle) override;
+  Result<std::unique_ptr<Connection>> connect(int device, Handle handle) override;
+  void sample(int, falconNetDevice_v1&) override {}
+
+ private:
+  /// With mutex_ held.
+  Status open();
+
+  std::mutex mutex_;
+  ucp_context_h context_ = nullptr;  // as long as the process: connections may outlive all else
+  std::vector<Device> devices_;      // never changed once there is one
+  SocketAddress address_;
+  DiallingBook<UcxDialling> diallings_;
+};
+
+}  // namespace falcon::net

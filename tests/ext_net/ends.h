@@ -1,0 +1,101 @@
+// Both ends of a connection, in one process.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "core/network.h"
+
+namespace falcon::net::test {
+
+using Seconds = std::chrono::duration<double>;
+using Bytes = std::vector<std::byte>;
+
+inline Bytes patternOf(std::size_t size, unsigned seed) {
+  Bytes bytes(size);
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>((i * 2654435761u + seed * 40503u) >> 13);
+  return bytes;
+}
+
+/// Calls `ready` until it says true. False: it never did.
+template <class Ready>
+bool waitFor(const Ready& ready, Seconds limit = Seconds(10)) {
+  const auto until = std::chrono::steady_clock::now() + limit;
+  while (!ready()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+class HandleBytes {
+ public:
+  Handle get() { return Handle(bytes_); }
+
+ private:
+  std::array<std::byte, transport::net::handleBytes> bytes_{};
+};
+
+/// A sender and a receiver, connected as NCCL does it: both are asked in turn.
+struct Ends {
+  explicit Ends(Network& over, int device = 0) {
+    auto listening = over.listen(device, handle.get());
+    if (!listening) throw std::runtime_error(listening.error().message());
+    listener = std::move(*listening);
+    const bool met = waitFor([&] {
+      if (!sender) {
+        auto made = over.connect(device, handle.get());
+        if (!made) throw std::runtime_error(made.error().message());
+        sender = std::move(*made);
+      }
+      if (!receiver) {
+        auto made = listener->accept();
+        if (!made) throw std::runtime_error(made.error().message());
+        receiver = std::move(*made);
+      }
+      return sender && receiver;
+    });
+    if (!met) throw std::runtime_error("the ends have not met in 10 s");
+  }
+
+  HandleBytes handle;
+  std::unique_ptr<Listener> listener;
+  std::unique_ptr<Connection> sender, receiver;
+};
+
+/// What a request came to: the bytes, or the error.
+inline Result<std::size_t> finish(Request* request, Seconds limit = Seconds(10)) {
+  std::size_t bytes = 0;
+  std::optional<Error> error;
+  const bool done = waitFor(
+      [&] {
+        const auto tested = request->test(bytes);
+        if (!tested) error = tested.error();
+        return !tested || *tested;
+      },
+      limit);
+  if (error) return *error;
+  if (!done) return Error::internal("not done in {} s", limit.count());
+  return bytes;
+}
+
+/// Sets variables of the environment while it lives.
+class Setting {
+ public:
+  Setting(const char* name, const std::string& value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    setenv(name, value.c_str(), 1);
+  }
+  ~Setting() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
+  Setting(const Setting&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+}  // namespace falcon::net::test

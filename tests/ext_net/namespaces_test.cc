@@ -1,0 +1,295 @@
+// A link between two network namespaces: healthy, limited alone, limited and shared, cut.
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <fstream>
+#include <future>
+
+#include "core/net_state.h"
+#include "ext_net/ends.h"
+#include "ext_net/packet_program.h"
+#include "socket/socket_network.h"
+
+namespace falcon::net::test {
+namespace {
+
+bool runs(const std::string& command) {
+  return std::system((command + " >/dev/null 2>&1").c_str()) == 0;
+}
+
+/// Two namespaces, `west` and `east`, with a veth pair between them, of this process only.
+class Link {
+ public:
+  Link() {
+    const std::string id = std::to_string(getpid());
+    west = "fnw" + id, east = "fne" + id;
+    const std::string w = "w" + id, e = "e" + id;
+    interface = w;
+    isThere = runs("ip netns add " + west) && runs("ip netns add " + east) &&
+              runs("ip link add " + w + " netns " + west + " type veth peer name " + e + " netns " + east) &&
+              runs("ip -n " + west + " addr add 10.77.0.1/24 dev " + w) &&
+              runs("ip -n " + east + " addr add 10.77.0.2/24 dev " + e) &&
+              runs("ip -n " + west + " link set " + w + " up") && runs("ip -n " + east + " link set " + e + " up");
+  }
+  ~Link() {
+    runs("ip netns del " + west);
+    runs("ip netns del " + east);
+  }
+  Link(const Link&) = delete;
+
+  void limit(const std::string& rate) const {
+    ASSERT_TRUE(runs("ip netns exec " + west + " tc qdisc add dev " + interface + " root handle 1: htb default 1"));
+    ASSERT_TRUE(
+        runs("ip netns exec " + west + " tc class add dev " + interface + " parent 1: classid 1:1 htb rate " + rate));
+  }
+  /// From now on that is done to what `west` sends.
+  bool run(const PacketProgram& program) const {
+    return runs("ip netns exec " + west + " tc qdisc add dev " + interface + " clsact") &&
+           runs("ip netns exec " + west + " tc filter add dev " + interface + " egress bpf da pinned " +
+                program.path());
+  }
+  /// Both ends may be told of congestion by marks.
+  bool allowMarks() const {
+    return runs("ip netns exec " + west + " sysctl -w net.ipv4.tcp_ecn=1") &&
+           runs("ip netns exec " + east + " sysctl -w net.ipv4.tcp_ecn=1");
+  }
+  void cut() const { ASSERT_TRUE(runs("ip -n " + west + " link set " + interface + " down")); }
+
+  std::string west, east, interface;
+  bool isThere = false;
+};
+
+/// This thread's, from now on.
+void enter(const std::string& space) {
+  const FileDescriptor file(open(("/run/netns/" + space).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file || setns(file.get(), CLONE_NEWNET) != 0) throw std::runtime_error("cannot enter namespace " + space);
+}
+
+/// A process in a namespace, ended with this.
+class Program {
+ public:
+  Program(const std::string& space, std::vector<std::string> words) {
+    words.insert(words.begin(), {"ip", "netns", "exec", space});
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    process_ = fork();
+    if (process_ != 0) return;
+    const int nothing = open("/dev/null", O_RDWR);
+    dup2(nothing, 1), dup2(nothing, 2);
+    execvp(arguments[0], arguments.data());
+    _exit(127);
+  }
+  ~Program() {
+    kill(process_, SIGTERM);
+    waitpid(process_, nullptr, 0);
+  }
+  Program(const Program&) = delete;
+
+ private:
+  pid_t process_;
+};
+
+/// Sends over the link as fast as it goes, and reads its own state ten times a second.
+class Traffic {
+ public:
+  /// @param duration  how long; nothing of the first second counts
+  Traffic(const Link& link, Seconds duration) {
+    std::promise<HandleBytes> listening;
+    auto heard = listening.get_future();
+    std::thread receiver([&] { receive(link, listening); });
+    std::thread sender([&] { send(link, heard.get(), duration); });
+    sender.join();
+    receiver.join();
+  }
+
+  std::vector<falconNetConnection_v1> readings;
+  std::optional<Error> error;  // of the sender
+
+  double medianScore() const {
+    std::vector<double> scores;
+    for (const auto& reading : readings) scores.push_back(reading.score);
+    if (scores.empty()) return -1;
+    std::nth_element(scores.begin(), scores.begin() + static_cast<std::ptrdiff_t>(scores.size() / 2), scores.end());
+    return scores[scores.size() / 2];
+  }
+  std::string text() const {
+    std::string all;
+    for (const auto& its : readings)
+      all += fmt::format(
+          "{:.3f} (rtt {:.2f} ms of {:.2f}, rate {:.1f} MB/s, again {}, busy {} ms, receiver {} ms, buffer {} ms)\n",
+          its.score, static_cast<double>(its.rttNanoseconds) / 1e6, static_cast<double>(its.rttLeastNanoseconds) / 1e6,
+          static_cast<double>(its.deliveryRate) / 1e6, its.retransmits, its.busyNanoseconds / 1'000'000,
+          its.receiverLimitedNanoseconds / 1'000'000, its.bufferLimitedNanoseconds / 1'000'000);
+    return all;
+  }
+
+ private:
+  static constexpr std::size_t messageBytes = 1 << 20;
+
+  void receive(const Link& link, std::promise<HandleBytes>& listening) {
+    enter(link.east);
+    SocketNetwork over;
+    if (!over.devices()) return;
+    HandleBytes handle;
+    const auto listener = over.listen(0, handle.get());
+    listening.set_value(handle);
+    std::unique_ptr<Connection> connection;
+    if (!waitFor([&] {
+          auto made = (*listener)->accept();
+          if (made) connection = std::move(*made);
+          return connection != nullptr;
+        }))
+      return;
+    Bytes room(messageBytes);
+    while (!isOver_) {
+      const auto request = connection->start(room.data(), room.size(), nullptr);
+      if (!request || !finish(*request, Seconds(1e9))) return;
+    }
+  }
+  void send(const Link& link, HandleBytes handle, Seconds duration) {
+    enter(link.west);
+    Network& over = network();
+    if (!over.devices()) return;
+    std::unique_ptr<Connection> connection;
+    if (!waitFor([&] {
+          auto made = over.connect(0, handle.get());
+          if (made) connection = std::move(*made);
+          return connection != nullptr;
+        }))
+      return;
+    const Bytes data(messageBytes, std::byte{1});
+    const auto begun = std::chrono::steady_clock::now();
+    auto nextReading = begun + std::chrono::milliseconds(100);
+    std::vector<Request*> requests;
+    std::size_t bytes = 0;
+    for (auto now = begun; now - begun < duration; now = std::chrono::steady_clock::now()) {
+      while (requests.size() < 8) {
+        const auto started = connection->start(const_cast<std::byte*>(data.data()), data.size(), nullptr);
+        if (!started || !*started) break;
+        requests.push_back(*started);
+      }
+      while (!requests.empty()) {
+        const auto tested = requests.front()->test(bytes);
+        if (!tested) {
+          error = tested.error();
+          isOver_ = true;
+          return;
+        }
+        if (!*tested) break;
+        requests.erase(requests.begin());
+      }
+      if (now > nextReading) {
+        nextReading = now + std::chrono::milliseconds(110);
+        for (const auto& reading : NetState::instance().connections())
+          if (reading.sends && now - begun > std::chrono::seconds(1)) readings.push_back(reading);
+      }
+      std::this_thread::yield();
+    }
+    isOver_ = true;
+  }
+
+  std::atomic<bool> isOver_{false};
+};
+
+class Congestion : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (!link_.isThere) GTEST_SKIP() << "network namespaces cannot be made here: they want root";
+    std::ifstream file("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    const std::string all{std::istreambuf_iterator<char>(file), {}};
+    if (all.find(GetParam()) == std::string::npos) GTEST_SKIP() << "this kernel has no BBR";
+  }
+  Setting control_{"NCCL_FALCON_NET_CONGESTION_CONTROL", GetParam()};
+  Link link_;
+};
+INSTANTIATE_TEST_SUITE_P(Tcp, Congestion, testing::Values("cubic", "bbr"));
+
+TEST_P(Congestion, IsNoneOnAHealthyLinkUnderFullLoad) {
+  const Traffic traffic(link_, Seconds(4));
+  ASSERT_GT(traffic.readings.size(), 10u);
+  EXPECT_LT(traffic.medianScore(), 0.1) << traffic.text();
+  const auto high = std::count_if(traffic.readings.begin(), traffic.readings.end(),
+                                  [](const auto& reading) { return reading.score >= 0.1; });
+  EXPECT_LE(high, static_cast<std::ptrdiff_t>(traffic.readings.size() / 5)) << traffic.text();
+}
+
+TEST_P(Congestion, IsSlownessOnlyWhereALinkIsLimitedAlone) {
+  link_.limit("100mbit");
+  const Traffic traffic(link_, Seconds(4));
+  ASSERT_GT(traffic.readings.size(), 10u);
+  const auto are = [&](int condition) {
+    return std::count_if(traffic.readings.begin(), traffic.readings.end(),
+                         [&](const auto& reading) { return reading.condition == condition; });
+  };
+  EXPECT_EQ(are(falconNetCongested), 0) << traffic.text();
+  EXPECT_GE(are(falconNetSlow), static_cast<std::ptrdiff_t>(traffic.readings.size() * 3 / 4)) << traffic.text();
+}
+
+TEST_P(Congestion, IsThereWhereOthersShareTheLink) {
+  if (!runs("which iperf3")) GTEST_SKIP() << "iperf3 is not installed";
+  link_.limit("100mbit");
+  const Program server(link_.east, {"iperf3", "-s"});
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  const Program client(link_.west, {"iperf3", "-c", "10.77.0.2", "-P", "3", "-t", "30"});
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  const Traffic traffic(link_, Seconds(4));
+  ASSERT_GT(traffic.readings.size(), 10u);
+  EXPECT_GE(traffic.medianScore(), 0.5) << traffic.text();
+}
+
+/// After two seconds of health that is done to a tenth of the packets.
+std::vector<double> scoresUnder(PacketProgram::Deed deed, const Link& link, std::string& text) {
+  const PacketProgram program(deed, 0.1);
+  if (!program.isThere()) return {};
+  std::atomic<std::int64_t> since{0};
+  auto meddling = std::async(std::launch::async, [&] {
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    if (link.run(program)) since = SystemClock::instance().now().count() + 300'000'000;
+  });
+  const Traffic traffic(link, Seconds(4));
+  meddling.wait();
+  text = traffic.text();
+  std::vector<double> scores;
+  for (const auto& reading : traffic.readings)
+    if (since != 0 && reading.taken > since) scores.push_back(reading.score);
+  std::sort(scores.begin(), scores.end());
+  return scores;
+}
+
+TEST_P(Congestion, IsThereWherePacketsAreLost) {
+  std::string text;
+  const auto scores = scoresUnder(PacketProgram::Deed::drop, link_, text);
+  if (scores.empty()) GTEST_SKIP() << "this kernel takes no packet programs";
+  EXPECT_GE(scores[scores.size() / 2], 0.5) << text;
+}
+
+TEST_P(Congestion, IsThereWhereSwitchesMark) {
+  ASSERT_TRUE(link_.allowMarks());
+  std::string text;
+  const auto scores = scoresUnder(PacketProgram::Deed::mark, link_, text);
+  if (scores.empty()) GTEST_SKIP() << "this kernel takes no packet programs";
+  EXPECT_GE(scores[scores.size() / 2], 0.5) << text;
+}
+
+TEST(CutLink, IsARemoteErrorWithinFiveSeconds) {
+  const Link link;
+  if (!link.isThere) GTEST_SKIP() << "network namespaces cannot be made here: they want root";
+  auto cutting = std::async(std::launch::async, [&] {
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    link.cut();
+  });
+  const auto begun = std::chrono::steady_clock::now();
+  const Traffic traffic(link, Seconds(20));
+  const Seconds took = std::chrono::steady_clock::now() - begun;
+  ASSERT_TRUE(traffic.error);
+  EXPECT_EQ(traffic.error->code(), ErrorCode::remote) << traffic.error->message();
+  EXPECT_LT(took.count(), 1 + 5 + 1.5);  // and what the receiver takes to notice
+}
+
+}  // namespace
+}  // namespace falcon::net::test
