@@ -49,12 +49,15 @@ DirectMessage::Advance DirectMessage::finish() {
 }
 
 /// `advanced` once `holds()`; an error if the peer has left in order. What it published before it left counts: so that
-/// is looked at once more.
+/// is looked at once more, and one whose turn has not come waits for those before it.
 template <class Condition>
 DirectMessage::Advance DirectMessage::await(Condition holds) {
   if (holds()) return Advance::advanced;
   if (!member_->board().hasLeftInOrder(peer_)) [[likely]]
     return Advance::stuck;
+  const Mailboxes& mail = *member_->mail();
+  const bool isItsTurn = sends_ ? begun_ || mail.isNextTo(peer_, number_) : mail.isNextFrom(peer_, number_);
+  if (!isItsTurn) return Advance::stuck;
   if (holds()) return Advance::advanced;
   return fail(log::decided(Error::remote("rank {} has left the communicator while a message {} it was expected", peer_,
                                          sends_ ? "to" : "from")));

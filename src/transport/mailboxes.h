@@ -45,6 +45,11 @@ class Mailboxes {
 
   std::size_t roomBytes() const { return roomBytesFor(ranks_); }
 
+  /// Whether all messages before this one have been posted to `to`.
+  bool isNextTo(Rank to, std::uint64_t number) const { return sides_[to].posted + 1 == number; }
+  /// Whether all messages before this one have been taken from `from`.
+  bool isNextFrom(Rank from, std::uint64_t number) const { return sides_[from].taken + 1 == number; }
+
   /// Whether it is the turn of message `number` to `to`, and there is a slot for it.
   bool mayPost(Rank to, std::uint64_t number);
   /// After mayPost(): posts the message whole; false: nothing has happened, it has to be read from this rank's memory
@@ -62,8 +67,7 @@ class Mailboxes {
 
   /// Whether it is the turn of message `number` from `from`, and it is there.
   bool hasCome(Rank from, std::uint64_t number) const {
-    return sides_[from].taken + 1 == number &&
-           slot(from, self_, number).number.load(std::memory_order_seq_cst) == number;
+    return isNextFrom(from, number) && slot(from, self_, number).number.load(std::memory_order_seq_cst) == number;
   }
   /// Of one that has come; false: what the sender wrote makes no sense.
   bool read(Rank from, std::uint64_t number, Letter& letter) const;

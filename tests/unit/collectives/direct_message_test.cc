@@ -197,6 +197,27 @@ TEST(DirectMessage, WhatWasSentBeforeLeavingStillArrives) {
   EXPECT_EQ(in, out);
 }
 
+// The sender comes and goes between two looks, at the first message and at the one after it.
+TEST(DirectMessage, OneBehindAnotherThatWasSentBeforeLeavingStillArrives) {
+  World world = worldOf(2);
+  const std::vector<std::byte> first(8, std::byte{3}), second(8, std::byte{4});
+  std::vector<std::byte> in(8), next(8);
+  DirectMessage receive(*world[1].direct, receiveOf(in, 0)), receiveNext(*world[1].direct, receiveOf(next, 0));
+  ASSERT_EQ(*receive.progress(), State::stuck);
+  for (const auto* out : {&first, &second}) {
+    DirectMessage send(*world[0].direct, sendOf(*out, 1));
+    ASSERT_EQ(*send.progress(), State::finished);
+  }
+  world[0].direct.reset();
+  const auto early = receiveNext.progress();
+  ASSERT_TRUE(early) << early.error().message();
+  ASSERT_EQ(*early, State::stuck);
+  EXPECT_EQ(*receive.progress(), State::finished);
+  EXPECT_EQ(*receiveNext.progress(), State::finished);
+  EXPECT_EQ(in, first);
+  EXPECT_EQ(next, second);
+}
+
 TEST(DirectMessage, WhatARankThatGaveUpHasInItsBufferIsNotTaken) {
   World world = worldOf(2);
   const std::vector<std::byte> out(piece + 1);
