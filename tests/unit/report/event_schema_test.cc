@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <limits>
 #include <set>
 
 #include "harness/json_schema.h"
@@ -28,6 +29,9 @@ Event fullEvent(EventKind kind) {
   event.durationSeconds = 1.5;
   event.culprit = {.kind = CulpritKind::link, .link = {0, 3}, .bothWays = true};
   event.suspects = {{{3}, 1.8}, {{0, 2}, 2.5}};
+  event.observed = {{"own time", 3, {}, 1.8, 0.05},
+                    {"link test", -1, {0, 2}, 2.5, 0.01},
+                    {"transfer time", -1, {0, 2}, std::numeric_limits<double>::infinity(), 0.1}};
   event.ranges = {{3, "a \"name\"", 10.5, 20}};
   event.action = "reroute";
   event.text = "from \"0\" to 3\n";
@@ -73,6 +77,7 @@ TEST(EventSchema, RefusesWhatIsNoEvent) {
   EXPECT_NE(with("ranges", {{{"rank", 3}}}), "");
   EXPECT_NE(with("severity", 5), "");
   EXPECT_NE(with("suspects", {{{"growth", 1.5}}}), "");
+  EXPECT_NE(with("observed", {{{"what", "a feeling"}, {"rank", 1}, {"deviation", 0.1}}}), "");
   json short_ = good;
   short_.erase("text");
   EXPECT_NE(harness::violation(short_, schema), "");
