@@ -89,8 +89,9 @@ TEST_P(Library, NeedsOnlyTheCLibraryAndWhatItIsNamedAfter) {
 class OfVersion : public testing::TestWithParam<std::tuple<Plugin, int>> {
  protected:
   OfVersion() {
+    const std::string symbol = "ncclNetPlugin_v" + std::to_string(std::get<1>(GetParam()));
     for (const auto& version : netVersions)
-      if (version.number == std::get<1>(GetParam())) calls_ = version.adapt(dlsym(opened(plugin()), version.symbol));
+      if (version.symbol == symbol) calls_ = version.adapt(dlsym(opened(plugin()), version.symbol));
   }
   const Plugin& plugin() const { return std::get<0>(GetParam()); }
 
