@@ -35,6 +35,7 @@ extern "C" {
 #define FALCON_NET_PAUSE 0x200u          /* pauseFrames */
 #define FALCON_NET_TRANSMIT_WAIT 0x400u  /* transmitWait */
 #define FALCON_NET_INTERFACE 0x800u      /* interfaceBytes */
+#define FALCON_NET_WIRE_BYTES 0x2000u    /* wireBytes */
 #define FALCON_NET_SCORE 0x1000u         /* score, condition: not before the second reading in which data were sent */
 
 /* What a score means. Unknown: nothing was sent between the last two readings. Healthy: below 0.1. Slow, 0.1 to 0.5:
@@ -64,8 +65,8 @@ enum { falconNetUnknown = 0, falconNetHealthy = 1, falconNetSlow = 2, falconNetC
  *   - losses: segments sent again by those sent, beyond three times the connection's own usual share and 1 %, against 5
  * % (a healthy connection under BBR retransmits 1.7 %: what is usual does not count),
  *
- *   - others: the share of other programs in what the interface sends, where a round trip takes more than 4 ms, against
- * 25 %.
+ *   - others: the share of other programs in what the interface sends, over five readings, where a round trip takes
+ * more than 4 ms, against 25 %.
  *
  * docs/net-state.md says where each comes from and what it was tested on. */
 
@@ -87,6 +88,7 @@ typedef struct {
   /* Since the connection was made. */
   uint64_t bytes;
   uint64_t messages;
+  uint64_t wireBytes;           /* that the transport has sent, what it sent again too; without its headers */
   uint64_t sendWaitNanoseconds; /* in which a send was not done, whatever it waited for */
   uint64_t retransmits;         /* segments that were sent again */
   uint64_t segments;            /* that were sent */

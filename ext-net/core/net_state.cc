@@ -12,6 +12,9 @@ namespace {
 constexpr std::size_t mostReadings = 32;
 /// What TCP, IP and Ethernet add to what we count, at the least segment size that is common; what is below is ours.
 constexpr double headerFactor = 1.08;
+/// Readings over which what others send is added up: bytes that are counted as sent may still stand in the interface's
+/// queue.
+constexpr std::size_t mostSents = 5;
 
 template <std::size_t size>
 void copyText(char (&to)[size], const std::string& from) {
@@ -87,11 +90,88 @@ void NetState::refresh() {
   const Nanoseconds now = clock_.now();
   if (lastReading_ != Nanoseconds(0) && now - lastReading_ < parameters::netStateInterval.value()) return;
   lastReading_ = now;
+  const std::vector<ConnectionRecord*> taken = readConnections();
   readDevices();
-  readConnections();
+  for (ConnectionRecord* record : taken) judge(*record);
+  rate();
+}
+
+std::vector<ConnectionRecord*> NetState::readConnections() {
+  std::vector<ConnectionRecord*> taken;
+  for (DeviceTotals& device : devices_) device.ours = records_.size() <= mostReadings ? 0 : -1;
+  auto next = records_.lower_bound(nextToRead_);
+  for (std::size_t count = std::min(mostReadings, records_.size()); count > 0; --count, ++next) {
+    if (next == records_.end()) next = records_.begin();
+    ConnectionRecord& record = *next->second;
+    const std::uint64_t before = record.last_.wireBytes;
+    record.last_.taken = lastReading_.count();
+    ++record.last_.sequence;
+    record.read(record.last_);
+    taken.push_back(&record);
+    const auto device = static_cast<std::size_t>(record.identity_.device);
+    if (device >= devices_.size() || devices_[device].ours < 0) continue;
+    if (!(record.last_.valid & FALCON_NET_WIRE_BYTES))
+      devices_[device].ours = -1;
+    else
+      devices_[device].ours += static_cast<double>(record.last_.wireBytes - before);
+  }
+  nextToRead_ = next == records_.end() ? 0 : next->first;
+  return taken;
+}
+
+void NetState::readDevices() {
+  const auto known = network().devices();
+  if (!known) return;
+  if (devices_.size() < known->size()) devices_.resize(known->size());
+  for (std::size_t number = 0; number < known->size(); ++number) readDevice(number, (*known)[number]);
+}
+
+void NetState::readDevice(std::size_t number, const Device& device) {
+  DeviceTotals& totals = devices_[number];
+  falconNetDevice_v1 reading{};
+  copyText(reading.name, device.name);
+  reading.speed = device.speed;
+  reading.sequence = totals.last.sequence + 1;
+  reading.taken = lastReading_.count();
+  reading.bytesSent = totals.sent;
+  reading.bytesReceived = totals.received;
+  for (const auto& [id, record] : records_) {
+    if (static_cast<std::size_t>(record->identity_.device) != number) continue;
+    ++reading.connections;
+    (record->identity_.sends ? reading.bytesSent : reading.bytesReceived) += record->counter_.bytes();
+  }
+  network().sample(static_cast<int>(number), reading);
+  if (!totals.hasLast || !(reading.valid & totals.last.valid & FALCON_NET_INTERFACE) || totals.ours < 0) {
+    totals.sents.clear();
+  } else {
+    totals.sents.push_back({static_cast<double>(reading.interfaceBytes - totals.last.interfaceBytes), totals.ours});
+    if (totals.sents.size() > mostSents) totals.sents.pop_front();
+  }
+  totals.last = reading;
+  totals.hasLast = true;
+}
+
+double NetState::othersOf(std::size_t device) const {
+  if (device >= devices_.size() || devices_[device].sents.empty()) return -1;
+  double all = 0, ours = 0;
+  for (const Sent& sent : devices_[device].sents) all += sent.all, ours += sent.ours * headerFactor;
+  return all > 0 ? std::clamp((all - ours) / all, 0.0, 1.0) : 0;
+}
+
+void NetState::judge(ConnectionRecord& record) {
+  if (!record.identity_.sends) return;
+  const Congestion judged =
+      record.judge_.judge(record.last_, othersOf(static_cast<std::size_t>(record.identity_.device)));
+  record.last_.condition = judged.condition;
+  record.last_.score = judged.score;
+  if (judged.condition != falconNetUnknown) record.last_.valid |= FALCON_NET_SCORE;
+}
+
+void NetState::rate() {
   for (DeviceTotals& device : devices_) {
     device.last.condition = falconNetUnknown;
     device.last.score = 0;
+    device.last.valid &= ~FALCON_NET_SCORE;
   }
   for (const auto& [id, record] : records_) {
     const falconNetConnection_v1& its = record->last_;
@@ -102,55 +182,6 @@ void NetState::refresh() {
     device.condition = its.condition;
     device.valid |= FALCON_NET_SCORE;
   }
-}
-
-void NetState::readDevices() {
-  const auto known = network().devices();
-  if (!known) return;
-  if (devices_.size() < known->size()) devices_.resize(known->size());
-  for (std::size_t number = 0; number < known->size(); ++number) {
-    DeviceTotals& totals = devices_[number];
-    falconNetDevice_v1 reading{};
-    copyText(reading.name, (*known)[number].name);
-    reading.speed = (*known)[number].speed;
-    reading.sequence = totals.last.sequence + 1;
-    reading.taken = lastReading_.count();
-    reading.bytesSent = totals.sent;
-    reading.bytesReceived = totals.received;
-    for (const auto& [id, record] : records_) {
-      if (static_cast<std::size_t>(record->identity_.device) != number) continue;
-      ++reading.connections;
-      (record->identity_.sends ? reading.bytesSent : reading.bytesReceived) += record->counter_.bytes();
-    }
-    network().sample(static_cast<int>(number), reading);
-    totals.others = -1;
-    if (totals.hasLast && (reading.valid & totals.last.valid & FALCON_NET_INTERFACE)) {
-      const auto all = static_cast<double>(reading.interfaceBytes - totals.last.interfaceBytes);
-      const auto ours = static_cast<double>(reading.bytesSent - totals.last.bytesSent) * headerFactor;
-      totals.others = all > 0 ? std::clamp((all - ours) / all, 0.0, 1.0) : 0;
-    }
-    totals.last = reading;
-    totals.hasLast = true;
-  }
-}
-
-void NetState::readConnections() {
-  auto next = records_.lower_bound(nextToRead_);
-  for (std::size_t count = std::min(mostReadings, records_.size()); count > 0; --count, ++next) {
-    if (next == records_.end()) next = records_.begin();
-    ConnectionRecord& record = *next->second;
-    record.last_.taken = lastReading_.count();
-    ++record.last_.sequence;
-    record.read(record.last_);
-    const auto device = static_cast<std::size_t>(record.identity_.device);
-    if (!record.identity_.sends) continue;
-    const Congestion judged =
-        record.judge_.judge(record.last_, device < devices_.size() ? devices_[device].others : -1);
-    record.last_.condition = judged.condition;
-    record.last_.score = judged.score;
-    if (judged.condition != falconNetUnknown) record.last_.valid |= FALCON_NET_SCORE;
-  }
-  nextToRead_ = next == records_.end() ? 0 : next->first;
 }
 
 }  // namespace falcon::net

@@ -1,6 +1,7 @@
 // What is known of this process's connections, for whoever asks by falcon_net_state.h.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -66,17 +67,28 @@ class NetState {
   std::vector<falconNetDevice_v1> devices();
 
  private:
+  /// What an interface has sent between two readings, and what of it was ours.
+  struct Sent {
+    double all = 0, ours = 0;
+  };
   struct DeviceTotals {
     std::uint64_t sent = 0, received = 0;  // by connections that are gone
     falconNetDevice_v1 last{};
     bool hasLast = false;
-    double others = -1;  // their share in what the interface sent between the last two readings
+    double ours = 0;         // of this reading; below 0: not known of all connections
+    std::deque<Sent> sents;  // of the last readings
   };
 
   // With mutex_ held.
   void refresh();
+  /// Those whose turn it is.
+  std::vector<ConnectionRecord*> readConnections();
   void readDevices();
-  void readConnections();
+  void readDevice(std::size_t number, const Device& device);
+  void judge(ConnectionRecord& record);
+  void rate();
+  /// The share of others in what the device has sent lately; below 0: not known.
+  double othersOf(std::size_t device) const;
 
   const Clock& clock_;
   std::mutex mutex_;

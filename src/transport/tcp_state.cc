@@ -11,6 +11,7 @@ namespace falcon::transport {
 namespace {
 
 constexpr socklen_t bytesWithLimits = offsetof(tcp_info, tcpi_sndbuf_limited) + sizeof(tcp_info::tcpi_sndbuf_limited);
+constexpr socklen_t bytesWithBytesSent = offsetof(tcp_info, tcpi_bytes_sent) + sizeof(tcp_info::tcpi_bytes_sent);
 constexpr socklen_t bytesWithMarks = offsetof(tcp_info, tcpi_delivered_ce) + sizeof(tcp_info::tcpi_delivered_ce);
 
 Nanoseconds microseconds(std::uint64_t count) {
@@ -44,6 +45,9 @@ std::optional<TcpState> tcpState(int socket) {
   state.known = TcpState::Known::marks;
   state.delivered = its.tcpi_delivered;
   state.marked = its.tcpi_delivered_ce;
+  if (length < bytesWithBytesSent) return state;
+  state.known = TcpState::Known::bytes;
+  state.bytesSent = its.tcpi_bytes_sent;
   return state;
 }
 

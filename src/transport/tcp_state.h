@@ -15,7 +15,8 @@ struct TcpState {
   enum class Known : std::uint8_t {
     basics,  ///< up to `inFlight`
     limits,  ///< Linux 4.10: up to `bufferLimited`
-    marks,   ///< Linux 4.18: all
+    marks,   ///< Linux 4.18: up to `marked`
+    bytes,   ///< Linux 4.19: all
   };
   Known known = Known::basics;
 
@@ -36,6 +37,8 @@ struct TcpState {
 
   std::uint32_t delivered = 0;  ///< segments
   std::uint32_t marked = 0;     ///< of them, those that came with a mark of congestion (ECN)
+
+  std::uint64_t bytesSent = 0;  ///< without headers; what was sent again counts again
 };
 
 /// A system call, about a microsecond. Nothing: no TCP.

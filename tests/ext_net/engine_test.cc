@@ -49,7 +49,7 @@ TEST_P(OverOurs, EveryCollectiveIsRight) {
           Operation::allToAll, Operation::gather, Operation::scatter})
       for (const std::size_t count : {1ul, 1000ul, 300'000ul}) {
         Call call{operation, DataType::i32, ReduceOp::sum, nullptr, nullptr, count};
-        call.root = ranks - 1;
+        call.peer = ranks - 1;  // the root
         RankBuffers buffers(call, rank, ranks, false);
         test::orThrow(test::run(*communicator, buffers.call()), "a collective");
         if (const auto right = buffers.check(); !right) return right.message();
