@@ -1,6 +1,9 @@
 #include "profiler/log_outlet.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
+#include <optional>
 #include <vector>
 
 #include "base/contained.h"
@@ -8,6 +11,7 @@
 #include "base/library_thread.h"
 #include "base/log.h"
 #include "control/job.h"
+#include "instrument/call_log_view.h"
 
 namespace falcon::profiler {
 namespace {
@@ -27,6 +31,14 @@ instrument::CommunicatorEntry entryOf(const plugin::ProfiledCommunicator& commun
   for (Rank rank = 0; rank < communicator.ranks; ++rank)
     entry.members.push_back({.jobRank = rank == communicator.rank ? own : whole ? rank : -1});
   return entry;
+}
+
+/// This process has a log of that job already: there is a library of Falcon's that the plugin cannot see.
+bool isRecorded(const std::string& job) {
+  const Rank rank = jobRankFromEnvironment();
+  const auto log = instrument::readCallLog(
+      fmt::format("{}/rank-{}.calls", instrument::jobFolder(job), rank >= 0 ? rank : getpid()), 1);
+  return log && log->pid == getpid() && !log->ended;
 }
 
 }  // namespace
@@ -54,19 +66,25 @@ void LogOutlet::left(const plugin::ProfiledCommunicator& communicator) {
 
 void LogOutlet::open(const plugin::ProfiledCommunicator& first) {
   const std::string named = control::jobNameFromEnvironment();
-  auto files = control::JobFiles::open(named.empty() ? fmt::format("{:016x}", first.id) : named);
+  const std::string job = named.empty() ? fmt::format("{:016x}", first.id) : named;
+  if (isRecorded(job)) return log::info("Falcon's profiler plugin does not record: Falcon in this process does");
+  auto files = control::JobFiles::open(job);
   if (!files) return log::notice("{}; Falcon's profiler plugin records nothing", files.error().message());
   files_ = std::move(*files);
-  stop_.store(false);
+  stop_ = false;
   off_.store(false);
   files_->log().header().state.store(static_cast<std::uint32_t>(instrument::JobState::tracking));
-  log_.store(&files_->log(), std::memory_order_release);
   thread_ = libraryThread("nccl-falcon-prf", [this] { watch(); });
+  log_.store(&files_->log(), std::memory_order_release);
 }
 
 /// With mutex_ held, or in the destructor. No event comes any more: the last communicator has ended.
 void LogOutlet::close() {
-  stop_.store(true);
+  {
+    const std::lock_guard lock(stopMutex_);
+    stop_ = true;
+  }
+  stopping_.notify_all();
   if (thread_.joinable()) thread_.join();
   log_.store(nullptr, std::memory_order_release);
   files_.reset();
@@ -75,22 +93,24 @@ void LogOutlet::close() {
 void LogOutlet::watch() {
   IterationWatch iterations;
   std::uint64_t next = 0;
-  bool profiling = false;
-  while (!stop_.load()) {
+  std::optional<Depth> told;
+  do {
     contained([&] { look(next, iterations); },
               [this](const char* why) {
                 if (!off_.exchange(true))
                   log::notice("Falcon's profiler plugin failed: {}; it records nothing more, and the job goes on", why);
               });
-    const bool wanted = iterations.profiles() && !off_.load();
-    if (wanted != profiling) {
-      profiling = wanted;
-      profile_(profiling);
-    }
+    const Depth depth = off_.load() ? Depth::nothing : iterations.profiles() ? Depth::channels : Depth::calls;
+    if (depth != told) observe_(depth);
+    told = depth;
     tick_();
-    std::this_thread::sleep_for(interval);
-  }
-  if (profiling) profile_(false);
+  } while (rest());
+  if (told != Depth::calls) observe_(Depth::calls);  // for who comes next
+}
+
+bool LogOutlet::rest() {
+  std::unique_lock lock(stopMutex_);
+  return !stopping_.wait_for(lock, interval, [this] { return stop_; });
 }
 
 void LogOutlet::look(std::uint64_t& next, IterationWatch& iterations) {
@@ -101,7 +121,7 @@ void LogOutlet::look(std::uint64_t& next, IterationWatch& iterations) {
     calls.clear();
     if (const std::uint64_t lost = log.readFrom(next, calls, callsAtATime); lost > 0) iterations.overrun(lost);
     for (const CallRecord& call : calls) iterations.add(call);
-  } while (calls.size() == callsAtATime && !stop_.load());
+  } while (calls.size() == callsAtATime);
   header.iterations.store(static_cast<std::int64_t>(iterations.iterations()), std::memory_order_relaxed);
   header.iterationNanoseconds.store(iterations.lastDuration().count(), std::memory_order_relaxed);
   header.failslowActive.store(iterations.slow() ? 1 : 0, std::memory_order_relaxed);
@@ -126,8 +146,8 @@ void LogOutlet::label(const LabelledCall& call) noexcept {
 }
 
 void LogOutlet::leave(Flight flight, const CallRecord& call) noexcept {
-  if (auto* log = log_.load(std::memory_order_acquire); log && !off_.load(std::memory_order_relaxed))
-    log->leave(flight, call);
+  auto* log = log_.load(std::memory_order_acquire);
+  if (log && (flight != noFlight || !off_.load(std::memory_order_relaxed))) log->leave(flight, call);
 }
 
 void LogOutlet::transfer(const TransferTiming& timing) noexcept {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -16,15 +17,17 @@
 
 namespace falcon::profiler {
 
+/// How much is to be observed: calls, or what moves their data too.
+enum class Depth : std::uint8_t { nothing, calls, channels };
+
 /// Thread-safe. From the first communicator to the last there is a job, and a thread that looks at the log ten times a
 /// second. Where there is neither memory nor a thread to be had nothing is kept, and one line says so.
 class LogOutlet final : public Outlet {
  public:
-  /// @param profile  told whether what moves the data is to be observed too. Called by the thread, and when the last
-  ///                 communicator goes; never with a lock of this class.
+  /// @param observe  told by the thread how much is wanted, when that changes
   /// @param tick     called by the thread each time that it looks
-  LogOutlet(std::function<void(bool on)> profile, std::function<void()> tick)
-      : profile_(std::move(profile)), tick_(std::move(tick)) {}
+  LogOutlet(std::function<void(Depth depth)> observe, std::function<void()> tick)
+      : observe_(std::move(observe)), tick_(std::move(tick)) {}
   ~LogOutlet() override;
 
   int joined(const plugin::ProfiledCommunicator& communicator) override;
@@ -39,14 +42,19 @@ class LogOutlet final : public Outlet {
   void close();
   void watch();
   void look(std::uint64_t& next, IterationWatch& iterations);
+  /// False: the thread is to end.
+  bool rest();
 
-  const std::function<void(bool on)> profile_;
+  const std::function<void(Depth depth)> observe_;
   const std::function<void()> tick_;
   std::mutex mutex_;
   int communicators_ = 0;  // with mutex_
   std::unique_ptr<control::JobFiles> files_;
   std::atomic<instrument::CallLog*> log_{nullptr};
-  std::atomic<bool> stop_{false}, off_{false};
+  std::atomic<bool> off_{false};
+  std::mutex stopMutex_;
+  std::condition_variable stopping_;
+  bool stop_ = false;  // with stopMutex_
   std::thread thread_;
 };
 

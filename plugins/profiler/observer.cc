@@ -52,10 +52,14 @@ plugin::ResultCode Observer::init(const plugin::ProfiledCommunicator& communicat
   own->facts.name = communicator.name ? own->name.c_str() : nullptr;
   own->chained = chained_.open(own->facts);
   if (outlet_) own->place = outlet_->joined(own->facts);
-  mask_.store(mask, std::memory_order_release);
-  *context = own.get();
+  own->mask = mask;
   {
     const std::lock_guard lock(mutex_);
+    if (!calls_ && (outlet_ || own->chained)) {
+      calls_ = std::make_unique<Slots<Event, callSlots>>();
+      pieces_ = std::make_unique<Slots<Event, pieceSlots>>();
+    }
+    *context = own.get();
     communicators_.emplace(own.get(), std::move(own));
   }
   refreshMask();
@@ -81,19 +85,17 @@ void Observer::want(std::uint32_t events) {
 }
 
 void Observer::refreshMask() {
-  std::uint32_t chained = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [context, communicator] : communicators_)
-      if (communicator->chained) chained |= communicator->chained->mask();
-  }
-  int* const mask = mask_.load(std::memory_order_acquire);
-  const std::uint32_t all = chained | wanted_.load(std::memory_order_relaxed);
-  if (mask) std::atomic_ref(*mask).store(static_cast<int>(all), std::memory_order_relaxed);
+  const std::lock_guard lock(mutex_);
+  std::uint32_t all = wanted_.load(std::memory_order_relaxed);
+  for (const auto& [context, communicator] : communicators_)
+    if (communicator->chained) all |= communicator->chained->mask();
+  // Two libraries of NCCL's in a process have a mask each.
+  for (const auto& [context, communicator] : communicators_)
+    std::atomic_ref(*communicator->mask).store(static_cast<int>(all), std::memory_order_relaxed);
 }
 
 Observer::Event* Observer::known(void* handle) const {
-  if (!calls_.has(handle) && !pieces_.has(handle)) return nullptr;
+  if (!calls_ || (!calls_->has(handle) && !pieces_->has(handle))) return nullptr;
   return static_cast<Event*>(handle);
 }
 
@@ -104,15 +106,16 @@ Observer::Event* Observer::parentOf(const plugin::Event& event) const {
 }
 
 void Observer::give(Event* event) {
-  if (calls_.has(event))
-    calls_.give(event);
+  if (calls_->has(event))
+    calls_->give(event);
   else
-    pieces_.give(event);
+    pieces_->give(event);
 }
 
 plugin::ResultCode Observer::start(void* context, void** handle, const plugin::Event& event) noexcept {
   *handle = nullptr;
-  Event* own = isCallOrGroup(event.type) ? calls_.take() : pieces_.take();
+  if (!calls_) return plugin::success;
+  Event* own = isCallOrGroup(event.type) ? calls_->take() : pieces_->take();
   if (!own) {
     missed_.fetch_add(1, std::memory_order_relaxed);
     return plugin::success;

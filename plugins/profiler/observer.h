@@ -59,6 +59,7 @@ class Observer {
   struct Communicator {
     plugin::ProfiledCommunicator facts;
     std::string name;
+    int* mask = nullptr;  // NCCL's
     int place = noPlace;
     std::shared_ptr<const plugin::ProfilerSession> chained;
     std::atomic<std::uint64_t> collectives{0};
@@ -95,15 +96,15 @@ class Observer {
   Outlet* const outlet_;
   plugin::ProfilerDirectory& chained_;
   std::atomic<std::uint32_t> wanted_;
-  std::atomic<int*> mask_{nullptr};
   const int process_;
   DeviceClock deviceClock_;
   std::atomic<std::uint64_t> missed_{0};
 
   mutable std::mutex mutex_;
   std::map<void*, std::unique_ptr<Communicator>> communicators_;  // with mutex_; NCCL's context is the key
-  Slots<Event, callSlots> calls_;                                 // groups and calls, which are parents later
-  Slots<Event, pieceSlots> pieces_;                               // what moves their data
+  // Made with the first communicator whose events anybody wants.
+  std::unique_ptr<Slots<Event, callSlots>> calls_;    // groups and calls, which are parents later
+  std::unique_ptr<Slots<Event, pieceSlots>> pieces_;  // what moves their data
 };
 
 }  // namespace falcon::profiler

@@ -15,6 +15,18 @@ bool isWatched() {
   return parameters::falcon.value() && dlsym(RTLD_DEFAULT, "ncclFalconIterationBegin") != nullptr;
 }
 
+std::uint32_t eventsOf(Depth depth) {
+  switch (depth) {
+    case Depth::nothing:
+      return 0;
+    case Depth::calls:
+      return callEvents;
+    case Depth::channels:
+      break;
+  }
+  return callEvents | channelEvents;
+}
+
 bool records() {
   constexpr int off = 1, on = 2;
   const int chosen = parameters::ownProfiler.value();
@@ -32,8 +44,7 @@ class OwnPlugin {
   // Where nothing is recorded a chained plugin is told all the same, of what it asks for.
   const bool on_ = records();
   plugin::ProfilerDirectory chained_{parameters::chainedProfiler.name(), parameters::chainedProfiler.value()};
-  LogOutlet outlet_{[this](bool profiles) { observer_.want(profiles ? callEvents | channelEvents : callEvents); },
-                    [this] { observer_.refreshMask(); }};
+  LogOutlet outlet_{[this](Depth depth) { observer_.want(eventsOf(depth)); }, [this] { observer_.refreshMask(); }};
   Observer observer_{on_ ? &outlet_ : nullptr, chained_, on_ ? callEvents : 0};
 };
 

@@ -89,9 +89,9 @@ Result<Settings> configuredSettings(const char* function, const ncclConfig_t* co
 
 }  // namespace
 
-collectives::ChannelWish Settings::channels() const {
+collectives::CommunicatorWish Settings::wish() const {
   const auto given = [](int value) { return value == NCCL_CONFIG_UNDEF_INT ? 0 : value; };
-  return {given(vendor.values.minCTAs), given(vendor.values.maxCTAs)};
+  return {given(vendor.values.minCTAs), given(vendor.values.maxCTAs), vendor.name};
 }
 
 Result<Settings> readChildSettings(const char* function, const ncclConfig_t* config, const Settings& parent) {

@@ -17,7 +17,7 @@ struct Settings {
   /// For the vendor: null says that it is the parent's.
   const gpu::VendorConfig* ofChild() const { return isParents ? nullptr : &vendor; }
   /// For the host engine, to which a CTA is a channel.
-  collectives::ChannelWish channels() const;
+  collectives::CommunicatorWish wish() const;
 };
 
 /// `config` may be null: defaults. Fields newer than the caller's version take defaults.

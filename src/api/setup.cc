@@ -120,9 +120,8 @@ Status establish(ncclComm& communicator, const JoinRequest& request) {
 
   EngineHooks hooks = job ? job->hooks() : EngineHooks();
   hooks.calls = nullptr;  // recorded here (dispatch.cc), alike for both engines
-  auto host =
-      collectives::HostCommunicator::create(*reactor, network, std::max(request.device, 0), hooks,
-                                            job ? job->contact() : std::string(), communicator.settings.channels());
+  auto host = collectives::HostCommunicator::create(*reactor, network, std::max(request.device, 0), hooks,
+                                                    job ? job->contact() : std::string(), communicator.settings.wish());
   if (!host) return host.error();
   startOnHost(communicator, std::move(*host), std::move(job));
   return {};
@@ -131,7 +130,7 @@ Status establish(ncclComm& communicator, const JoinRequest& request) {
 Status establishSplit(ncclComm& parent, ncclComm& child, int color, int key) {
   const auto making = shownOf(parent, instrument::MakingKind::split, child);
   if (parent.vendors) return splitOnVendor(parent, child, color, key);
-  auto made = parent.host->split(color, key, child.settings.channels());
+  auto made = parent.host->split(color, key, child.settings.wish());
   if (!made) return made.error();
   if (*made) startOnHost(child, std::move(*made), parent.job);
   return {};
@@ -140,7 +139,7 @@ Status establishSplit(ncclComm& parent, ncclComm& child, int color, int key) {
 Status establishShrunk(ncclComm& parent, ncclComm& child, std::span<const Rank> excluded, bool despiteFailure) {
   const auto making = shownOf(parent, instrument::MakingKind::shrink, child);
   if (parent.vendors) return shrinkOnVendor(parent, child, excluded, despiteFailure);
-  auto made = parent.host->shrink(excluded, despiteFailure, child.settings.channels());
+  auto made = parent.host->shrink(excluded, despiteFailure, child.settings.wish());
   if (!made) return made.error();
   startOnHost(child, std::move(*made), parent.job);
   return {};

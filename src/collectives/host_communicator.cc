@@ -73,9 +73,9 @@ class LocalCommunicator final : public HostCommunicator {
   Status asyncError() const override;
   Status end() override { return {}; }  // there is nothing that could fail
 
-  Result<std::unique_ptr<HostCommunicator>> split(int color, int key, ChannelWish channels) override;
+  Result<std::unique_ptr<HostCommunicator>> split(int color, int key, CommunicatorWish wish) override;
   Result<std::unique_ptr<HostCommunicator>> shrink(std::span<const Rank> excluded, bool despiteFailure,
-                                                   ChannelWish channels) override;
+                                                   CommunicatorWish wish) override;
 
   const std::vector<MemberInfo>& members() const override { return members_; }
   bootstrap::CommunicatorNetwork& network() override { return *network_; }
@@ -106,7 +106,7 @@ class LocalCommunicator final : public HostCommunicator {
  private:
   /// The part of this communicator whose network this is; null where this rank has no part.
   Result<std::unique_ptr<HostCommunicator>> childOver(std::shared_ptr<bootstrap::CommunicatorNetwork> network,
-                                                      ChannelWish channels);
+                                                      CommunicatorWish wish);
 
   const std::shared_ptr<transport::Reactor> reactor_;
   const std::shared_ptr<bootstrap::CommunicatorNetwork> network_;
@@ -119,21 +119,21 @@ class LocalCommunicator final : public HostCommunicator {
   std::mutex windowsMutex_;  // one thread at a time opens and closes
 };
 
-Result<std::unique_ptr<HostCommunicator>> LocalCommunicator::split(int color, int key, ChannelWish channels) {
+Result<std::unique_ptr<HostCommunicator>> LocalCommunicator::split(int color, int key, CommunicatorWish wish) {
   if (const Status sound = asyncError(); !sound) return sound.error();
   auto network = network_->split(color, key, parameters::initTimeout.value());
   if (!network) return network.error();
-  return childOver(std::move(*network), channels);
+  return childOver(std::move(*network), std::move(wish));
 }
 
 Result<std::unique_ptr<HostCommunicator>> LocalCommunicator::childOver(
-    std::shared_ptr<bootstrap::CommunicatorNetwork> network, ChannelWish channels) {
+    std::shared_ptr<bootstrap::CommunicatorNetwork> network, CommunicatorWish wish) {
   if (!network) return std::unique_ptr<HostCommunicator>();
-  return create(reactor_, std::move(network), device(), member_.hooks, members_[rank()].extra, channels);
+  return create(reactor_, std::move(network), device(), member_.hooks, members_[rank()].extra, std::move(wish));
 }
 
 Result<std::unique_ptr<HostCommunicator>> LocalCommunicator::shrink(std::span<const Rank> excluded, bool despiteFailure,
-                                                                    ChannelWish channels) {
+                                                                    CommunicatorWish wish) {
   if (despiteFailure) {
     if (const Status stopped = revoke(); !stopped) return stopped.error();
   } else if (const Status sound = asyncError(); !sound) {
@@ -142,7 +142,7 @@ Result<std::unique_ptr<HostCommunicator>> LocalCommunicator::shrink(std::span<co
   const auto broken = [&]() -> std::optional<Error> { return despiteFailure ? std::nullopt : network_->failure(); };
   auto network = network_->shrink(excluded, parameters::initTimeout.value(), broken);
   if (!network) return network.error();
-  return childOver(std::move(*network), channels);
+  return childOver(std::move(*network), std::move(wish));
 }
 
 Status LocalCommunicator::revoke() {
@@ -216,8 +216,9 @@ bool LocalCommunicator::sharesMemoryWithAll() {
 }
 
 /// What a profiler plugin is told of the communicator.
-plugin::ProfiledCommunicator profiledFacts(const HostCommunicator& communicator) {
+plugin::ProfiledCommunicator profiledFacts(const HostCommunicator& communicator, const std::string& name) {
   return {.id = communicator.id(),
+          .name = name.empty() ? nullptr : name.c_str(),
           .nodes = countOfNodes(communicator.members()),
           .ranks = communicator.size(),
           .rank = communicator.rank()};
@@ -375,11 +376,11 @@ Result<double> LocalCommunicator::estimate(std::span<const Submission> group) {
 
 Result<std::unique_ptr<HostCommunicator>> HostCommunicator::create(
     std::shared_ptr<transport::Reactor> reactor, std::shared_ptr<bootstrap::CommunicatorNetwork> network, int device,
-    const EngineHooks& hooks, std::string extra, ChannelWish channels) {
+    const EngineHooks& hooks, std::string extra, CommunicatorWish wish) {
   auto choice = NetworkChoice::choose(network->id());
   if (!choice) return choice.error();
   DirectSetup direct(network->rank(), network->size());
-  const auto offers = exchangeOffers(*reactor, *network, device, std::move(extra), channels, *choice, direct);
+  const auto offers = exchangeOffers(*reactor, *network, device, std::move(extra), wish, *choice, direct);
   if (!offers) return offers.error();
   choice->agree(*offers);
   direct.attach(*offers);
@@ -399,7 +400,7 @@ Result<std::unique_ptr<HostCommunicator>> HostCommunicator::create(
   if (!votes) return votes.error();
   member.tuner = tuner.agree(*votes);
   member.direct = direct.agree(*votes);
-  member.profiler = plugin::processProfiler().open(profiledFacts(*communicator));
+  member.profiler = plugin::processProfiler().open(profiledFacts(*communicator, wish.name));
   communicator->beginOneSided(std::move(reactor));
   describe(communicator->member(), communicator->members());
   return std::unique_ptr<HostCommunicator>(std::move(communicator));

@@ -20,10 +20,11 @@ struct MemberInfo {
   std::string extra;  ///< opaque: control's bus contact rides along
 };
 
-/// How many channels the application asks for; 0: no wish. NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS come first.
-struct ChannelWish {
-  int fewest = 0;
-  int most = 0;
+/// What the application asks for. Of channels; 0: no wish. NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS come first.
+struct CommunicatorWish {
+  int fewestChannels = 0;
+  int mostChannels = 0;
+  std::string name = {};  ///< what it calls the communicator; "": nothing
 };
 
 class OneSided;
@@ -34,16 +35,16 @@ class HostCommunicator : public Engine {
   static Result<std::unique_ptr<HostCommunicator>> create(std::shared_ptr<transport::Reactor> reactor,
                                                           std::shared_ptr<bootstrap::CommunicatorNetwork> network,
                                                           int device, const EngineHooks& hooks, std::string extra,
-                                                          ChannelWish channels = {});
+                                                          CommunicatorWish wish = {});
 
   /// The part of this communicator that has this rank: of those of its colour, by key and then by rank; null for a
   /// negative one. Collective over all of it.
-  virtual Result<std::unique_ptr<HostCommunicator>> split(int color, int key, ChannelWish channels) = 0;
+  virtual Result<std::unique_ptr<HostCommunicator>> split(int color, int key, CommunicatorWish wish) = 0;
   /// Without the ranks of `excluded` (valid, in rising order, not this one), which do not call. `despiteFailure`:
   /// running operations are stopped first, and a broken communicator will do. Collective over the rest, all with equal
   /// arguments.
   virtual Result<std::unique_ptr<HostCommunicator>> shrink(std::span<const Rank> excluded, bool despiteFailure,
-                                                           ChannelWish channels) = 0;
+                                                           CommunicatorWish wish) = 0;
 
   virtual const std::vector<MemberInfo>& members() const = 0;
   virtual bootstrap::CommunicatorNetwork& network() = 0;

@@ -15,7 +15,7 @@ constexpr int mostChannelsEver = 64;
 }  // namespace
 
 Result<std::vector<MemberOffer>> exchangeOffers(transport::Reactor& reactor, bootstrap::CommunicatorNetwork& network,
-                                                int device, std::string extra, ChannelWish channels,
+                                                int device, std::string extra, const CommunicatorWish& wish,
                                                 const NetworkChoice& choice, DirectSetup& direct) {
   auto info = ownMemberInfo(reactor, device, std::move(extra));
   if (!info) return info.error();
@@ -23,17 +23,17 @@ Result<std::vector<MemberOffer>> exchangeOffers(transport::Reactor& reactor, boo
   mine.info = std::move(*info);
   mine.chunkBytes = static_cast<std::uint64_t>(parameters::bufferSize.value()) / transport::chunkSlots;
   // Beyond the most channels that a variable may ask for there is nothing to gain.
-  const auto chosen = [](const IntegerParameter& parameter, int wish) {
-    const bool wished = wish > 0 && !parameter.isSet();
-    return wished ? std::min(wish, mostChannelsEver) : static_cast<int>(parameter.value());
+  const auto chosen = [](const IntegerParameter& parameter, int wished) {
+    const bool counts = wished > 0 && !parameter.isSet();
+    return counts ? std::min(wished, mostChannelsEver) : static_cast<int>(parameter.value());
   };
-  mine.fewestChannels = chosen(parameters::minChannels, channels.fewest);
-  mine.mostChannels = chosen(parameters::maxChannels, channels.most);
+  mine.fewestChannels = chosen(parameters::minChannels, wish.fewestChannels);
+  mine.mostChannels = chosen(parameters::maxChannels, wish.mostChannels);
   // Who asks for many and sets no limit means it.
-  if (channels.most <= 0 && !parameters::maxChannels.isSet())
+  if (wish.mostChannels <= 0 && !parameters::maxChannels.isSet())
     mine.mostChannels = std::max(mine.mostChannels, mine.fewestChannels);
-  mine.choseChannels =
-      channels.fewest > 0 || channels.most > 0 || parameters::minChannels.isSet() || parameters::maxChannels.isSet();
+  mine.choseChannels = wish.fewestChannels > 0 || wish.mostChannels > 0 || parameters::minChannels.isSet() ||
+                       parameters::maxChannels.isSet();
   mine.cores = coresOfThisProcess();
   if (const auto quota = quotaOfThisProcess()) mine.quota = *quota;
   mine.preferred = preferencesFromEnvironment();

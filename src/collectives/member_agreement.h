@@ -17,7 +17,7 @@ namespace falcon::collectives {
 
 /// Everybody's, by rank; `choice` and `direct` give their parts of this rank's. Blocking, collective.
 Result<std::vector<MemberOffer>> exchangeOffers(transport::Reactor& reactor, bootstrap::CommunicatorNetwork& network,
-                                                int device, std::string extra, ChannelWish channels,
+                                                int device, std::string extra, const CommunicatorWish& wish,
                                                 const NetworkChoice& choice, DirectSetup& direct);
 
 /// What suits all members, whatever their environments say.

@@ -28,7 +28,7 @@ void ProfiledApi::begin(const plugin::ProfilerSession& session) {
 ProfiledCall ProfiledApi::add(std::size_t index, const plugin::ProfilerSession* session) {
   if (!session) return {};
   ProfiledCall profiled{session, session->mask(), submissions_[index].tag};
-  if (!profiled.mask) return {};
+  if (!profiled.mask) return profiled;  // it is counted all the same
   if (!session_) begin(*session);
   const Submission& submission = submissions_[index];
   const Call& call = submission.call;

@@ -83,6 +83,23 @@ TEST_P(AnyProfiler, IsToldOfEveryCall) {
   });
 }
 
+TEST(Plugins, AProfilerIsToldTheCommunicatorsName) {
+  for (const int version : {4, 7})
+    inFreshChild({{"NCCL_PROFILER_PLUGIN", fake("profiler", version)}}, [version] {
+      ncclUniqueId id;
+      Communicator named, child;
+      NCCL_OK(ncclGetUniqueId(&id));
+      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+      config.commName = "dp";
+      NCCL_OK(ncclCommInitRankConfig(&named.handle, 1, id, 0, &config));
+      auto& log = its<test::FakeProfilerLog>(fake("profiler", version), "fakeProfilerLog");
+      EXPECT_EQ(log.name, "dp");
+      config.commName = "tp";
+      NCCL_OK(ncclCommSplit(named.handle, 0, 0, &child.handle, &config));
+      EXPECT_EQ(log.name, "tp");
+    });
+}
+
 /// A plugin that wants nothing costs no result, and one that fails at any point does not break the job.
 TEST(Plugins, AnUnsoundProfilerHarmsNobody) {
   for (const char* fault : {"init", "start", "lacks-members", "no-name"})

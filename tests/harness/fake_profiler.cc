@@ -30,7 +30,11 @@ void note(std::string line) {
   events.lines.push_back(std::move(line));
 }
 
-ResultCode begin(void** itsContext, int* mask) {
+ResultCode begin(void** itsContext, int* mask, const char* name) {
+  {
+    const std::lock_guard lock(events.mutex);
+    events.name = name ? name : "null";
+  }
   ++events.inits;
   if (fault == "init") return systemError;
   *itsContext = &context;
@@ -42,8 +46,8 @@ ResultCode begin(void** itsContext, int* mask) {
 using OwnEvent = EventV4;
 using Own = ProfilerV4;
 constexpr std::uint32_t known = eventsOfV4;
-ResultCode init(void** itsContext, int* mask, const char*, std::uint64_t, int, int, int, Logger) {
-  return begin(itsContext, mask);
+ResultCode init(void** itsContext, int* mask, const char* name, std::uint64_t, int, int, int, Logger) {
+  return begin(itsContext, mask, name);
 }
 #else
 #if FAKE_PROFILER_VERSION == 5
@@ -57,8 +61,8 @@ using OwnEvent = EventV7;
 constexpr std::uint32_t known = eventsOfV7;
 #endif
 using Own = ProfilerFrom5<OwnEvent>;
-ResultCode init(void** itsContext, std::uint64_t, int* mask, const char*, int, int, int, Logger) {
-  return begin(itsContext, mask);
+ResultCode init(void** itsContext, std::uint64_t, int* mask, const char* name, int, int, int, Logger) {
+  return begin(itsContext, mask, name);
 }
 #endif
 

@@ -18,6 +18,7 @@ struct FakeProfilerLog {
   std::atomic<int> open{0};  ///< events that have started and not stopped
   std::mutex mutex;
   std::vector<std::string> lines;
+  std::string name;  ///< of the last communicator; "null": it had none
 
   std::vector<std::string> take() {
     const std::lock_guard lock(mutex);

@@ -56,8 +56,11 @@ class IdleHost final : public Idle<collectives::HostCommunicator> {
   Status finalize() override { return nothing(); }
   Status asyncError() const override { return {}; }
   Status end() override { return {}; }
-  Result<std::unique_ptr<HostCommunicator>> split(int, int, collectives::ChannelWish) override { return nothing(); }
-  Result<std::unique_ptr<HostCommunicator>> shrink(std::span<const Rank>, bool, collectives::ChannelWish) override {
+  Result<std::unique_ptr<HostCommunicator>> split(int, int, collectives::CommunicatorWish) override {
+    return nothing();
+  }
+  Result<std::unique_ptr<HostCommunicator>> shrink(std::span<const Rank>, bool,
+                                                   collectives::CommunicatorWish) override {
     return nothing();
   }
 

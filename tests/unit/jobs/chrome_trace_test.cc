@@ -103,6 +103,31 @@ TEST(ChromeTrace, ChannelsHaveThreadsOfTheirOwnWithTheirTransfers) {
   EXPECT_EQ(transfers[0].at("args").at("bytes"), 4096);
 }
 
+/// As a profiler tells it of a kernel: no bytes, and the peer is the rank itself.
+TEST(ChromeTrace, AChannelsOwnWorkHasAThreadOfItsOwn) {
+  MadeUpJob job(2);
+  job.finished(Operation::allReduce, 0, -1, 5, 100s, 100s + 10ms);
+  TransferTiming transfer{.communicator = tests::world,
+                          .sequence = 5,
+                          .channel = 2,
+                          .peer = 0,
+                          .start = 100s + 1ms,
+                          .stop = 100s + 4ms,
+                          .waiting = 1ms,
+                          .moving = 2ms};
+  job.ranks[0].log.transfers = {transfer};
+  transfer.peer = 1;
+  transfer.bytes = 100;
+  job.ranks[0].log.transfers.push_back(transfer);
+  const json trace = chromeTrace(job.ranks);
+  EXPECT_THAT(brokenRules(trace), IsEmpty()) << trace.dump(1);
+  const auto transfers = eventsOf(trace, "cat", "transfer");
+  ASSERT_EQ(transfers.size(), 2u);
+  EXPECT_EQ(transfers[0].at("name"), "works");
+  EXPECT_EQ(transfers[1].at("name"), "from rank 1");
+  EXPECT_NE(transfers[0].at("tid"), transfers[1].at("tid"));
+}
+
 TEST(ChromeTrace, MessagesFlowFromTheirSendToTheirReceive) {
   MadeUpJob job(2);
   job.finished(Operation::receive, 1, 0, 3, 100s, 100s + 2ms);

@@ -111,6 +111,28 @@ TEST_P(OwnProfiler, ProfilesOnceThePeriodIsKnown) {
   EXPECT_TRUE(ranks.allRight());
 }
 
+/// As `falcon off` asks for.
+TEST_P(OwnProfiler, CanBeSwitchedOffInALiveJob) {
+  ForkedRanks ranks(1, [&](int) -> std::string {
+    setUp("1");
+    const auto calls = load(GetParam());
+    const std::string file = instrument::jobFolder(jobOf(getpid())) + "/rank-2.calls";
+    int mask = 0;
+    ToldCommunicator told(*calls, facts, mask);
+    told.allReduce(100, 0);
+    if (const auto sent = instrument::sendCommand(file, instrument::JobCommand::off); !sent)
+      return sent.error().message();
+    const auto begun = std::chrono::steady_clock::now();
+    while (std::atomic_ref(mask).load() != 0 && std::chrono::steady_clock::now() - begun < 60s)
+      std::this_thread::sleep_for(5ms);
+    if (mask != 0) return "the mask is " + std::to_string(mask);
+    const auto log = instrument::readCallLog(file, 10);
+    if (!log) return log.error().message();
+    return log->state == instrument::JobState::off && log->latest.size() == 1 ? "" : "it is not off";
+  });
+  EXPECT_TRUE(ranks.allRight());
+}
+
 TEST_P(OwnProfiler, WithoutFalconWantsAndLeavesNothing) {
   ForkedRanks ranks(1, [&](int) -> std::string {
     setUp("0");

@@ -125,13 +125,13 @@ class Writer {
       int thread;
       std::int64_t until;
     };
-    std::map<std::tuple<CommunicatorId, std::int32_t, bool>, std::vector<Lane>> channels;
+    std::map<std::tuple<CommunicatorId, std::int32_t, bool, bool>, std::vector<Lane>> channels;
     std::vector<TransferTiming> transfers = log.transfers;
     std::sort(transfers.begin(), transfers.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
     for (const TransferTiming& transfer : transfers) {
       if (transfer.stop < transfer.start || transfer.peer < 0) continue;  // no times that anybody measured
       const std::int64_t start = transfer.start.count() + offset, stop = transfer.stop.count() + offset;
-      auto& lanes = channels[{transfer.communicator, transfer.channel, transfer.sending}];
+      auto& lanes = channels[{transfer.communicator, transfer.channel, transfer.sending, isOwnWork(transfer)}];
       auto lane = std::find_if(lanes.begin(), lanes.end(), [&](const Lane& each) { return each.until <= start; });
       if (lane == lanes.end()) lane = lanes.insert(lane, {0, 0});
       if (lane->thread == 0) lane->thread = ++threads;
@@ -139,11 +139,16 @@ class Writer {
       channelNames_.try_emplace(
           {process, lane->thread},
           fmt::format("{} channel {} {}{}", communicatorNames_.nameOf(transfer.communicator), transfer.channel,
-                      transfer.sending ? "sends" : "receives",
+                      isOwnWork(transfer) ? "works"
+                      : transfer.sending  ? "sends"
+                                          : "receives",
                       lanes.size() > 1 && lane != lanes.begin() ? fmt::format(" ({})", lane - lanes.begin() + 1) : ""));
       channelSlices_.push_back({transfer, process, lane->thread, peerOf(log, transfer), start, stop});
     }
   }
+
+  /// Of the channel itself, as a profiler tells it: its peer is the rank's own, and nothing is carried.
+  static bool isOwnWork(const TransferTiming& transfer) { return transfer.bytes == 0 && !transfer.sending; }
 
   static std::string peerOf(const instrument::CallLogView& log, const TransferTiming& transfer) {
     const auto peer = static_cast<std::size_t>(transfer.peer);
@@ -164,7 +169,7 @@ class Writer {
       }
       const TransferTiming& transfer = slice.transfer;
       events_.push_back({{"ph", "X"},
-                         {"name", (transfer.sending ? "to " : "from ") + slice.peer},
+                         {"name", isOwnWork(transfer) ? "works" : (transfer.sending ? "to " : "from ") + slice.peer},
                          {"cat", "transfer"},
                          {"pid", slice.process},
                          {"tid", slice.thread},
