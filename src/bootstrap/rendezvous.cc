@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/rank_list.h"
 #include "base/sha256.h"
 #include "base/system_error.h"
 #include "bootstrap/arrivals.h"
@@ -15,6 +16,8 @@ namespace falcon::bootstrap {
 namespace {
 
 constexpr auto failureLimit = 10s;  // how long late ranks still hear why it failed
+constexpr auto reminderTime = 5s;   // from the first rank's coming on
+constexpr int mostNamed = 16;
 constexpr int mostRanks = 1 << 20;
 constexpr std::uint64_t seriesBits = 0xffff;  // of a fixed address' key
 
@@ -90,13 +93,30 @@ Rendezvous::~Rendezvous() {
 }
 
 void Rendezvous::startTimer(Nanoseconds limit) {
+  end_ = std::chrono::steady_clock::now() + limit;
   alarm_ = std::make_unique<transport::Alarm>(reactor_, [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->timeIsUp();
+    if (const auto self = weak.lock()) self->alarmRings();
   });
   alarm_->set(limit);
 }
 
-void Rendezvous::timeIsUp() {
+/// A rank that died before it came cannot say so: nobody but people, who see this, will think of it.
+void Rendezvous::sayWhoIsMissing() const {
+  if (phase_ != Phase::collecting) return;
+  std::vector<Rank> missing;
+  for (Rank rank = 0; rank < size_ && std::ssize(missing) <= mostNamed; ++rank)
+    if (!known_.contains(rank)) missing.push_back(rank);
+  const bool more = std::ssize(missing) > mostNamed;
+  if (more) missing.pop_back();
+  log::info("{} of {} ranks have come to the rendezvous at {} and wait for the others: {}{}", known_.size(), size_,
+            id_.address.text(), listOf(missing), more ? ", ..." : "");
+}
+
+void Rendezvous::alarmRings() {
+  if (std::chrono::steady_clock::now() < end_) {
+    sayWhoIsMissing();
+    return alarm_->set(end_ - std::chrono::steady_clock::now());
+  }
   if (phase_ == Phase::collecting && !known_.empty())
     fail(log::decided(Error::remote("only {} of {} ranks came to the rendezvous at {} in time", known_.size(), size_,
                                     id_.address.text())));
@@ -155,7 +175,10 @@ void Rendezvous::admit(int number, Rank rank, const JoinRequest& request) {
   if (!request.withdrawal.empty())
     return fail(
         log::decided(Error::remote("{} cannot take part: {}", nameOf(rank, request.member), request.withdrawal)));
-  if (known_.empty()) size_ = request.size;
+  if (known_.empty()) {
+    size_ = request.size;
+    if (std::chrono::steady_clock::now() + reminderTime < end_) alarm_->set(reminderTime);
+  }
   if (request.size != size_)
     return fail(
         log::decided(Error::invalidUsage("{} says the communicator has {} ranks, rank {} says it has {}",
@@ -195,6 +218,7 @@ void Rendezvous::fail(const Error& error) {
     refuse(*guest.channel);
     refused_.insert(guest.rank);
   }
+  end_ = std::chrono::steady_clock::now() + failureLimit;
   alarm_->set(failureLimit);
 }
 

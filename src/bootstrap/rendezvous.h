@@ -57,7 +57,8 @@ class Rendezvous : public std::enable_shared_from_this<Rendezvous> {
   };
 
   void startTimer(Nanoseconds limit);
-  void timeIsUp();
+  void alarmRings();
+  void sayWhoIsMissing() const;
   void welcome(FileDescriptor socket, const transport::Hello& hello);
   void admit(int number, Rank rank, const JoinRequest& request);
   void tellAll();
@@ -75,6 +76,7 @@ class Rendezvous : public std::enable_shared_from_this<Rendezvous> {
 
   // The reactor's thread only.
   Phase phase_ = Phase::collecting;
+  std::chrono::steady_clock::time_point end_;
   int size_ = 0;  // as the first one said
   int mostClaimed_ = 0;
   int nextGuest_ = 0;

@@ -118,6 +118,17 @@ Attempt connectOnce(const SocketAddress& from, const SocketAddress& to, const He
   }
 }
 
+/// Until it is hung up on, once it was heard: only then this process may end, which may be the one that tells the
+/// others.
+void greetAndWait(const SocketAddress& to, const Hello& hello, Nanoseconds limit) {
+  const Instant deadline = std::chrono::steady_clock::now() + limit;
+  const auto socket = connectWithHello({}, to, hello, limit);
+  char ignored[256];
+  while (socket && await(socket->get(), POLLIN, deadline, {}) == Event::ready &&
+         recv(socket->get(), ignored, sizeof ignored, MSG_DONTWAIT) > 0) {
+  }
+}
+
 }  // namespace
 
 Result<FileDescriptor> beginConnect(const SocketAddress& from, const SocketAddress& to) {
@@ -173,14 +184,12 @@ Result<FileDescriptor> connectWithHello(const SocketAddress& from, const SocketA
 
 void withdraw(const SocketAddress& to, Hello hello, Nanoseconds limit) {
   hello.withdraws = true;
-  const Instant deadline = std::chrono::steady_clock::now() + limit;
   const DescriptorLimitLifted forOneSocket;
-  const auto socket = connectWithHello({}, to, hello, limit);
-  // It is hung up on once it was heard: only then this process may end, which may be the one that tells the others.
-  char ignored[256];
-  while (socket && await(socket->get(), POLLIN, deadline, {}) == Event::ready &&
-         recv(socket->get(), ignored, sizeof ignored, MSG_DONTWAIT) > 0) {
-  }
+  const bool none = !newDescriptor(::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC, 0)) && errno == EMFILE;
+  if (none)
+    withDescriptorsOfItsOwn([&] { greetAndWait(to, hello, limit); });
+  else
+    greetAndWait(to, hello, limit);
 }
 
 }  // namespace falcon::transport

@@ -1,10 +1,16 @@
 #include "transport/descriptor_limit.h"
 
+#include <sched.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
+#include <system_error>
+#include <thread>
 
+#include "base/library_thread.h"
 #include "base/log.h"
 #include "base/system_error.h"
 
@@ -21,6 +27,21 @@ std::size_t openDescriptors() {
        each.increment(failed))
     ++count;
   return count;
+}
+
+/// No standard stream, which a new descriptor never takes the place of (newDescriptor()); and no socket, as long as
+/// there is another: closeInForkedChildren() knows those by number. -1: none is open.
+int dispensable() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return -1;
+  int socket = -1;
+  for (int number = STDERR_FILENO + 1; static_cast<rlim_t>(number) < limit.rlim_cur; ++number) {
+    struct stat info;
+    if (fstat(number, &info) != 0) continue;
+    if (!S_ISSOCK(info.st_mode)) return number;
+    socket = number;
+  }
+  return socket;
 }
 
 }  // namespace
@@ -54,6 +75,18 @@ DescriptorLimitLifted::DescriptorLimitLifted() {
 
 DescriptorLimitLifted::~DescriptorLimitLifted() {
   if (isLifted_) setrlimit(RLIMIT_NOFILE, &before_);
+}
+
+void withDescriptorsOfItsOwn(const std::function<void()>& work) {
+  try {
+    libraryThread("nccl-falcon-bye", [&work] {
+      if (unshare(CLONE_FILES) != 0) return;
+      ::close(dispensable());  // the process's stays open
+      work();
+    }).join();
+  } catch (const std::system_error& error) {
+    log::info("no thread for a last word: {}", error.what());
+  }
 }
 
 }  // namespace falcon::transport

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <cstddef>
+#include <functional>
 #include <string>
 
 #include "base/result.h"
@@ -26,5 +27,10 @@ class DescriptorLimitLifted {
   rlimit before_{};
   bool isLifted_ = false;
 };
+
+/// Runs `work` on a thread whose descriptors are a copy of the process's with a free one among them: for the last word
+/// where even the hard limit is reached. What it opens is its own and goes with it; what the process has open stays so.
+/// Nothing where the kernel gives no thread, or no copy.
+void withDescriptorsOfItsOwn(const std::function<void()>& work);
 
 }  // namespace falcon::transport

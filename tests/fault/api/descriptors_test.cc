@@ -180,19 +180,24 @@ TEST(Descriptors, ARendezvousThatCanLetNobodyInTellsAll) {
   EXPECT_THAT(logs[0]->text(), testing::HasSubstr("ulimit -n"));
 }
 
-/// A rank that has not even a socket to come with says so all the same, as long as its limit can be raised for that.
-TEST(Descriptors, ARankThatCannotComeToTheRendezvousTellsAll) {
+class AtRendezvous : public testing::TestWithParam<bool> {};
+
+/// A rank that has not even a socket to come with says so all the same, whether or not its limit can be raised for
+/// that.
+TEST_P(AtRendezvous, ARankWithoutASocketTellsAll) {
   constexpr int ranks = 3, poor = 1;
   SharedBoard board;
   ForkedRanks forked(ranks, [&](int rank) -> std::string {
     setenv("NCCL_FALCON_INIT_TIMEOUT", "600", 1);
     ncclUniqueId id;
     if (auto wrong = agreeOnId(board, 0, rank, id); !wrong.empty()) return wrong;
+    const int file = dup(0);  // as every program has some
     std::optional<Shortage> shortage;
-    if (rank == poor) shortage.emplace(0);
+    if (rank == poor) shortage.emplace(0, GetParam());
     ncclComm_t comm = nullptr;
     const auto made = ncclCommInitRank(&comm, ranks, id, rank);
     shortage.reset();
+    close(file);
     if (rank == poor) return made == ncclSystemError ? namesLimitAndRemedy() : saying("no system error", made);
     const std::string said = ncclGetLastError(nullptr);
     const bool told = said.find("rank 1") != std::string::npos && said.find("Too many open files") != std::string::npos;
@@ -201,6 +206,7 @@ TEST(Descriptors, ARankThatCannotComeToTheRendezvousTellsAll) {
   EXPECT_TRUE(forked.allRight(Seconds(60)));
 }
 
+INSTANTIATE_TEST_SUITE_P(ForGood, AtRendezvous, testing::Bool());
 INSTANTIATE_TEST_SUITE_P(OfRank, AtFirstConnection, testing::Values(0, 3));
 
 }  // namespace
