@@ -129,7 +129,8 @@ void LinkEvidence::compare(transport::Medium kind, const std::set<Rank>& slowRan
     const bool historyKnown = !std::isnan(growth);
     link.scatter = scatter;
     // Where the middle of the peers is, is known no better.
-    link.sigma = std::hypot(scatter / roots, comparable ? scatter * ofAMedian / std::sqrt(slowness.size()) : 0);
+    const double ofCentre = comparable ? ofAMedian * ofAMedian / static_cast<double>(slowness.size()) : 0;
+    link.sigma = scatter * std::sqrt(1 / (roots * roots) + ofCentre);
     if (comparable) {
       link.value = link.slowness - medium.centre;
       // Always slower than others: known, and no fault.
