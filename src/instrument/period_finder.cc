@@ -245,6 +245,7 @@ bool PeriodFinder::isOccasional(const Track& candidate, Nanoseconds usual) const
 
 /// After a change of ours, and where calls were lost, what is found again counts as the same pattern.
 void PeriodFinder::changed() {
+  carried_.clear();
   if (silent_ == 0) ++patterns_;
 }
 
@@ -356,7 +357,7 @@ void PeriodFinder::open(Nanoseconds now) {
   shares_.clear();
 }
 
-/// Gradients are as many bytes whatever the sequences.
+/// Of an iteration without other calls. Gradients are as many bytes whatever the sequences.
 double PeriodFinder::workOf() {
   if (sizesCount_) return 0;
   double work = 0;
@@ -397,7 +398,7 @@ IterationSample PeriodFinder::close(bool matched, Nanoseconds now) {
     const double bytes = id == allTogether ? bytes_ : share == shares_.end() ? 0 : share->second.bytes;
     track.least = track.least < 0 ? bytes : std::min(track.least, bytes);
   }
-  sample.work = workOf();
+  if (matched) sample.work = workOf();
   if (matched && hasOtherCalls(calls)) sample.extraCalls = true;
   (sample.extraCalls ? extraTime_ : plainTime_) += sample.duration;
   if (sample.extraCalls) return sample;
