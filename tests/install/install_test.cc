@@ -104,8 +104,8 @@ class Install : public testing::Test {
 
 TEST_F(Install, LiesApartFromTheVendors) {
   const auto files = filesIn(installed());
-  for (const char* file :
-       {"libnccl.so.2", "libnccl.so", "libnccl-falcon.so", "libnccl-falcon-core.so", "libnccl-net-falcon-socket.so"})
+  for (const char* file : {"libnccl.so.2", "libnccl.so", "libnccl-falcon.so", "libnccl-falcon-core.so",
+                           "libnccl-net-falcon-socket.so", "libnccl-profiler-falcon.so", "libnccl-tuner-falcon.so"})
     EXPECT_THAT(files, Contains(fmt::format("{}/{}", libraries, file)));
   for (const char* file :
        {"bin/falcon", "bin/falcon-train", "include/nccl-falcon/nccl.h", "include/nccl-falcon/nccl_falcon.h",
