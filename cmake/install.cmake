@@ -55,7 +55,16 @@ install(FILES ${PROJECT_BINARY_DIR}/installed/nccl-falcon.pc DESTINATION ${FALCO
 
 set(CPACK_PACKAGE_NAME nccl-falcon)
 set(CPACK_PACKAGE_VENDOR "NCCL Falcon")
-set(CPACK_PACKAGE_CONTACT "NCCL Falcon <nccl-falcon@localhost>")
+# Who builds a package answers for it, as with Debian's own tools: DEBFULLNAME and DEBEMAIL, else the user at this host.
+if(DEFINED ENV{DEBFULLNAME} AND DEFINED ENV{DEBEMAIL})
+  set(contact "$ENV{DEBFULLNAME} <$ENV{DEBEMAIL}>")
+else()
+  cmake_host_system_information(RESULT host QUERY FQDN)
+  execute_process(COMMAND id -un OUTPUT_VARIABLE user OUTPUT_STRIP_TRAILING_WHITESPACE)
+  set(contact "${user} <${user}@${host}>")
+endif()
+set(FALCON_PACKAGE_CONTACT "${contact}" CACHE STRING "Who answers for packages built here: Name <address>")
+set(CPACK_PACKAGE_CONTACT "${FALCON_PACKAGE_CONTACT}")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "finds slow ranks and links in jobs that run on NCCL")
 set(CPACK_PACKAGE_DESCRIPTION "Stands before a training job's NCCL, or in its place, notices when iterations lengthen, names the slow\n\
 rank or link, and works around it while the job keeps running.\n\

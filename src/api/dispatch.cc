@@ -4,6 +4,7 @@
 
 #include "api/queued_calls.h"
 #include "base/clock.h"
+#include "base/entered_calls.h"
 
 namespace falcon::api {
 namespace {
@@ -54,14 +55,10 @@ Status execute(std::span<const PendingCall> calls) {
                      [](Engine& engine, std::span<const Submission> part) { return engine.run(part); });
 }
 
-/// The number a call gets in its series, before it is counted as entered: among the communicator's collectives, or the
-/// messages to or from one peer.
+/// The number a call gets in its series, before it is counted as entered. The engine numbers its collectives.
 std::uint64_t numberOf(const PendingCall& pending) {
-  const Call& call = pending.call;
-  const ncclComm& communicator = *pending.communicator;
-  if (call.operation == Operation::send) return communicator.counts->sentTo(call.peer);
-  if (call.operation == Operation::receive) return communicator.counts->receivedFrom(call.peer);
-  return communicator.engine->nextCollective();
+  return isPointToPoint(pending.call.operation) ? pending.counts().next(pending.call)
+                                                : pending.communicator->engine->nextCollective();
 }
 
 /// The same for the calls of a group, each of which is counted before the next one is asked for. The engine counts its
@@ -83,69 +80,15 @@ class Numbering {
   std::vector<std::pair<const ncclComm*, std::uint64_t>> counts_;
 };
 
-/// Calls counted as entered, until leave(); without that they have failed, and do not count.
-class EnteredCalls final : public CallEvent {
- public:
-  explicit EnteredCalls(std::span<const PendingCall> calls) : calls_(calls) {}
-  ~EnteredCalls() { EnteredCalls::takeBack(); }
-  EnteredCalls(const EnteredCalls&) = delete;
-
-  void enterNext() noexcept {
-    const PendingCall& pending = calls_[entered_++];
-    pending.communicator->counts->enter(pending.call);
-  }
-  void enter() noexcept override {
-    while (entered_ < calls_.size()) enterNext();
-  }
-  void takeBack() noexcept override {
-    while (entered_ > 0) {
-      const PendingCall& pending = calls_[--entered_];
-      pending.communicator->counts->takeBack(pending.call);
-    }
-  }
-  void leave() noexcept {
-    for (const PendingCall& pending : calls_) pending.communicator->counts->leave();
-    entered_ = 0;
-  }
-
- private:
-  std::span<const PendingCall> calls_;
-  size_t entered_ = 0;
-};
-
-/// A call in the call log: in flight from its making on until leave(); without that, it has failed.
-class LoggedCall {
- public:
-  LoggedCall(const PendingCall& pending, std::uint64_t number, Nanoseconds enter, bool grouped)
-      : recorder_(pending.communicator->hooks.calls), place_(pending.communicator->place) {
-    if (!recorder_) return;
-    const Call& call = pending.call;
-    const Engine& engine = *pending.communicator->engine;
-    record_ = {engine.id(), call.operation, call.type, call.reduction, grouped, call.peer, call.count,
-               number,      enter,          0ns,       engine.rank()};
-    flight_ = recorder_->enter(record_, place_);
-    if (pending.settings && !pending.settings->labels().empty()) [[unlikely]]
-      recorder_->label(LabelledCall::of(record_, pending.settings->labels()));
-  }
-  LoggedCall(LoggedCall&& other) noexcept
-      : recorder_(std::exchange(other.recorder_, nullptr)),
-        record_(other.record_),
-        place_(other.place_),
-        flight_(other.flight_) {}
-  ~LoggedCall() {
-    if (recorder_) recorder_->fail(flight_, record_, place_);
-  }
-  void leave(Nanoseconds now) {
-    record_.leave = now;
-    if (CallRecorder* recorder = std::exchange(recorder_, nullptr)) recorder->leave(flight_, record_);
-  }
-
- private:
-  CallRecorder* recorder_;
-  CallRecord record_;
-  int place_;
-  Flight flight_ = noFlight;
-};
+void enterLog(LoggedCall& logged, const PendingCall& pending, std::uint64_t number, Nanoseconds enter, bool grouped) {
+  const ncclComm& communicator = *pending.communicator;
+  CallRecorder* const recorder = communicator.hooks.calls;
+  if (!recorder) return;
+  const Engine& engine = *communicator.engine;
+  logged.enter(*recorder, communicator.place,
+               CallRecord::of(pending.call, engine.id(), engine.rank(), number, grouped, enter),
+               pending.settings ? &pending.settings->labels() : nullptr);
+}
 
 /// One call outside of a group, as nearly all are: nothing is allocated.
 Status runWatched(const PendingCall& pending) {
@@ -154,10 +97,11 @@ Status runWatched(const PendingCall& pending) {
   const Nanoseconds enter = clock.now();
   HoldPoint* hold = communicator.hooks.hold;
   const std::uint64_t number = numberOf(pending);
-  EnteredCalls entered({&pending, 1});
+  EnteredCalls<PendingCall> entered({&pending, 1});
   entered.enter();
   if (hold) hold->passEvent(entered);
-  LoggedCall logged(pending, number, enter, false);
+  LoggedCall logged;
+  enterLog(logged, pending, number, enter, false);
   const Status done = execute({&pending, 1});
   if (done) {
     entered.leave();
@@ -190,7 +134,7 @@ Status runWatched(std::span<const PendingCall> calls) {
   const Nanoseconds enter = clock.now();
   WatchedGroup& group = WatchedGroup::ofThisThread();
   HoldPoint* hold = nullptr;  // one process has one
-  EnteredCalls entered(calls);
+  EnteredCalls<PendingCall> entered(calls);
   const struct Cleared {
     WatchedGroup& group;
     ~Cleared() { group.clear(); }
@@ -201,7 +145,8 @@ Status runWatched(std::span<const PendingCall> calls) {
     entered.enterNext();
   }
   if (hold) hold->passEvent(entered);
-  for (size_t i = 0; i < calls.size(); ++i) group.logged.emplace_back(calls[i], group.numbers[i], enter, true);
+  for (size_t i = 0; i < calls.size(); ++i)
+    enterLog(group.logged.emplace_back(), calls[i], group.numbers[i], enter, true);
   const Status done = execute(calls);
   const Nanoseconds leave = clock.now();
   if (done) {

@@ -17,6 +17,9 @@ struct PendingCall {
   void* stream = nullptr;
   std::shared_ptr<HostStream> hostStream{};  ///< where `stream` names one
   CallSettings settings{};                   ///< where it has some of its own
+
+  /// Of its communicator, which is watched.
+  CallCounts& counts() const { return *communicator->counts; }
 };
 
 /// Runs one call, or all calls of an outermost group, after what is queued for their communicators. These are in use

@@ -65,6 +65,13 @@ struct CallRecord {
   Nanoseconds leave{0};
   Rank rank = -1;            ///< of the caller, in the communicator; -1: not known
   std::uint32_t thread = 0;  ///< the kernel's number of the calling thread
+
+  static CallRecord of(const Call& call, CommunicatorId communicator, Rank rank, std::uint64_t sequence, bool grouped,
+                       Nanoseconds enter) {
+    return {communicator, call.operation, call.type, call.reduction, grouped,
+            call.peer,    call.count,     sequence,  enter,          {},
+            rank};
+  }
 };
 
 /// What the application says about a call, for people and tools to find it by.

@@ -23,6 +23,12 @@ class CallCounts {
   std::uint64_t collectives() const { return collectives_.load(std::memory_order_relaxed); }
   std::uint64_t sentTo(Rank peer) const { return sent_[peer].load(std::memory_order_relaxed); }
   std::uint64_t receivedFrom(Rank peer) const { return received_[peer].load(std::memory_order_relaxed); }
+  /// The number that this call gets in its series: among the collectives, or the messages to or from its peer.
+  std::uint64_t next(const Call& call) const {
+    if (call.operation == Operation::send) return sentTo(call.peer);
+    if (call.operation == Operation::receive) return receivedFrom(call.peer);
+    return collectives();
+  }
   /// A call was entered and has not been left.
   bool inside() const { return left_.load(std::memory_order_acquire) != begun_.load(std::memory_order_relaxed); }
 

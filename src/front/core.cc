@@ -15,6 +15,8 @@ namespace {
 
 bool isOn() {
   const char* const wanted = getenv("NCCL_FALCON");
+  if (wanted && *wanted && strcmp(wanted, "0") != 0 && strcmp(wanted, "1") != 0)
+    say("NCCL_FALCON is neither 0 nor 1, so it counts as 0 and nothing is watched; set it to 1");
   return wanted && strcmp(wanted, "1") == 0;
 }
 

@@ -8,10 +8,6 @@
 namespace falcon::preload {
 namespace {
 
-HoldPoint* holdOf(const Watch* watch) {
-  return watch ? watch->hooks.hold : nullptr;
-}
-
 bool hasFailed(ncclResult_t result) {
   return result != ncclSuccess && result != ncclInProgress;
 }
@@ -39,27 +35,6 @@ bool isKnown(const front::WatchedCall& call, const WatchedCommunicator& communic
 
 }  // namespace
 
-/// All calls that are open, as one event: held as a whole or not at all.
-class WatchedCalls::Entering final : public CallEvent {
- public:
-  explicit Entering(std::vector<Open>& open) : open_(open) {}
-  void enter() noexcept override {
-    for (Open& each : open_) {
-      CallCounts& counts = (*each.use).counts();
-      each.record.sequence = each.call.operation == Operation::send      ? counts.sentTo(each.call.peer)
-                             : each.call.operation == Operation::receive ? counts.receivedFrom(each.call.peer)
-                                                                         : counts.collectives();
-      counts.enter(each.call);
-    }
-  }
-  void takeBack() noexcept override {
-    for (auto each = open_.rbegin(); each != open_.rend(); ++each) (*each->use).counts().takeBack(each->call);
-  }
-
- private:
-  std::vector<Open>& open_;
-};
-
 WatchedCalls& WatchedCalls::ofThisThread() {
   thread_local WatchedCalls calls;
   return calls;
@@ -83,56 +58,39 @@ bool WatchedCalls::begin(Directory::Use use, const front::WatchedCall& given) {
 void WatchedCalls::enter() {
   if (open_.empty()) return;
   const Nanoseconds now = SystemClock::instance().now();
-  HoldPoint* hold = nullptr;  // one process has one
-  for (const Open& each : open_)
-    if (HoldPoint* const its = holdOf(each.watch)) hold = its;
-  Entering entering(open_);
-  entering.enter();
-  if (hold) hold->passEvent(entering);
   const bool grouped = inGroup();
+  entered_.emplace(open_);
+  for (Open& each : open_) {
+    each.number = each.counts().next(each.call);
+    entered_->enterNext();
+  }
+  if (HoldPoint* const hold = this->hold()) hold->passEvent(*entered_);
   for (Open& each : open_) {
     if (!each.watch || !each.watch->hooks.calls) continue;
-    const Call& call = each.call;
-    each.record = {each.watch->id,
-                   call.operation,
-                   call.type,
-                   call.reduction,
-                   grouped,
-                   call.peer,
-                   call.count,
-                   each.record.sequence,
-                   now,
-                   0ns,
-                   (*each.use).rank()};
-    each.flight = each.watch->hooks.calls->enter(each.record, each.watch->place);
-    if (!each.labels.empty()) [[unlikely]]
-      each.watch->hooks.calls->label(LabelledCall::of(each.record, each.labels));
+    each.logged.enter(*each.watch->hooks.calls, each.watch->place,
+                      CallRecord::of(each.call, each.watch->id, (*each.use).rank(), each.number, grouped, now),
+                      &each.labels);
   }
 }
 
 void WatchedCalls::leave(ncclResult_t result) {
   if (open_.empty()) return;
-  const Nanoseconds now = SystemClock::instance().now();
-  const bool failed = hasFailed(result);
-  if (failed)
-    Entering(open_).takeBack();
-  else
-    for (Open& each : open_) (*each.use).counts().leave();
-  HoldPoint* hold = nullptr;
-  for (Open& each : open_) {
-    if (!each.watch) continue;
-    hold = each.watch->hooks.hold;
-    CallRecorder* const recorder = each.watch->hooks.calls;
-    if (!recorder) continue;
-    each.record.leave = now;
-    if (failed)
-      recorder->fail(each.flight, each.record, each.watch->place);
-    else
-      recorder->leave(each.flight, each.record);
+  if (!hasFailed(result)) {
+    const Nanoseconds now = SystemClock::instance().now();
+    entered_->leave();
+    for (Open& each : open_) each.logged.leave(now);
   }
+  entered_.reset();
   noteLaunched();
+  if (HoldPoint* const hold = this->hold()) hold->leaveCall();
   open_.clear();
-  if (hold) hold->leaveCall();
+}
+
+/// One process has one; null: none of the open calls is watched.
+HoldPoint* WatchedCalls::hold() const {
+  for (const Open& each : open_)
+    if (each.watch && each.watch->hooks.hold) return each.watch->hooks.hold;
+  return nullptr;
 }
 
 void WatchedCalls::noteLaunched() {
@@ -157,6 +115,8 @@ void WatchedCalls::groupDropped() {
 
 void WatchedCalls::forget() {
   depth_ = 0;
+  if (entered_) entered_->forget();
+  entered_.reset();
   // Their slots are forgotten too; nothing is to be counted down there.
   new std::vector<Open>(std::move(open_));
 }

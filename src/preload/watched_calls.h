@@ -2,8 +2,10 @@
 // writes them into the call log. The vendor's functions return long before the device is done.
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "base/entered_calls.h"
 #include "front/core_functions.h"
 #include "preload/directory.h"
 
@@ -35,16 +37,19 @@ class WatchedCalls {
     void* stream = nullptr;
     const Watch* watch = nullptr;  ///< null: it is only counted
     CallLabels labels;
-    CallRecord record;
-    Flight flight = noFlight;
+    std::uint64_t number = 0;  ///< in its series, since it was entered
+    LoggedCall logged;
+
+    CallCounts& counts() const { return (*use).counts(); }
   };
-  class Entering;
 
   void enter();
+  HoldPoint* hold() const;
   void noteLaunched();
 
   int depth_ = 0;
   std::vector<Open> open_;
+  std::optional<EnteredCalls<Open>> entered_;  ///< of open_, from the entry on
 };
 
 }  // namespace falcon::preload

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -79,6 +80,14 @@ TEST_F(Preload, OffIsNothing) {
   EXPECT_EQ(run("", FALCON_PROGRAM " idle").output, nothing);
   EXPECT_EQ(run(off, FALCON_PROGRAM " idle").output, nothing);
   EXPECT_THAT(run(on(), FALCON_PROGRAM " idle").output, HasSubstr("core loaded"));
+}
+
+TEST_F(Preload, ASwitchThatIsNeitherOnNorOffIsSaidOnce) {
+  const Outcome outcome = run(off + " NCCL_FALCON=yes", FALCON_PROGRAM " calls");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.errors, testing::StartsWith("["));
+  EXPECT_THAT(outcome.errors, HasSubstr("NCCL WARN NCCL Falcon: NCCL_FALCON is neither 0 nor 1"));
+  EXPECT_EQ(std::count(outcome.errors.begin(), outcome.errors.end(), '\n'), 1) << outcome.errors;
 }
 
 TEST_F(Preload, ChildrenThatNeverCallSeeNothingOfIt) {
