@@ -1,18 +1,18 @@
 // Where a fail-slow starts and ends, seen in the iteration times of one rank.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <vector>
 
-#include "instrument/drift_sum.h"
-#include "instrument/growth.h"
+#include "instrument/alternation.h"
+#include "instrument/change_candidates.h"
+#include "instrument/change_limits.h"
+#include "instrument/healthy_level.h"
 #include "instrument/minor_slowness.h"
 #include "instrument/noise_estimate.h"
-#include "instrument/periodic_pattern.h"
 #include "instrument/run_length.h"
+#include "instrument/spike_model.h"
 
 namespace falcon::instrument {
 
@@ -65,112 +65,59 @@ class ChangePointDetector {
 
  private:
   enum class State { learning, healthy, slow };
-  static constexpr std::int64_t longestWindow = 48;
-  static constexpr std::int64_t learningSamples = 6;
-  /// Slow ones among the first iterations are warm-up, also where quick ones lie between: neither noise nor spikes.
-  static constexpr std::int64_t warmUpSamples = 16;
-  /// A change that is no alternation of healthy iterations: half as long again, and clearly more than what counts.
-  double large() const { return std::max(0.45, 1.5 * threshold_); }
-  /// A computer's iteration time is never steadier than this, however few samples say so.
-  static constexpr double leastNoise = 0.01;
-  /// A level is estimated anew from all its samples as long as these are few, then follows with this share a sample.
-  static constexpr std::int64_t fewSamples = 16, followedSamples = 64;
-  /// So many samples in a row off the level are no spikes: if they are no change worth a word, the level has moved.
-  static constexpr int movedSamples = 8;
-  static constexpr int shortestChange = 3;  ///< two spikes, however high, are none
-  static constexpr int wildSamples = 4;     ///< of a level several times as high
 
-  struct Candidate {
-    std::int64_t start = 0;
-    double level = 0, confidence = 0;
-    bool crept = false;  // not a step: seen against the anchor
-  };
-
-  // Samples.
-  std::vector<double> newest(std::int64_t count) const;
+  // What is known of a sample.
   NoiseEstimate& noise() { return state_ == State::slow ? slowNoise_ : healthyNoise_; }
   double deviation() const;
   double memory() const;
-  void countSpikes(double value);
-  void countBurst(int length, double height);
-  bool isVisit(double value) const;
-  void countVisits(double value);
-  double spikeRate() const;
-  int lastingSamples() const;
-  void settle(std::int64_t end);
+  double levelError() const;
+  double scatterOfLevel(std::int64_t end) const;
+  bool isHealthy(double value) const;
+  Evidence evidence() const;
 
   // The first healthy level, see change_learning.cc.
   void learn();
-  void learnLevel(const std::vector<double>& samples, double deviation);
-  bool learntWarmUp() const;
   void learnAnew();
-  std::int64_t calmSamples() const;
   void learnCalm(std::int64_t count);
+  void learnLevel(const std::vector<double>& samples, double deviation);
+  std::int64_t calmSamples() const;
 
-  // Healthy iterations that alternate, see change_pattern.cc.
-  void refindPattern();
+  // Samples and levels, see change_levels.cc.
+  void keep(double milliseconds);
   void followPattern();
-  void setPattern(PeriodicPattern pattern, std::int64_t since);
-
-  // Candidates, see change_candidates.cc.
-  std::optional<Candidate> healthyStreak() const;
-  std::optional<Candidate> lastingStreak() const;
-  std::optional<Candidate> clearestWindow() const;
-  std::optional<Candidate> drift() const;
-
-  // Levels.
-  bool isSettled() const;
-  bool isBurst(double level) const;
-  bool isBeyondSpikes() const;
-  bool isGrowing() const;
-  int belonging(const Candidate& candidate) const;
-  double scatterOfLevel(std::int64_t end) const;
+  void refindPattern();
+  void restartPosterior();
+  void settle(std::int64_t end);
+  void addToDrift(double value);
   void refineLevel();
   void lowerHealthy();
-  double levelError() const;
-  void addToDrift(double value);
+  void enterLevel(const Candidate& candidate, State state);
 
   // Decisions.
   std::optional<Change> nextChange();
-  std::optional<Change> nextMinor(double value);
+  std::optional<Change> nextMinor();
   std::optional<Change> accept(const Candidate& candidate);
+  std::optional<Change> acceptHealthy(const Candidate& candidate, double change, Change found);
+  std::optional<Change> acceptSlow(const Candidate& candidate, double reference, Change found);
   std::optional<Change> silentReturn();
   Change relieve(const Candidate& candidate, double before);
   bool isBackToHealthy(double level, double error) const;
-  void enterLevel(const Candidate& candidate, State state);
+  bool isSettled() const;
+  bool isBurst(double level) const;
+  bool isGrowing() const;
 
-  const double threshold_;  // of the logarithm
-  MinorSlowness minor_;
+  const ChangeLimits limits_;
   State state_ = State::learning;
+  Alternation samples_;
   RunLengthPosterior posterior_;
-  std::deque<double> raw_, history_;  // logarithms of the newest samples, as they came and without the pattern
-  PeriodicPattern pattern_;
-  std::int64_t patternSince_ = 0;  // samples before this one were of another pattern, or of another turn of it
-  std::int64_t added_ = 0;
-
   NoiseEstimate healthyNoise_, slowNoise_;
   std::int64_t settled_ = 0;  // samples before this one are part of the noise or of no level
-
-  double level_ = 0;                              // in force; follows slow movements
-  double anchor_ = 0;                             // where the level was when it was entered
-  double entered_ = 0;                            // the same, as it was known then
-  double healthy_ = 0;                            // the first healthy level
-  std::int64_t healthySamples_ = 0;               // that told it
-  double healthyCeiling_ = 0;                     // what counts as healthy lies below this plus the threshold
-  std::int64_t levelStart_ = 0;                   // first sample at the level in force
-  std::int64_t slowSince_ = 0;                    // first sample of the onset
-  bool baselineOpen_ = true, anchorOpen_ = true;  // still refined
-  DriftSum upward_, downward_;
-
-  int otherMode_ = 0;  // samples that may be a second mode of a young job's healthy iterations
-  double distanceOfStreak_ = 0;
-  int streak_ = 0;        // newest samples in a row that are off the level: > 0 above, < 0 below
-  int longestBurst_ = 0;  // of streaks that ended without a change
-  std::int64_t burstAt_ = 0;
-  double burstHeight_ = 0;  // of those, by their last sample
-  double spikes_ = 0, watched_ = 0;
-  int visit_ = 0;  // newest samples in a row at the healthy level, while slow
-  double visits_ = 0, slowSamples_ = 0;
+  HealthyLevel healthy_;
+  PresentLevel level_;
+  SpikeModel spikes_;
+  HealthyVisits visits_;
+  MinorSlowness minor_;
+  std::int64_t slowSince_ = 0;  // first sample of the onset
 };
 
 }  // namespace falcon::instrument

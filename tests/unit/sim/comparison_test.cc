@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
 
 namespace falcon::sim {
 namespace {
@@ -10,10 +12,24 @@ namespace {
 /// FALCON_SIM_JOBS=10000 runs what docs/detection.md tells; a sample of it otherwise.
 int jobsToTry() {
   const char* asked = std::getenv("FALCON_SIM_JOBS");
-  return asked ? std::atoi(asked) : 600;
+  if (asked) return std::atoi(asked);
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  return 300;
+#else
+  return 1500;
+#endif
 }
 
 constexpr std::uint64_t seed = 1000;  // the detector was tuned on seeds 1 to 99
+/// Of the first 10,000 jobs of this seed, as docs/detection.md tells them: those with a false onset, and those with a
+/// strong episode that is missed. The first so many jobs are the same however many there are.
+constexpr int documentedFalse[] = {728, 1655, 2638, 3381};
+constexpr int documentedMissed[] = {335, 3441};
+
+template <std::size_t size>
+int among(const int (&jobs)[size], int count) {
+  return static_cast<int>(std::count_if(std::begin(jobs), std::end(jobs), [=](int job) { return job < count; }));
+}
 
 TEST(Comparison, FalconFindsStrongEpisodesAndRaisesHardlyAFalseAlarm) {
   const SimulatedJobs jobs(jobsToTry(), seed);
@@ -21,8 +37,10 @@ TEST(Comparison, FalconFindsStrongEpisodesAndRaisesHardlyAFalseAlarm) {
   const DetectorResult& falcon = results.front();
   const EpisodeCounts& strong = falcon.episodes[static_cast<std::size_t>(Strength::strong)];
   EXPECT_GE(strong.episodes, jobs.count() / 20);
-  EXPECT_GE(strong.found, strong.episodes - 1 - strong.episodes / 100);
-  EXPECT_LE(falcon.falseOnsets, 1 + jobs.count() / 1000);
+  EXPECT_LE(falcon.jobsWithMissedStrong.size(), among(documentedMissed, jobs.count()))
+      << testing::PrintToString(falcon.jobsWithMissedStrong);
+  EXPECT_LE(falcon.falseOnsets, among(documentedFalse, jobs.count()))
+      << "more than docs/detection.md tells: " << testing::PrintToString(falcon.jobsWithFalseOnset);
   EXPECT_GE(falcon.relieved, falcon.ended * 9 / 10);
   EXPECT_LE(falcon.onsetDelayMedian, 5);
   EXPECT_LE(falcon.reliefDelayMedian, 5);
