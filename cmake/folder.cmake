@@ -2,6 +2,8 @@
 # the folders it may include are named here once, and tests/include_order checks the #include lines against the same order.
 function(falcon_compile_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local> -Wno-missing-field-initializers -fno-plt)
+  # The compiler collects no garbage below 1 GB: with a precompiled header of 120 MB it would search that through again and again (10 to 17 % of compiling).
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000>)
   if(FALCON_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${FALCON_SANITIZE} -fno-omit-frame-pointer)
     if(FALCON_NO_SANITIZE)
@@ -36,12 +38,18 @@ endfunction()
 # falcon_test(NAME name SOURCES ... LINK ... [ALONE] [TIMEOUT s] [LABELS ...] [ENVIRONMENT ...] [SETS_UP fixture]): one GoogleTest binary,
 # and a ctest entry `name.Suite.Test` for each of its cases, so that each is seen to pass, fail or be skipped. TIMEOUT is
 # a case's. ALONE: it measures, so nothing else runs beside it.
+# -O1 takes a quarter less of compiling than -O2, which is a minute and a half for all tests; the libraries are what users run.
+function(falcon_test_options target)
+  falcon_compile_options(${target})
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
+
 function(falcon_test)
   cmake_parse_arguments(T "ALONE" "NAME;TIMEOUT;SETS_UP" "SOURCES;LINK;LABELS;ENVIRONMENT" ${ARGN})
   add_executable(${T_NAME} ${T_SOURCES})
   target_include_directories(${T_NAME} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${T_NAME} PRIVATE ${T_LINK} GTest::gtest GTest::gmock GTest::gtest_main)
-  falcon_compile_options(${T_NAME})
+  falcon_test_options(${T_NAME})
   falcon_precompiled(${T_NAME} falcon_test_headers)
   # scripts/test runs no others under a sanitizer, so they are built there only when they are named.
   if(FALCON_SANITIZE AND NOT T_LABELS MATCHES "unit|multi_rank")

@@ -1,12 +1,12 @@
 # Tests of `falcon run` and `falcon inject`: they start the real command.
-if(TARGET falcon)
+if(TARGET real_jobs)
   add_executable(run_probe ${CMAKE_CURRENT_LIST_DIR}/run_probe.cc)
   target_link_libraries(run_probe PRIVATE falcon_tool_run)
   falcon_compile_options(run_probe)
 
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/run_*_test.cc)
-  falcon_test(NAME multi_rank_run ALONE SOURCES ${sources} ${CMAKE_CURRENT_LIST_DIR}/run_harness.cc
-              LINK falcon_tool_run falcon_tool_inject LABELS multi_rank TIMEOUT 300)
-  target_compile_definitions(multi_rank_run PRIVATE FALCON_BINARY="$<TARGET_FILE:falcon>" PROBE_BINARY="$<TARGET_FILE:run_probe>")
+  falcon_test(NAME multi_rank_run ALONE SOURCES ${sources}
+              LINK real_jobs falcon_tool_inject LABELS multi_rank TIMEOUT 300)
+  target_compile_definitions(multi_rank_run PRIVATE PROBE_BINARY="$<TARGET_FILE:run_probe>")
   add_dependencies(multi_rank_run falcon run_probe)
 endif()

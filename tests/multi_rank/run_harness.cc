@@ -87,10 +87,6 @@ std::vector<std::string> falconCommand(std::vector<std::string> words) {
   return words;
 }
 
-std::string probe() {
-  return PROBE_BINARY;
-}
-
 bool eventually(const std::function<bool()>& condition) {
   for (int attempt = 0; attempt < 6000; ++attempt) {
     if (condition()) return true;

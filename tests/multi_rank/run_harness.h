@@ -49,8 +49,12 @@ class Started {
 
 /// The command line of `falcon` with these words.
 std::vector<std::string> falconCommand(std::vector<std::string> words);
-/// The path of run_probe.
-std::string probe();
+#ifdef PROBE_BINARY
+/// The path of the program that a test has ranks run.
+inline std::string probe() {
+  return PROBE_BINARY;
+}
+#endif
 
 /// Asks again and again until it is so, for at most a minute.
 bool eventually(const std::function<bool()>& condition);

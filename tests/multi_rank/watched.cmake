@@ -1,5 +1,5 @@
 # What `falcon` shows of real jobs from outside: who hangs, recordings, traces, the live view.
-if(TARGET falcon)
+if(TARGET real_jobs)
   find_package(nlohmann_json REQUIRED)
   add_executable(stuck_probe ${CMAKE_CURRENT_LIST_DIR}/stuck_probe.cc)
   target_link_libraries(stuck_probe PRIVATE nccl falcon_instrument)
@@ -7,10 +7,10 @@ if(TARGET falcon)
   falcon_compile_options(stuck_probe)
 
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/watched_*_test.cc)
-  falcon_test(NAME multi_rank_watched ALONE SOURCES ${sources} ${CMAKE_CURRENT_LIST_DIR}/run_harness.cc
-              LINK falcon_tool_run nlohmann_json::nlohmann_json LABELS multi_rank TIMEOUT 300)
-  target_compile_definitions(multi_rank_watched PRIVATE FALCON_BINARY="$<TARGET_FILE:falcon>"
-                             PROBE_BINARY="$<TARGET_FILE:stuck_probe>" FALCON_NET_SOCKET="$<TARGET_FILE:nccl-net-falcon-socket>")
+  falcon_test(NAME multi_rank_watched ALONE SOURCES ${sources}
+              LINK real_jobs LABELS multi_rank TIMEOUT 300)
+  target_compile_definitions(multi_rank_watched PRIVATE PROBE_BINARY="$<TARGET_FILE:stuck_probe>"
+                             FALCON_NET_SOCKET="$<TARGET_FILE:nccl-net-falcon-socket>")
   add_dependencies(multi_rank_watched falcon stuck_probe nccl-net-falcon-socket)
   if(FALCON_NVTX_INCLUDE)
     add_executable(nvtx_probe ${CMAKE_CURRENT_LIST_DIR}/nvtx_probe.cc)

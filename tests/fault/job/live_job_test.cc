@@ -88,6 +88,7 @@ TEST_F(LiveJob, SwitchedOffFallsSilentAndTrainsOn) {
   EXPECT_EQ(job.status().code, 0);
   const auto last = job.iterations();
   EXPECT_TRUE(eventually([&] { return job.iterations() > last + 3; })) << "the job does not train on";
+  job.stop();
   EXPECT_EQ(job.wait(), 0) << job.errors();
   EXPECT_EQ(job.events().size(), said) << textOf(job.events());
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 namespace falcon::tests {
@@ -20,10 +21,27 @@ std::string newName() {
 
 std::vector<std::string> runCommand(const TemporaryFolder& folder, int seconds) {
   // Small iterations, so that a few dozen of them take some seconds also where cores are shared.
-  return falconCommand({"run", "-n", std::to_string(TrainingJob::ranks), "--cgroups", "--describe",
-                        folder.file("job.json"), "--", FALCON_TRAIN_BINARY, "--quiet", "--dp",
-                        std::to_string(TrainingJob::ranks), "--micro-batches", "8", "--iterations", "1000000",
-                        "--duration", std::to_string(seconds), "--log", folder.file("log")});
+  return falconCommand({"run",
+                        "-n",
+                        std::to_string(TrainingJob::ranks),
+                        "--cgroups",
+                        "--describe",
+                        folder.file("job.json"),
+                        "--",
+                        FALCON_TRAIN_BINARY,
+                        "--quiet",
+                        "--dp",
+                        std::to_string(TrainingJob::ranks),
+                        "--micro-batches",
+                        "8",
+                        "--iterations",
+                        "1000000",
+                        "--duration",
+                        std::to_string(seconds),
+                        "--until",
+                        folder.file("enough"),
+                        "--log",
+                        folder.file("log")});
 }
 
 }  // namespace
@@ -43,6 +61,10 @@ TrainingJob::~TrainingJob() {
     EXPECT_TRUE(eventually([&] { return !run_.running(); })) << "falcon run does not end by SIGTERM";
   }
   std::filesystem::remove_all("/dev/shm/nccl-falcon-" + std::to_string(getuid()) + "/" + name_);
+}
+
+void TrainingJob::stop() const {
+  std::ofstream(folder_.file("enough")).close();
 }
 
 std::vector<nlohmann::json> TrainingJob::events() const {

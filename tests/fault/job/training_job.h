@@ -19,6 +19,8 @@ class TrainingJob {
   static constexpr int ranks = 4;
   const std::string& name() const { return name_; }
   std::string description() const { return folder_.file("job.json"); }
+  /// It ends in order after the iteration in progress.
+  void stop() const;
   /// Waits for the end; falcon run's exit code.
   int wait() { return run_.wait(); }
   bool running() { return run_.running(); }
