@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define NCCL_FALCON_API_VERSION 6
+#define NCCL_FALCON_API_VERSION 7
 
 /* The version of the running library's extension API, NCCL_FALCON_API_VERSION. Never fails with a valid pointer. */
 ncclResult_t ncclFalconGetVersion(int* version);
@@ -104,6 +104,17 @@ ncclResult_t ncclFalconStreamDestroy(ncclFalconStream_t stream);
  * Errors: ncclInvalidArgument for NULL; ncclInvalidUsage for an End without a Begin, while Falcon is on. */
 ncclResult_t ncclFalconRangeBegin(const char* name);
 ncclResult_t ncclFalconRangeEnd(void);
+
+/* Work (since version 7): how much there is to do in the iteration that is going on, in any unit that the time of an
+ * iteration is proportional to: tokens that are not padding, say, or the sum of the sequences' squared lengths. Where
+ * sequences differ in length iterations differ in time, and nothing is slow: Falcon then judges times by work. So tell
+ * it in every iteration or in none, and in the same unit. Several calls in an iteration (a micro-batch each) add up.
+ * Where the ranks' work differs, tell on all ranks what the iteration waits for: the most that a rank has to do.
+ *
+ * An iteration ends with its last collective (docs/iteration-time.md); what is told after it counts for the next one.
+ * Local, from any thread; a few ten nanoseconds. It plans nothing: that is what ncclFalconIterationBegin is for.
+ * Errors: ncclInvalidArgument for 0 or less, NaN and infinity. */
+ncclResult_t ncclFalconIterationWork(double work);
 
 /* Suspend and resume (since version 4): holds every rank of the job wherever it is in the library, at a call's entry or
  * in the middle of one, and lets it go on as if nothing had been. Data stay as they are; results do not change.

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "control/job.h"
 #include "control/ranges.h"
+#include "control/told_work.h"
 #include "control/trap_callbacks.h"
 
 using namespace falcon;
@@ -128,6 +129,11 @@ ncclResult_t ncclFalconRangeBegin(const char* name) {
 ncclResult_t ncclFalconRangeEnd(void) {
   const Status ended = control::Ranges::end();
   return ended ? ncclSuccess : finish(ended);
+}
+
+ncclResult_t ncclFalconIterationWork(double work) {
+  const Status told = control::ToldWork::tell(work);
+  return told ? ncclSuccess : finish(told);
 }
 
 ncclResult_t ncclFalconSuspend(ncclComm_t comm, unsigned int limitMilliseconds) {

@@ -256,13 +256,17 @@ void Controller::onCalls(ProcessId from, const CallTimes& times) {
 
 void Controller::onSample(const Sample& sample) {
   iteration_ = sample.index;
+  const int pace = pace_.generation();
+  const auto seconds = pace_.add(sample.seconds, sample.work);
+  if (pace_.generation() != pace) onOtherMeasure();
+  if (!seconds) return;
   ++detectorSamples_;
   if (slow_ || !failSlows_.empty()) {
-    const double lost = rebalance::accumulatedLoss(1, sample.seconds, healthyMilliseconds_ * 1e-3);
+    const double lost = rebalance::accumulatedLoss(1, *seconds, healthyMilliseconds_ * 1e-3);
     lossSeconds_ += lost;
     for (FailSlow& each : failSlows_) each.lossSeconds += lost;
   }
-  const auto change = detector_.add(sample.seconds * 1e3);
+  const auto change = detector_.add(*seconds * 1e3);
   followMinor(change);
   using instrument::ChangeKind;
   if (!change || change->kind == ChangeKind::minor || change->kind == ChangeKind::minorOver) return noticeFaster();

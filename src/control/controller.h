@@ -26,6 +26,7 @@
 #include "control/validation.h"
 #include "instrument/call_log.h"
 #include "instrument/change_point.h"
+#include "instrument/work_pace.h"
 
 namespace falcon::control {
 
@@ -97,6 +98,8 @@ class Controller {
   void takeBaseline(ProcessId watched);
   void noticeFaster();
   bool isFaster(ProcessId watched) const;
+  /// The newest samples' iteration times with the usual work, in milliseconds.
+  std::vector<double> judgedMilliseconds(ProcessId process, std::size_t count) const;
   void keepFormerBaseline();
   bool compareWithStored();
   bool askPeers();
@@ -107,6 +110,7 @@ class Controller {
   bool isSlow() const;
   void onSample(const Sample& sample);
   void onPattern(const Sample& sample);
+  void onOtherMeasure();
   void onChange(const instrument::Change& change);
   static Event changed(EventKind kind, double before, double after);
   void onRelief(Event event);
@@ -203,6 +207,7 @@ class Controller {
   std::set<ProcessId> transfersDue_;  ///< whose timing is on its way
   Nanoseconds phaseStarted_{0};
 
+  instrument::WorkPace pace_;
   instrument::ChangePointDetector detector_;
   std::int64_t detectorSamples_ = 0;              ///< since its last rebase
   std::int64_t changedAt_ = 0;                    ///< where of them the newest change began

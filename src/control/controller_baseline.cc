@@ -41,7 +41,8 @@ void Controller::takeBaseline(ProcessId watched) {
   }
   baselineDue_ = job_.allProcesses();
   outbox_.toAll(SetProfiling{false});
-  healthyMilliseconds_ = currentMilliseconds_ = job_.members()[watched].healthy->duration * 1e3;
+  const auto times = judgedMilliseconds(watched, static_cast<std::size_t>(settings_.baselineIterations));
+  healthyMilliseconds_ = currentMilliseconds_ = mean(times);
   // What was slow already is the job's usual pace, as far as anybody can tell.
   if (detector_.slow()) rebase();
   emit({.kind = EventKind::baselineTaken,
@@ -60,11 +61,13 @@ void Controller::takeBaseline(ProcessId watched) {
 // A baseline of a warm-up, or of a machine that others used, hides who becomes slow later. The detector learns in
 // silence that the job is faster.
 void Controller::noticeFaster() {
-  const double level = detector_.currentMilliseconds();
+  const double level = detector_.currentMilliseconds(), clearly = 1 + settings_.onsetThresholdPercent / 100;
   if (phase_ != Phase::tracking || relearnDue_ || relearning_ || detector_.slow() || level <= 0 || !failSlows_.empty())
     return;
-  const double clearly = 1 + settings_.onsetThresholdPercent / 100;
-  if (level * clearly >= baselineMilliseconds_) return;
+  // By a change, as it is seen just now; or by less, where enough iterations have told it.
+  if (level * clearly >= baselineMilliseconds_ &&
+      !detector_.isHealthyBelow(baselineMilliseconds_, settings_.baselineIterations))
+    return;
   if (slowFromTheStart_) {
     if (level >= healthyMilliseconds_ * clearly) return;
     emit(changed(EventKind::relief, std::exchange(currentMilliseconds_, level), level));
@@ -76,12 +79,17 @@ void Controller::noticeFaster() {
 // Iterations may be so unsteady that the detector does not know yet that they are slow again: then what was profiled is
 // of somebody's slowness, and whoever it is would be healthy by it.
 bool Controller::isFaster(ProcessId watched) const {
+  const auto count = static_cast<std::size_t>(settings_.baselineIterations);
+  return median(judgedMilliseconds(watched, count)) < baselineMilliseconds_;
+}
+
+std::vector<double> Controller::judgedMilliseconds(ProcessId process, std::size_t count) const {
   std::vector<double> milliseconds;
-  const auto& recent = job_.members().at(watched).recent;
-  const auto count = std::min(recent.size(), static_cast<std::size_t>(settings_.baselineIterations));
-  for (auto sample = recent.end() - static_cast<std::ptrdiff_t>(count); sample != recent.end(); ++sample)
-    milliseconds.push_back(sample->seconds * 1e3);
-  return median(std::move(milliseconds)) < baselineMilliseconds_;
+  const auto& recent = job_.members().at(process).recent;
+  const auto used = static_cast<std::ptrdiff_t>(std::min(recent.size(), count));
+  for (auto sample = recent.end() - used; sample != recent.end(); ++sample)
+    milliseconds.push_back(pace_.judged(sample->seconds, sample->work) * 1e3);
+  return milliseconds;
 }
 
 /// Who becomes slow while a faster baseline is taken, or is about to be, is slow by the one before.
@@ -102,18 +110,18 @@ bool Controller::compareWithStored() {
   const bool first = !std::exchange(compared_, true);
   const double seconds = healthyMilliseconds_ * 1e-3;
   const double limit = 1 + settings_.onsetThresholdPercent / 100;
-  if (!first || !settings_.stored || !isOfThisJob(*settings_.stored, job_, calls_)) {
+  if (!first || !settings_.stored || !isOfThisJob(*settings_.stored, job_, pace_.usual(), calls_)) {
     byPeers_ = byPeers();
     peerRounds_ = 1;
     peersSince_ = job_.receivedNow();
     return askPeers();
   }
-  if (seconds < settings_.stored->iterationSeconds * limit) {
+  const double before = pace_.judged(settings_.stored->iterationSeconds, settings_.stored->work);
+  if (seconds < before * limit) {
     keepBaseline();
     return false;
   }
   useStored(*settings_.stored, job_);
-  const double before = settings_.stored->iterationSeconds;
   beginSlow(before,
             {.text = fmt::format("slow from the start: iterations take {:.1f} ms, and took {:.1f} ms when this job "
                                  "ran last",
@@ -156,7 +164,7 @@ instrument::Suspicion Controller::byPeers() const {
 
 void Controller::keepBaseline() {
   if (settings_.keep && failSlows_.empty())
-    settings_.keep(storedFrom(job_, healthyMilliseconds_ * 1e-3, calls_, wallTime_()));
+    settings_.keep(storedFrom(job_, healthyMilliseconds_ * 1e-3, pace_.usual(), calls_, wallTime_()));
 }
 
 // The detector knows this pace only. Relief shows in the culprits' own figures, as after a change of ours.
@@ -195,6 +203,15 @@ void Controller::onPattern(const Sample& sample) {
   }
   pattern_ = sample.pattern;
   calls_ = sample.calls;
+}
+
+// The job begins to tell its work, or tells it no longer: what was healthy is measured otherwise.
+void Controller::onOtherMeasure() {
+  rebase();
+  if (phase_ == Phase::learning)
+    learnFrom_ = job_.receivedNow();
+  else
+    relearnDue_ = true;
 }
 
 }  // namespace falcon::control

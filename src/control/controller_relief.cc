@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/median.h"
 #include "control/controller.h"
 #include "control/validation_tests.h"
 #include "validate/link_plan.h"
@@ -132,8 +133,7 @@ void Controller::relieve(std::uint64_t id) {
 
 double Controller::measuredMilliseconds() const {
   const auto process = watched();
-  return process ? 1e3 * JobView::means(job_.members().at(*process), healthySamplesForRelief).duration
-                 : currentMilliseconds_;
+  return process ? mean(judgedMilliseconds(*process, healthySamplesForRelief), 0) : currentMilliseconds_;
 }
 
 }  // namespace falcon::control

@@ -8,7 +8,7 @@ namespace {
 
 bool sameKind(const Sample& one, const Sample& two) {
   return one.microBatches == two.microBatches && one.disturbed == two.disturbed && one.provisional == two.provisional &&
-         one.pattern == two.pattern && (one.processor < 0) == (two.processor < 0);
+         one.pattern == two.pattern && (one.processor < 0) == (two.processor < 0) && (one.work > 0) == (two.work > 0);
 }
 
 void addTo(std::vector<CommunicatorTime>& sums, const CommunicatorTime& time) {
@@ -46,6 +46,7 @@ std::optional<Sample> IterationBundle::add(const Sample& iteration) {
     }
     sum_.seconds += iteration.seconds;
     sum_.outside += iteration.outside;
+    sum_.work += iteration.work;
     for (const CommunicatorTime& time : iteration.communicators) addTo(sum_.communicators, time);
     for (const RangeTime& range : iteration.ranges) addTo(sum_.ranges, range);
     ++count_;
@@ -57,6 +58,7 @@ std::optional<Sample> IterationBundle::add(const Sample& iteration) {
   Sample mean = sum_;
   mean.seconds /= count_;
   mean.outside /= count_;
+  mean.work /= count_;
   if (mean.processor >= 0) mean.processor /= count_;
   for (CommunicatorTime& time : mean.communicators) {
     time.seconds /= count_;

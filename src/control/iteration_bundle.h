@@ -16,7 +16,7 @@ class IterationBundle {
   static constexpr Nanoseconds shortest = 20ms;
 
   /// A sample when one is complete: its index is the last iteration's. Iterations of another kind than those collected
-  /// (micro-batches, disturbed, provisional) start a new bundle; the unfinished one is dropped.
+  /// (micro-batches, disturbed, provisional, with or without work) start a new bundle; the unfinished one is dropped.
   std::optional<Sample> add(const Sample& iteration);
   void reset() { count_ = 0; }
 

@@ -109,6 +109,7 @@ void Member::readQuota() {
 void Member::readLog() {
   records_.clear();
   ranges_.read();
+  work_.read();
   const Nanoseconds now = parts_.clock.now();
   const std::uint64_t lost = parts_.log.readFrom(nextRecord_, records_, budget_.allowed(now));
   budget_.spent(records_.size());
@@ -179,6 +180,8 @@ void Member::report(const instrument::IterationSample& iteration) {
   sample.disturbed = iteration.start < notJudgedUntil_ ||
                      (iteration.start < disturbedUntil_ && iteration.start + iteration.duration > disturbedFrom_);
   sample.ranges = ranges_.take(iteration.start, iteration.start + iteration.duration);
+  sample.work = work_.take(iteration.start, iteration.start + iteration.duration);
+  if (sample.work == 0) sample.work = iteration.work;
   for (const auto& time : iteration.communicators)
     sample.communicators.push_back({time.id, falcon::seconds(time.inLibrary), static_cast<std::uint32_t>(time.calls)});
   iterationSeconds_ = sample.seconds;

@@ -21,6 +21,7 @@
 #include "control/plan_book.h"
 #include "control/range_sums.h"
 #include "control/read_budget.h"
+#include "control/told_work.h"
 #include "control/transfer_sums.h"
 #include "control/trap.h"
 #include "gpu/launched_work.h"
@@ -121,6 +122,7 @@ class Member {
   instrument::PeriodFinder finder_;
   instrument::ProcessorMeter processors_;
   RangeSums ranges_;
+  WorkSums work_;
   std::uint64_t nextRecord_ = 0;
   ReadBudget budget_;
   IterationBundle bundle_;

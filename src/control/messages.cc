@@ -75,7 +75,7 @@ void visit(A& a, RangeTime& m) {
 template <class A>
 void visit(A& a, Sample& m) {
   all(a, m.index, m.seconds, m.outside, m.microBatches, m.disturbed, m.provisional, m.pattern, m.calls, m.quotaCores,
-      m.processor, m.busyCores, m.stolenCores, m.communicators, m.ranges);
+      m.processor, m.busyCores, m.stolenCores, m.work, m.communicators, m.ranges);
 }
 template <class A>
 void visit(A& a, Samples& m) {

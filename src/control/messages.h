@@ -82,6 +82,7 @@ struct Sample {
   double processor = -1;      ///< seconds that this process and its children ran on a processor; -1: unknown
   double busyCores = -1;      ///< of the host, by whomever; -1: unknown
   double stolenCores = -1;    ///< of the host, that the hypervisor gave to others; -1: unknown
+  double work = 0;            ///< as told (told_work.h), else as the sizes of messages show it; 0: unknown
   std::vector<CommunicatorTime> communicators;
   std::vector<RangeTime> ranges;
 };

@@ -22,7 +22,7 @@
 namespace falcon::control {
 namespace {
 
-constexpr std::string_view firstLine = "falcon-baseline 2";
+constexpr std::string_view firstLine = "falcon-baseline 3";
 constexpr std::size_t mostBytes = 16 << 20;
 
 /// The words of one line, and whether all were what they should be.
@@ -67,6 +67,7 @@ bool readLine(std::string_view line, StoredBaseline& baseline) {
     baseline.wallTime = words.amount();
     baseline.iterationSeconds = words.amount();
     baseline.calls = words.number<std::uint32_t>(0, UINT32_MAX);
+    baseline.work = words.amount();
   } else if (kind == "group") {
     std::vector<Rank> members;
     while (words.more() && members.size() < static_cast<std::size_t>(mostRanks))
@@ -105,8 +106,9 @@ bool readLine(std::string_view line, StoredBaseline& baseline) {
 
 }  // namespace
 
-StoredBaseline storedFrom(const JobView& job, double iterationSeconds, std::uint32_t calls, double wallTime) {
-  StoredBaseline stored{.wallTime = wallTime, .iterationSeconds = iterationSeconds, .calls = calls};
+StoredBaseline storedFrom(const JobView& job, double iterationSeconds, double work, std::uint32_t calls,
+                          double wallTime) {
+  StoredBaseline stored{.wallTime = wallTime, .iterationSeconds = iterationSeconds, .work = work, .calls = calls};
   std::map<CommunicatorId, std::uint32_t> groupOf;
   for (const auto& [id, communicator] : job.communicators()) {
     const auto known = std::find(stored.groups.begin(), stored.groups.end(), communicator.jobRanks);
@@ -138,7 +140,8 @@ StoredBaseline storedFrom(const JobView& job, double iterationSeconds, std::uint
   return stored;
 }
 
-bool isOfThisJob(const StoredBaseline& stored, const JobView& job, std::uint32_t calls) {
+bool isOfThisJob(const StoredBaseline& stored, const JobView& job, double work, std::uint32_t calls) {
+  if ((stored.work > 0) != (work > 0)) return false;
   if (stored.iterationSeconds <= 0 || stored.calls != calls || stored.members.size() != job.members().size())
     return false;
   for (const auto& [process, member] : job.members()) {
@@ -189,8 +192,8 @@ void useStored(const StoredBaseline& stored, JobView& job) {
 }
 
 std::string encodeBaseline(const StoredBaseline& baseline) {
-  std::string text = fmt::format("{}\njob {:.3f} {:.9g} {}\n", firstLine, baseline.wallTime, baseline.iterationSeconds,
-                                 baseline.calls);
+  std::string text = fmt::format("{}\njob {:.3f} {:.9g} {} {:.9g}\n", firstLine, baseline.wallTime,
+                                 baseline.iterationSeconds, baseline.calls, baseline.work);
   for (const auto& group : baseline.groups) {
     text += "group";
     for (const Rank rank : group) text += fmt::format(" {}", rank);

@@ -1,9 +1,9 @@
 // The healthy baseline of a job as it outlives the job, so that a restart of the same name can be compared with it.
 //
-// Format, version 2 (in 1, bytes moved until they had left the process): text, one thing a line, words separated by
-// blanks, numbers in C's notation.
-//   falcon-baseline 2
-//   job <seconds since 1970> <seconds an iteration> <calls an iteration>
+// Format, version 3 (in 2, no work was told; in 1, bytes moved until they had left the process): text, one thing a
+// line, words separated by blanks, numbers in C's notation.
+//   falcon-baseline 3
+//   job <seconds since 1970> <seconds an iteration> <calls an iteration> <usual work of one; 0: not told>
 //   group <job rank>...                         a communicator's members; groups are numbered from 0
 //   rank <job rank> <seconds an iteration> <of it outside of the library> <the same by micro-batch> <micro-batches>
 //   inside <group> <seconds an iteration>       of the rank above: in the library for that group
@@ -45,7 +45,8 @@ struct StoredBaseline {
     bool operator==(const Member&) const = default;
   };
   double wallTime = 0;
-  double iterationSeconds = 0;
+  double iterationSeconds = 0;  ///< with this work
+  double work = 0;              ///< 0: not told
   std::uint32_t calls = 0;
   std::vector<std::vector<Rank>> groups;
   std::vector<Member> members;
@@ -54,11 +55,12 @@ struct StoredBaseline {
 
 /// What the members' healthy profiles say. Communicators of the same members count as one group: their ids are others
 /// in every run.
-StoredBaseline storedFrom(const JobView& job, double iterationSeconds, std::uint32_t calls, double wallTime);
+StoredBaseline storedFrom(const JobView& job, double iterationSeconds, double work, std::uint32_t calls,
+                          double wallTime);
 
-/// Whether that was this job: the same ranks, groups, micro-batches and number of calls. A job of the same name with
-/// another batch or layout is another one, and may well be slower.
-bool isOfThisJob(const StoredBaseline& stored, const JobView& job, std::uint32_t calls);
+/// Whether that was this job: the same ranks, groups, micro-batches and number of calls, and work told or not. A job of
+/// the same name with another batch or layout is another one, and may well be slower.
+bool isOfThisJob(const StoredBaseline& stored, const JobView& job, double work, std::uint32_t calls);
 
 /// Every member's healthy profile becomes the stored one.
 void useStored(const StoredBaseline& stored, JobView& job);

@@ -69,6 +69,7 @@ struct CoreFunctions {
   bool (*iterationBegins)(ncclComm_t communicator, uint64_t iteration, ncclFalconPlan_t* plan, ncclResult_t* result);
   void (*rangeBegins)(const char* name);
   ncclResult_t (*rangeEnds)();
+  ncclResult_t (*workTold)(double work);
   ncclResult_t (*suspend)(ncclComm_t communicator, unsigned limitMilliseconds);
   ncclResult_t (*resume)(ncclComm_t communicator);
   ncclResult_t (*trapCallbackAdded)(ncclFalconTrapCallback_t callback, void* context);

@@ -2,6 +2,8 @@
 // them; else they are checked here and told to the core, and where Falcon is off the obvious is done.
 #include "front/interposed.h"
 
+#include <limits>
+
 #include "base/layout_rules.h"
 #include "front/layouts.h"
 #include "front/message.h"
@@ -12,6 +14,12 @@ namespace {
 
 ncclResult_t isNull(const char* function, const char* argument) {
   sayOfCall("%s: %s is NULL", function, argument);
+  return ncclInvalidArgument;
+}
+
+ncclResult_t isNoWork(double work) {
+  sayOfCall("ncclFalconIterationWork: %g is no amount of work; pass a number above 0, such as the tokens computed",
+            work);
   return ncclInvalidArgument;
 }
 
@@ -124,6 +132,12 @@ ncclResult_t ncclFalconRangeBegin(const char* name) {
 ncclResult_t ncclFalconRangeEnd(void) {
   FALCON_EXTENSION(RangeEnd);
   return route.core ? route.core->rangeEnds() : ncclSuccess;
+}
+
+ncclResult_t ncclFalconIterationWork(double work) {
+  FALCON_EXTENSION(IterationWork, work);
+  if (!(work > 0) || work > std::numeric_limits<double>::max()) return isNoWork(work);
+  return route.core ? route.core->workTold(work) : ncclSuccess;
 }
 
 ncclResult_t ncclFalconStreamCreate(ncclFalconStream_t* stream) {

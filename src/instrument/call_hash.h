@@ -17,11 +17,12 @@ constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
 /// Equal for calls that ask for the same: communicator, operation, type, count, peer, reduction; times and the sequence
 /// number do not count. Different calls differ with overwhelming likelihood. Not for secrets.
 /// The papers' code compares operations only, and so takes (A,B)x32 with one marker for a period of 2.
-constexpr std::uint64_t callHash(const CallRecord& call) {
+/// @param sizes  false: nor does the count
+constexpr std::uint64_t callHash(const CallRecord& call, bool sizes = true) {
   std::uint64_t hash = mixed(0x9e3779b97f4a7c15ULL, call.communicator);
   hash = mixed(hash, static_cast<std::uint64_t>(call.operation) << 16 | static_cast<std::uint64_t>(call.type) << 8 |
                          static_cast<std::uint64_t>(call.reduction));
-  hash = mixed(hash, call.count);
+  hash = mixed(hash, sizes ? call.count : 0);
   return mixed(hash, static_cast<std::uint32_t>(call.peer));
 }
 

@@ -27,7 +27,8 @@ std::vector<IterationSample> PeriodFinder::add(const CallRecord& record) {
   std::vector<IterationSample> done;
   count(record);
   noteSilence(record.leave);
-  const TrackedCall call{.hash = callHash(record),
+  noteSizes(record);
+  const TrackedCall call{.hash = callHash(record, sizesCount_),
                          .time = record.leave,
                          .bytes = static_cast<float>(bytesOf(record)),
                          .collective = !isPointToPoint(record.operation),
@@ -72,6 +73,19 @@ void PeriodFinder::noteSilence(Nanoseconds now) {
   if (!chosen_) return;
   const PatternTracker& tracker = tracks_.at(*chosen_).tracker;
   if (now - before > 4 * tracker.interval() && tracker.lastBoundary() >= resumed_) resumed_ = now;
+}
+
+/// Sizes stop counting once, for good. A loop over micro-batches is followed for a while in such jobs, too: their
+/// sizes are the same within an iteration.
+void PeriodFinder::noteSizes(const CallRecord& record) {
+  if (!sizesCount_) return;
+  if (following() && boundaries_ >= static_cast<std::uint64_t>(options_.pattern.establishedRepeats))
+    return variety_.clear();
+  if (!variety_.add(record)) return;
+  sizesCount_ = false;
+  tracks_.clear();
+  chosen_.reset();
+  open_ = false;
 }
 
 std::optional<PatternTracker::Boundary> PeriodFinder::feed(CommunicatorId id, Track& track, const TrackedCall& call) {
@@ -231,6 +245,7 @@ bool PeriodFinder::isOccasional(const Track& candidate, Nanoseconds usual) const
 
 /// After a change of ours, and where calls were lost, what is found again counts as the same pattern.
 void PeriodFinder::changed() {
+  carried_.clear();
   if (silent_ == 0) ++patterns_;
 }
 
@@ -342,6 +357,21 @@ void PeriodFinder::open(Nanoseconds now) {
   shares_.clear();
 }
 
+/// Of an iteration without other calls. Gradients are as many bytes whatever the sequences.
+double PeriodFinder::workOf() {
+  if (sizesCount_) return 0;
+  double work = 0;
+  for (const auto& [id, share] : shares_) {
+    const auto [found, isNew] = carried_.try_emplace(id, Carried{share.bytes, false});
+    Carried& carried = found->second;
+    carried.varies = carried.varies || carried.bytes != share.bytes;
+    carried.bytes = share.bytes;
+    if (carried.varies) work += share.bytes;
+  }
+  std::erase_if(carried_, [&](const auto& each) { return !shares_.contains(each.first); });
+  return work;
+}
+
 IterationSample PeriodFinder::close(bool matched, Nanoseconds now) {
   IterationSample sample;
   sample.index = index_++;
@@ -368,6 +398,7 @@ IterationSample PeriodFinder::close(bool matched, Nanoseconds now) {
     const double bytes = id == allTogether ? bytes_ : share == shares_.end() ? 0 : share->second.bytes;
     track.least = track.least < 0 ? bytes : std::min(track.least, bytes);
   }
+  if (matched) sample.work = workOf();
   if (matched && hasOtherCalls(calls)) sample.extraCalls = true;
   (sample.extraCalls ? extraTime_ : plainTime_) += sample.duration;
   if (sample.extraCalls) return sample;

@@ -11,6 +11,7 @@
 #include "instrument/acf_period.h"
 #include "instrument/busy_time.h"
 #include "instrument/pattern_tracker.h"
+#include "instrument/size_variety.h"
 
 namespace falcon::instrument {
 
@@ -32,6 +33,9 @@ struct IterationSample {
   bool provisional = false;   ///< the period has not been seen three times in full, or may be a part of a longer one
   bool extraCalls = false;    ///< not only the pattern's calls: evaluation, a checkpoint, a change of the pattern
   std::uint64_t pattern = 0;  ///< counts the patterns: another number, and the times are of something else
+  /// Bytes of the communicators whose messages differ in size from iteration to iteration: what the iteration's time
+  /// follows. 0: the sizes are the same in all.
+  double work = 0;
 };
 
 enum class PeriodMethod { falcon, acf };
@@ -47,8 +51,9 @@ struct PeriodOptions {
 /// Every communicator's calls have a pattern of their own (their order is the same in every run, that of threads is
 /// not), and so may all calls together; the iteration is that of the sequence whose anchor recurs least often, unless
 /// that is an occasional step (occasional_step.h). A communicator that joins after the period is established
-/// (evaluation) does not change it. Communicators may come and go: of those without calls the longest silent is
-/// forgotten. Memory is bounded, work a call amortised constant. Used by one thread.
+/// (evaluation) does not change it. Where nothing repeats for long, but would if the sizes did not count (sequences of
+/// other lengths in every iteration), they no longer count. Communicators may come and go: of those without calls the
+/// longest silent is forgotten. Memory is bounded, work a call amortised constant. Used by one thread.
 class PeriodFinder {
  public:
   explicit PeriodFinder(const PeriodOptions& options = {}) : options_(options) {}
@@ -81,6 +86,11 @@ class PeriodFinder {
     std::uint64_t calls = 0;
     double bytes = 0;
   };
+  /// What a communicator's messages carried in the last iteration, and whether that has ever been otherwise.
+  struct Carried {
+    double bytes = 0;
+    bool varies = false;
+  };
   static constexpr std::size_t trackedCommunicators = 256;
   static constexpr std::size_t rememberedCalls = 1 << 19;  // over all communicators: 12 MiB
   static constexpr int silentIterations = 8;
@@ -97,6 +107,8 @@ class PeriodFinder {
   bool isOneOrderOfSeveral(const Track& together) const;
 
   void noteSilence(Nanoseconds now);
+  void noteSizes(const CallRecord& record);
+  double workOf();
   void choose(Nanoseconds now);
   bool isBetterCut(const Track& candidate, const Track& chosen) const;
   std::optional<Nanoseconds> quietBehind(const PatternTracker& tracker) const;
@@ -110,6 +122,9 @@ class PeriodFinder {
   IterationSample close(bool matched, Nanoseconds now);
 
   const PeriodOptions options_;
+  bool sizesCount_ = true;
+  SizeVariety variety_;
+  std::map<CommunicatorId, Carried> carried_;
   std::map<CommunicatorId, Track> tracks_;
   std::optional<CommunicatorId> chosen_;
   Nanoseconds chosenSince_{0}, considered_{0};

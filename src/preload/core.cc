@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/parameters.h"
 #include "control/ranges.h"
+#include "control/told_work.h"
 #include "control/trap_callbacks.h"
 #include "gpu/unique_id_room.h"
 #include "preload/fixed_rendezvous.h"
@@ -275,6 +276,10 @@ ncclResult_t rangeEnds() noexcept {
   return carefully([&] { return resultOf(control::Ranges::end()); });
 }
 
+ncclResult_t workTold(double work) noexcept {
+  return carefully([&] { return resultOf(control::ToldWork::tell(work)); });
+}
+
 /// Runs `work` on the job that knows the communicator.
 ncclResult_t withJob(const char* function, ncclComm_t communicator,
                      const std::function<Status(control::Job&)>& work) noexcept {
@@ -326,10 +331,10 @@ void inChild() {
 }
 
 constexpr front::CoreFunctions functions{
-    uniqueIdMade, initBegins, initEnds,         initAllEnded,      splitEnded,         shrinkEnded,
-    growthIdMade, growEnded,  communicatorEnds, callBegins,        callEnds,           groupStarted,
-    groupEnds,    groupEnded, groupDropped,     layoutRegistered,  iterationBegins,    rangeBegins,
-    rangeEnds,    suspend,    resume,           trapCallbackAdded, trapCallbackRemoved};
+    uniqueIdMade, initBegins, initEnds,         initAllEnded,     splitEnded,        shrinkEnded,
+    growthIdMade, growEnded,  communicatorEnds, callBegins,       callEnds,          groupStarted,
+    groupEnds,    groupEnded, groupDropped,     layoutRegistered, iterationBegins,   rangeBegins,
+    rangeEnds,    workTold,   suspend,          resume,           trapCallbackAdded, trapCallbackRemoved};
 
 const front::CoreFunctions* start(const char* build) {
   if (std::strcmp(build, FALCON_BUILD) != 0 || !parameters::falcon.value()) return nullptr;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -198,6 +199,17 @@ TEST(FalconRanges, AreNothingWhileFalconIsOff) {
     EXPECT_EQ(ncclFalconRangeEnd(), ncclSuccess);
     EXPECT_EQ(ncclFalconRangeBegin(nullptr), ncclInvalidArgument);
   });
+}
+
+TEST(FalconIterationWork, IsAnAmountAndMayBeToldAtAnyTime) {
+  for (const char* falcon : {"0", "1"})
+    inFreshChild({{"NCCL_FALCON", falcon}}, [] {
+      EXPECT_EQ(ncclFalconIterationWork(4096), ncclSuccess) << "before the first communicator";
+      const Communicator comm{alone()};
+      EXPECT_EQ(ncclFalconIterationWork(0.5), ncclSuccess);
+      for (const double none : {0.0, -1.0, std::nan(""), double{INFINITY}})
+        EXPECT_EQ(ncclFalconIterationWork(none), ncclInvalidArgument) << none;
+    });
 }
 
 }  // namespace

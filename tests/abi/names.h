@@ -26,9 +26,9 @@ inline std::vector<VendorFunction> vendorFunctions() {
 inline constexpr const char* withoutTwin = "ncclResetDebugInitInternal";
 
 inline constexpr const char* falconFunctionNames[] = {
-    "ncclFalconGetVersion",        "ncclFalconRegisterLayout", "ncclFalconIterationBegin", "ncclFalconStreamCreate",
-    "ncclFalconStreamSynchronize", "ncclFalconStreamQuery",    "ncclFalconStreamDestroy",  "ncclFalconRangeBegin",
-    "ncclFalconRangeEnd",          "ncclFalconSuspend",        "ncclFalconResume",         "ncclFalconTrapCallbackAdd",
-    "ncclFalconTrapCallbackRemove"};
+    "ncclFalconGetVersion",         "ncclFalconRegisterLayout", "ncclFalconIterationBegin", "ncclFalconStreamCreate",
+    "ncclFalconStreamSynchronize",  "ncclFalconStreamQuery",    "ncclFalconStreamDestroy",  "ncclFalconRangeBegin",
+    "ncclFalconRangeEnd",           "ncclFalconSuspend",        "ncclFalconResume",         "ncclFalconTrapCallbackAdd",
+    "ncclFalconTrapCallbackRemove", "ncclFalconIterationWork"};
 
 }  // namespace falcon::abi

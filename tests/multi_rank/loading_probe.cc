@@ -1,8 +1,12 @@
-// A rank of a job whose rank 2 waits for its data from the 80th iteration on: between two sums of gradients it sleeps
-// in its range "data". Nobody computes: a busy machine changes nothing. Runs until it is ended.
+// A rank of a job whose rank 2 waits for its data from some iteration on: between two sums of gradients it sleeps in
+// its range "data". Nobody computes: a busy machine changes nothing. Runs until it is ended.
+//
+//   loading_probe FROM MILLISECONDS [work]   from which iteration on, and for how long; 3 ms before. With `work` the
+//                                            sequences differ in length from iteration to iteration, and are told.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,23 +16,25 @@
 
 namespace {
 
-using namespace std::chrono_literals;
-
 void require(ncclResult_t result) {
   if (result == ncclSuccess) return;
   std::fprintf(stderr, "loading_probe: %s\n", ncclGetLastError(nullptr));
   std::_Exit(1);
 }
 
-void spend(const char* name, std::chrono::milliseconds time) {
+void spend(const char* name, double milliseconds) {
   require(ncclFalconRangeBegin(name));
-  std::this_thread::sleep_for(time);
+  std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(milliseconds));
   require(ncclFalconRangeEnd());
 }
 
 }  // namespace
 
-int main() {
+int main(int count, char** words) {
+  if (count < 3) return std::fprintf(stderr, "loading_probe: FROM MILLISECONDS [work]\n"), 2;
+  const int from = std::stoi(words[1]);
+  const double slow = std::stod(words[2]);
+  const bool tells = count > 3;
   const int rank = std::stoi(std::getenv("RANK")), size = std::stoi(std::getenv("WORLD_SIZE"));
   ::setenv("NCCL_COMM_ID", (std::string(std::getenv("MASTER_ADDR")) + ":" + std::getenv("MASTER_PORT")).c_str(), 1);
   ncclUniqueId id;
@@ -39,12 +45,15 @@ int main() {
   const auto sum = [&](std::size_t count) {
     require(ncclAllReduce(data.data(), data.data(), count, ncclFloat, ncclMax, all, nullptr));
   };
+  std::mt19937 random(1);  // the same sequences on all ranks
   for (int iteration = 0;; ++iteration) {
-    spend("data", rank == 2 && iteration >= 80 ? 60ms : 3ms);
+    const double length = tells ? std::uniform_real_distribution<>(0.5, 1.5)(random) : 1;
+    if (tells) require(ncclFalconIterationWork(4096 * length));
+    spend("data", rank == 2 && iteration >= from ? slow : 3);
     sum(10'000);
-    spend("forward", 12ms);
+    spend("forward", 12 * length);
     sum(5'000);
-    spend("backward", 15ms);
+    spend("backward", 15 * length);
     sum(100);
   }
 }

@@ -116,24 +116,61 @@ TEST_P(Suspects, HaveTheCulpritAmongThem) {
   for (int run = first; run < first + std::max(1, asked) && !HasFailure(); ++run) throttle(run);
 }
 
+/// Four ranks of loading_probe with these words, until the event was said.
+class LoadingJob {
+ public:
+  LoadingJob(const std::vector<std::string>& words, const std::string& event) {
+    auto command = falconCommand({"run", "-n", "4", "--", probe()});
+    command.insert(command.end(), words.begin(), words.end());
+    Started job(std::move(command), {{"NCCL_FALCON", "1"},
+                                     {"NCCL_FALCON_EVENTS", folder_.file("events")},
+                                     {"NCCL_FALCON_JOB", "loading-" + event + "-" + std::to_string(getpid())},
+                                     {"NCCL_FALCON_TRAP_BUDGET", "100"}});
+    eventually([&] { return !first(event).is_null() || !job.running(); });
+    job.signal(SIGTERM);
+    job.wait();
+    errors_ = job.errors();
+  }
+  json first(const std::string& event) const { return firstOf(event, eventsIn(folder_.file("events"))); }
+  std::string story() const { return textOf(eventsIn(folder_.file("events"))) + errors_; }
+
+ private:
+  TemporaryFolder folder_;
+  std::string errors_;
+};
+
+void expectLoadingNamed(const LoadingJob& job) {
+  const json said = job.first("verdict");
+  ASSERT_FALSE(said.is_null()) << job.story();
+  EXPECT_EQ(said.at("culprit").value("rank", -1), 2) << job.story();
+  EXPECT_NE(said.at("text").get<std::string>().find("\"data\", outside of all collectives"), std::string::npos)
+      << job.story();
+  EXPECT_EQ(said.at("ranges").at(0).at("name"), "data") << job.story();
+}
+
 TEST(SlowOutsideOfCollectives, IsSaidToBeSoWithTheNameOfTheCode) {
-  TemporaryFolder folder;
-  Started job(falconCommand({"run", "-n", "4", "--", probe()}),
-              {{"NCCL_FALCON", "1"},
-               {"NCCL_FALCON_EVENTS", folder.file("events")},
-               {"NCCL_FALCON_JOB", "loading-" + std::to_string(getpid())},
-               {"NCCL_FALCON_TRAP_BUDGET", "100"}});
-  const auto said = [&] { return firstOf("verdict", eventsIn(folder.file("events"))); };
-  ASSERT_TRUE(eventually([&] { return !said().is_null() || !job.running(); }))
-      << textOf(eventsIn(folder.file("events")));
-  job.signal(SIGTERM);
-  job.wait();
-  const std::string story = textOf(eventsIn(folder.file("events"))) + job.errors();
-  ASSERT_FALSE(said().is_null()) << story;
-  EXPECT_EQ(said().at("culprit").value("rank", -1), 2) << story;
-  EXPECT_NE(said().at("text").get<std::string>().find("\"data\", outside of all collectives"), std::string::npos)
-      << story;
-  EXPECT_EQ(said().at("ranges").at(0).at("name"), "data") << story;
+  expectLoadingNamed(LoadingJob({"80", "60"}, "verdict"));
+}
+
+// Iterations take 17 to 45 ms as the sequences come: by their work all are alike, but those of a slow rank.
+TEST(SlowOutsideOfCollectives, IsSeenByTheWorkThatTheJobTells) {
+  const LoadingJob job({"120", "40", "work"}, "verdict");
+  expectLoadingNamed(job);
+  const json onset = job.first("onset");
+  ASSERT_FALSE(onset.is_null()) << job.story();
+  EXPECT_GE(onset.at("iteration"), 100) << "of the sequences' lengths" << job.story();
+}
+
+// Every iteration takes 2 ms of 30 more: too little for an onset, and for too long to be chance.
+TEST(MinorSlowness, IsToldOfALiveJobWithItsLikelyCulpritAndTheJobIsNotHeld) {
+  const LoadingJob job({"150", "5"}, "minor");
+  const json said = job.first("minor");
+  ASSERT_FALSE(said.is_null()) << job.story();
+  EXPECT_EQ(said.at("severity"), 1) << job.story();
+  EXPECT_EQ(said.at("culprit").value("rank", -1), 2) << job.story();
+  EXPECT_GE(said.at("iteration"), 150 + 180) << job.story();
+  EXPECT_NE(said.at("text").get<std::string>().find("; likely rank 2"), std::string::npos) << job.story();
+  for (const char* kind : {"onset", "trap-closed", "verdict"}) EXPECT_TRUE(job.first(kind).is_null()) << job.story();
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, Suspects,

@@ -194,6 +194,7 @@ TEST_F(Preload, TheExtensionAnswersOnAndOff) {
   EXPECT_EQ(run("", FALCON_PROGRAM " extension").output, "not there\n");
   const std::string same =
       "GetVersion 0\nGetVersion(NULL) 4\nRangeBegin 0\nRangeBegin(NULL) 4\nRangeEnd 0\n"
+      "IterationWork 0\nIterationWork(0) 4\n"
       "StreamCreate 5\nStreamQuery(NULL) 0\nStreamSynchronize(other) 4\nStreamDestroy(other) 4\n"
       "TrapCallbackAdd 0\nTrapCallbackRemove 0\nTrapCallbackAdd(NULL) 4\n"
       "IterationBegin without a layout 5\nRegisterLayout of two ranks 4\nRegisterLayout of no size 4\n"

@@ -267,6 +267,8 @@ void extension() {
   say("RangeBegin", range("forward"));
   say("RangeBegin(NULL)", range(nullptr));
   say("RangeEnd", EXTENSION(ncclFalconRangeEnd)());
+  say("IterationWork", EXTENSION(ncclFalconIterationWork)(4096));
+  say("IterationWork(0)", EXTENSION(ncclFalconIterationWork)(0));
   ncclFalconStream_t made = nullptr;
   say("StreamCreate", EXTENSION(ncclFalconStreamCreate)(&made));
   say("StreamQuery(NULL)", EXTENSION(ncclFalconStreamQuery)(nullptr));

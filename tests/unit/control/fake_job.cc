@@ -144,7 +144,8 @@ void FakeJob::iterate() {
                     .disturbed = disturbed_,
                     .pattern = pattern,
                     .calls = 10 * pattern,
-                    .quotaCores = extra(quota, member.rank)};
+                    .quotaCores = extra(quota, member.rank),
+                    .work = work ? 1000 * work(iteration_) : 0};
       if (othersCores >= 0) {
         sample.processor = spent.own / everyone * processorTime;
         sample.busyCores = jobCores + othersCores;
@@ -173,7 +174,8 @@ std::vector<FakeJob::Spent> FakeJob::nextIteration() {
   for (const auto& [process, member] : members_) {
     Spent& each = spent[static_cast<std::size_t>(member.rank)];
     const int share = member.split[static_cast<std::size_t>(layout_.coordinatesOf(member.rank).data)];
-    each.own = each.arrival = microBatchSeconds * share * everyone * jitter() * factor(compute, member.rank);
+    each.own = each.arrival =
+        microBatchSeconds * share * everyone * jitter() * factor(compute, member.rank) * (work ? work(iteration_) : 1);
     each.own = each.arrival += usualLoading + extra(loading, member.rank);
   }
   for (const Group& group : groups_) meet(group, spent);

@@ -34,6 +34,9 @@ class FakeJob final : public Outbox, public EventSink {
   bool trees = false;              ///< collectives go up and down the first tree instead of round the ring
   std::map<Rank, double> loading;  ///< seconds an iteration in the range "data", beside `usualLoading`
   double everyone = 1;             ///< factor of everything
+  /// Of an iteration, by its number: told, and computing takes as many times as long. Nothing: it is not told, and
+  /// is 1.
+  std::function<double(std::int64_t)> work;
   double othersCores = -1;    ///< of the 8 of the only host, that programs outside of the job use; -1: nobody tells
   double processorTime = 1;   ///< factor of the processor time that the ranks need
   std::uint32_t pattern = 1;  ///< which calls the ranks make

@@ -13,7 +13,7 @@ namespace falcon::control {
 namespace {
 
 StoredBaseline example() {
-  StoredBaseline baseline{.wallTime = 1700000000.5, .iterationSeconds = 0.125, .calls = 42};
+  StoredBaseline baseline{.wallTime = 1700000000.5, .iterationSeconds = 0.125, .work = 4096.5, .calls = 42};
   baseline.groups = {{0, 1}, {1}};
   StoredBaseline::Member first{.rank = 0, .duration = 0.125, .outside = 0.0625};
   first.inside = {{0, 0.03125}};
@@ -33,12 +33,12 @@ TEST(StoredBaseline, IsReadAsItWasWritten) {
 TEST(StoredBaseline, IsRefusedWhereItIsNotWhole) {
   const std::string text = encodeBaseline(example());
   for (std::size_t size = 0; size < text.size(); ++size) EXPECT_FALSE(decodeBaseline(text.substr(0, size))) << size;
-  EXPECT_FALSE(decodeBaseline("falcon-baseline 3\nend\n"));
-  for (const char* line : {"inside 0 1", "rank 0 1 1 1", "rank 0 1 1 1 1 1", "rank x 1 1 1 1", "job 1 -1 3",
-                           "job 1 nan 3", "job 1 inf 3", "group 0 y", "something 1"})
-    EXPECT_FALSE(decodeBaseline(std::string("falcon-baseline 2\n") + line + "\nend\n")) << line;
+  EXPECT_FALSE(decodeBaseline("falcon-baseline 4\nend\n"));
+  for (const char* line : {"inside 0 1", "rank 0 1 1 1", "rank 0 1 1 1 1 1", "rank x 1 1 1 1", "job 1 -1 3 0",
+                           "job 1 nan 3 0", "job 1 inf 3 0", "job 1 1 3", "job 1 1 3 -1", "group 0 y", "something 1"})
+    EXPECT_FALSE(decodeBaseline(std::string("falcon-baseline 3\n") + line + "\nend\n")) << line;
   for (const char* line : {"inside 1 1", "transfer 1 0 0 s 1 1 1", "transfer 0 0 0 x 1 1 1", "transfer 0 -1 0 s 1 1 1"})
-    EXPECT_FALSE(decodeBaseline(std::string("falcon-baseline 2\ngroup 0\nrank 0 1 1 1 1\n") + line + "\nend\n"))
+    EXPECT_FALSE(decodeBaseline(std::string("falcon-baseline 3\ngroup 0\nrank 0 1 1 1 1\n") + line + "\nend\n"))
         << line;
 }
 
@@ -93,10 +93,11 @@ TEST(StoredBaseline, IsOfAJobByItsMembersAndNotByItsIds) {
     }
     return job;
   };
-  const StoredBaseline stored = storedFrom(jobWith(77, 0.2), 0.3, 5, 1);
+  const StoredBaseline stored = storedFrom(jobWith(77, 0.2), 0.3, 0, 5, 1);
   JobView restarted = jobWith(99, 0.6);
-  EXPECT_TRUE(isOfThisJob(stored, restarted, 5));
-  EXPECT_FALSE(isOfThisJob(stored, restarted, 6));
+  EXPECT_TRUE(isOfThisJob(stored, restarted, 0, 5));
+  EXPECT_FALSE(isOfThisJob(stored, restarted, 0, 6));
+  EXPECT_FALSE(isOfThisJob(stored, restarted, 100, 5)) << "it tells its work now";
   useStored(stored, restarted);
   const MemberView& member = restarted.members().at(11);
   EXPECT_NEAR(member.healthy->outside, 0.2, 1e-9);
@@ -110,7 +111,7 @@ TEST(StoredBaseline, IsOfAJobByItsMembersAndNotByItsIds) {
 
   JobView other = jobWith(99, 0.2);
   other.communicators()[99].jobRanks = {1, 0};
-  EXPECT_FALSE(isOfThisJob(stored, other, 5));
+  EXPECT_FALSE(isOfThisJob(stored, other, 0, 5));
 }
 
 }  // namespace

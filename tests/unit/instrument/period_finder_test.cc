@@ -51,6 +51,39 @@ TEST_P(PeriodLengths, OfDistinctCallsAreFoundAfterThreeRepeatsAndALittle) {
 }
 INSTANTIATE_TEST_SUITE_P(Sizes, PeriodLengths, testing::Values(1, 2, 3, 5, 17, 64, 500, 3000, 8000, 20000));
 
+/// Eight micro-batches of sequences of that length, and gradients that are as many whatever they are.
+void trainOn(CallScript& script, std::uint64_t length) {
+  for (int i = 0; i < 8; ++i)
+    for (const char name : {'s', 'r'}) {
+      CallRecord record = call(name, 2);
+      record.count = length;
+      script.play(record, 1ms, std::chrono::milliseconds(length / 100));
+    }
+  script.play("GL");
+}
+
+TEST(Period, OfSequencesOfOtherLengthsIsFoundWithoutTheirSizesWhichAreTheWork) {
+  CallScript script(quick());
+  std::mt19937 random(1);
+  for (int i = 0; i < 200; ++i) trainOn(script, 1000 + random() % 1000);
+  script.take();
+  std::vector<std::uint64_t> lengths;
+  for (int i = 0; i < 20; ++i) trainOn(script, lengths.emplace_back(1000 + random() % 1000));
+  const auto samples = script.take();
+  ASSERT_EQ(samples.size(), 20u);
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    EXPECT_FALSE(samples[i].provisional) << i;
+    EXPECT_FALSE(samples[i].extraCalls) << i;
+    EXPECT_EQ(samples[i].work, 16.0 * static_cast<double>(lengths[i] * sizeOf(call('s').type))) << i;
+  }
+}
+
+TEST(Period, OfEqualSequencesShowsNoWork) {
+  CallScript script(quick());
+  for (int i = 0; i < 200; ++i) trainOn(script, 1000);
+  for (const IterationSample& sample : script.take()) EXPECT_EQ(sample.work, 0);
+}
+
 TEST(Period, OfALoopAndAMarkerIsNotTheLoop) {
   CallScript script;
   const auto iteration = [&] { script.play("AB", 64), script.play("M"); };
