@@ -61,12 +61,15 @@ void Controller::takeBaseline(ProcessId watched) {
 // A baseline of a warm-up, or of a machine that others used, hides who becomes slow later. The detector learns in
 // silence that the job is faster.
 void Controller::noticeFaster() {
-  const double level = detector_.healthyMilliseconds();
+  const double level = detector_.currentMilliseconds(), clearly = 1 + settings_.onsetThresholdPercent / 100;
   if (phase_ != Phase::tracking || relearnDue_ || relearning_ || detector_.slow() || level <= 0 || !failSlows_.empty())
     return;
-  if (!detector_.isHealthyBelow(baselineMilliseconds_, settings_.baselineIterations)) return;
+  // By a change, as it is seen just now; or by less, where enough iterations have told it.
+  if (level * clearly >= baselineMilliseconds_ &&
+      !detector_.isHealthyBelow(baselineMilliseconds_, settings_.baselineIterations))
+    return;
   if (slowFromTheStart_) {
-    if (level >= healthyMilliseconds_ * (1 + settings_.onsetThresholdPercent / 100)) return;
+    if (level >= healthyMilliseconds_ * clearly) return;
     emit(changed(EventKind::relief, std::exchange(currentMilliseconds_, level), level));
     slowFromTheStart_ = onsetOpen_ = false;
   }

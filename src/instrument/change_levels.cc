@@ -54,8 +54,7 @@ bool ChangePointDetector::isHealthyBelow(double milliseconds, int samples) const
   if (state_ != State::healthy) return false;
   const double sigma = deviation() * memory();
   const double error = sigma * std::sqrt(1.0 / samples + 1 / static_cast<double>(healthy_.samples));
-  const double clearly = std::max(limits_.threshold / 2, clearOfError * error);
-  return std::log(milliseconds) - healthy_.value > std::min(limits_.threshold, clearly);
+  return std::log(milliseconds) - healthy_.value > std::max(limits_.threshold / 2, clearOfError * error);
 }
 
 void ChangePointDetector::keep(double milliseconds) {
