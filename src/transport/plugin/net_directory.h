@@ -67,10 +67,10 @@ class NetDirectory {
     State state = State::unopened;
     NetLibrary library{};
     const falconNetState_v1_t* tells = nullptr;  // of the network, where it does
-    const WrappedNet* wrapped = nullptr;  // library.calls, where NCCL_FALCON_NET_WRAP wants it
-    bool begun = false;                   // init() has succeeded, where it is called once
-    int devices = 0;                      // 0: not asked yet
-    std::string why = "";                 // it is off
+    const WrappedNet* wrapped = nullptr;         // library.calls, where NCCL_FALCON_NET_WRAP wants it
+    bool begun = false;                          // init() has succeeded, where it is called once
+    int devices = 0;                             // 0: not asked yet
+    std::string why = "";                        // it is off
   };
 
   // With mutex_ held.
