@@ -5,7 +5,6 @@
 namespace falcon::net::adapter {
 namespace {
 
-using transport::net::PluginV10;
 using transport::net::PropertiesV9;
 
 ResultCode init(Logger logger, ProfilerCallback) {

@@ -5,7 +5,6 @@
 namespace falcon::net::adapter {
 namespace {
 
-using transport::net::PluginV11;
 using transport::net::PropertiesV11;
 
 ResultCode properties(int device, PropertiesV11* to) {

@@ -5,7 +5,6 @@
 namespace falcon::net::adapter {
 namespace {
 
-using transport::net::PluginV12;
 using transport::net::PropertiesV12;
 
 ResultCode properties(int device, PropertiesV12* to) {

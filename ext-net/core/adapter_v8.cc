@@ -5,7 +5,6 @@
 namespace falcon::net::adapter {
 namespace {
 
-using transport::net::PluginV8;
 using transport::net::PropertiesV8;
 
 ResultCode init(Logger logger) {

@@ -5,7 +5,6 @@
 namespace falcon::net::adapter {
 namespace {
 
-using transport::net::PluginV9;
 using transport::net::PropertiesV9;
 
 ResultCode init(Logger logger) {

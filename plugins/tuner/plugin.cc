@@ -1,5 +1,7 @@
 #include "tuner/plugin.h"
 
+#include <memory>
+
 #include "base/contained.h"
 #include "base/input_file.h"
 #include "base/log.h"
@@ -35,7 +37,7 @@ plugin::ResultCode begin(void** context, std::size_t ranks) noexcept {
       [&] {
         auto rules = rulesOfEnvironment();
         if (!rules) return refuse(rules.error().message());
-        *context = new Context{std::move(*rules), static_cast<int>(ranks)};
+        *context = std::make_unique<Context>(Context{std::move(*rules), static_cast<int>(ranks)}).release();
         result = plugin::success;
       },
       refuse);

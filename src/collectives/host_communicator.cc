@@ -376,7 +376,7 @@ Result<double> LocalCommunicator::estimate(std::span<const Submission> group) {
 
 Result<std::unique_ptr<HostCommunicator>> HostCommunicator::create(
     std::shared_ptr<transport::Reactor> reactor, std::shared_ptr<bootstrap::CommunicatorNetwork> network, int device,
-    const EngineHooks& hooks, std::string extra, CommunicatorWish wish) {
+    const EngineHooks& hooks, std::string extra, const CommunicatorWish& wish) {
   auto choice = NetworkChoice::choose(network->id());
   if (!choice) return choice.error();
   DirectSetup direct(network->rank(), network->size());

@@ -35,7 +35,7 @@ class HostCommunicator : public Engine {
   static Result<std::unique_ptr<HostCommunicator>> create(std::shared_ptr<transport::Reactor> reactor,
                                                           std::shared_ptr<bootstrap::CommunicatorNetwork> network,
                                                           int device, const EngineHooks& hooks, std::string extra,
-                                                          CommunicatorWish wish = {});
+                                                          const CommunicatorWish& wish = {});
 
   /// The part of this communicator that has this rank: of those of its colour, by key and then by rank; null for a
   /// negative one. Collective over all of it.

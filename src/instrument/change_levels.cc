@@ -39,10 +39,10 @@ double ChangePointDetector::levelError() const {
 
 /// Of the level in force, as its samples before `end` show it.
 double ChangePointDetector::scatterOfLevel(std::int64_t end) const {
-  const auto& values = samples_.values();
-  const auto from = values.begin() + (std::max(level_.start, samples_.oldest()) - samples_.oldest());
-  const auto to = values.begin() + (end - samples_.oldest());
-  return from < to ? plainDeviation({from, to}) : 0;
+  const auto first = std::max(level_.start, samples_.oldest()) - samples_.oldest(), last = end - samples_.oldest();
+  if (first >= last) return 0;  // none of them is kept
+  const auto begin = samples_.values().begin();
+  return plainDeviation({begin + first, begin + last});
 }
 
 bool ChangePointDetector::isHealthy(double value) const {

@@ -4,6 +4,7 @@
 #include "harness/fake_profiler.h"
 
 #include <cstdlib>
+#include <deque>
 #include <string_view>
 
 #include "plugin/profiler/older_events.h"
@@ -25,6 +26,7 @@ int context = 0;
 struct Handle {
   int number;
 };
+std::deque<Handle> handles;  // with the log's mutex
 
 void note(std::string line) {
   events.lines.push_back(std::move(line));
@@ -71,7 +73,7 @@ ResultCode startEvent(void*, void** handle, OwnEvent* event) {
   const Event newest = newestEvent(*event);
   const std::lock_guard lock(events.mutex);
   const auto* parent = static_cast<const Handle*>(event->parent);
-  auto* own = new Handle{++started};
+  auto* own = &handles.emplace_back(Handle{++started});
   note(falcon::test::startLine(newest, own->number, parent ? parent->number : 0));
   ++events.open;
   *handle = own;
