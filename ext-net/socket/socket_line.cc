@@ -94,8 +94,8 @@ Status SocketConnection::lookForSilence(Nanoseconds now) {
   for (std::size_t place = 0; place < sockets_.size(); ++place) {
     const auto state = transport::tcpState(sockets_[place].get());
     auto& since = silentSince_[place];
-    // A receiver that does not read acknowledges all the same; its kernel does.
-    const bool isSilent = state && state->inFlight > 0 && state->retries > 0;
+    // A receiver that does not read acknowledges all the same, and answers who asks for its window; its kernel does.
+    const bool isSilent = state && ((state->inFlight > 0 && state->retries > 0) || state->probes > 0);
     if (!isSilent || (since && state->sinceAcknowledged < now - *since)) since.reset();
     if (isSilent && !since) since = now;
     if (since && now - *since >= limit - lookInterval)

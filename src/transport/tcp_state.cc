@@ -31,6 +31,7 @@ std::optional<TcpState> tcpState(int socket) {
   if (its.tcpi_min_rtt != ~0u) state.leastRoundTrip = microseconds(its.tcpi_min_rtt);
   state.sinceAcknowledged = std::chrono::milliseconds(its.tcpi_last_ack_recv);
   state.retries = its.tcpi_retransmits;
+  state.probes = its.tcpi_probes;
   state.retransmits = its.tcpi_total_retrans;
   state.inFlight = its.tcpi_unacked;
   state.segments = its.tcpi_data_segs_out;

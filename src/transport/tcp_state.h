@@ -25,6 +25,7 @@ struct TcpState {
   Nanoseconds leastRoundTrip{0};     ///< of the last five minutes; 0 before Linux 4.6
   Nanoseconds sinceAcknowledged{0};  ///< since the last acknowledgement came
   std::uint32_t retries = 0;         ///< of the oldest segment under way, in a row, by timeout
+  std::uint32_t probes = 0;          ///< of a closed window of the receiver, since its last answer
   std::uint32_t retransmits = 0;     ///< segments, ever
   std::uint32_t inFlight = 0;        ///< segments sent and not acknowledged
   std::uint32_t segments = 0;        ///< sent
