@@ -65,7 +65,12 @@ TEST(WithoutRandomness, ARankFailsTheCommunicator) {
     if (rank == 1 && !forbidRandomBytes(ENOSYS)) return noFilter;
     ncclComm_t comm = nullptr;
     const auto made = ncclCommInitRank(&comm, 3, id, rank);
-    return rank == 1 ? isRefused("ncclCommInitRank", made) : isToldOf("ncclCommInitRank", 1, made);
+    std::string wrong = rank == 1 ? isRefused("ncclCommInitRank", made) : isToldOf("ncclCommInitRank", 1, made);
+    // Rank 0 lives on, so that who comes late hears it too.
+    board.reach(rank, 1);
+    for (const int other : {0, 1, 2})
+      if (!board.waitFor(other, 1)) return "rank " + std::to_string(other) + " is not told";
+    return wrong;
   });
 }
 
