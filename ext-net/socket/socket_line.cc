@@ -1,5 +1,6 @@
 #include "socket/socket_line.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -12,6 +13,8 @@ namespace falcon::net {
 namespace {
 
 constexpr Nanoseconds lookInterval = 500ms;
+// Of a closed window, in a row. One may be lost, or asked so soon after another that the peer's kernel does not answer.
+constexpr std::uint32_t unansweredProbes = 3;
 
 std::vector<int> numbersOf(const std::vector<FileDescriptor>& sockets) {
   std::vector<int> numbers;
@@ -94,13 +97,16 @@ Status SocketConnection::lookForSilence(Nanoseconds now) {
   for (std::size_t place = 0; place < sockets_.size(); ++place) {
     const auto state = transport::tcpState(sockets_[place].get());
     auto& since = silentSince_[place];
-    // A receiver that does not read acknowledges all the same, and answers who asks for its window; its kernel does.
-    const bool isSilent = state && ((state->inFlight > 0 && state->retries > 0) || state->probes > 0);
+    // A receiver that does not read acknowledges all the same; its kernel does.
+    const bool isSilent = state && state->inFlight > 0 && state->retries > 0;
     if (!isSilent || (since && state->sinceAcknowledged < now - *since)) since.reset();
     if (isSilent && !since) since = now;
-    if (since && now - *since >= limit - lookInterval)
+    Nanoseconds silence = since ? now - *since : Nanoseconds(0);
+    // With its window closed nothing is in flight, but our kernel asks for it, more and more seldom.
+    if (state && state->probes >= unansweredProbes) silence = std::max(silence, state->sinceAcknowledged);
+    if (silence > Nanoseconds(0) && silence >= limit - lookInterval)
       return fail(log::decided(Error::remote("the host of {} has answered nothing for {:.1f} s: taken for dead ({})",
-                                             peerName_, seconds(now - *since), parameters::deathTimeout.name())));
+                                             peerName_, seconds(silence), parameters::deathTimeout.name())));
   }
   return {};
 }
