@@ -76,4 +76,49 @@ inline ResultCode iflush(void*, int, void**, int*, void**, void** request) {
   return flush(request);
 }
 
+// As versions 8 to 10 have them: nothing belongs to a communicator.
+inline ResultCode listenBefore11(int device, void* handle, void** listenComm) {
+  return listen(device, handle, listenComm);
+}
+inline ResultCode initBefore10(Logger logger) {
+  return begin(logger);
+}
+inline ResultCode connectBefore10(int device, void* handle, void** sendComm, DeviceHandle**) {
+  return connect(device, handle, sendComm);
+}
+
+// As versions from 10 on have them, with an event for the profiler: we tell of none.
+inline ResultCode isendFrom10(void* sendComm, void* data, std::size_t size, int, void* mark, void*, void** request) {
+  return start(sendComm, data, size, mark, request);
+}
+inline ResultCode irecvFrom10(void* recvComm, int count, void** data, std::size_t* sizes, int*, void** marks, void**,
+                              void** request) {
+  if (!sizes) return static_cast<ResultCode>(ErrorCode::invalidArgument);
+  return startReceive(recvComm, count, data, sizes[0], marks, request);
+}
+
+/// A version's struct: what all have alike, and what differs in type. Other members stay null: we have none of them.
+template <class Plugin>
+constexpr Plugin pluginOf(decltype(Plugin::init) init, decltype(Plugin::getProperties) getProperties,
+                          decltype(Plugin::listen) listen, decltype(Plugin::connect) connect,
+                          decltype(Plugin::isend) isend, decltype(Plugin::irecv) irecv) {
+  Plugin plugin{};
+  plugin.name = networkName;
+  plugin.init = init;
+  plugin.devices = devices;
+  plugin.getProperties = getProperties;
+  plugin.listen = listen;
+  plugin.connect = connect;
+  plugin.accept = acceptOne;
+  plugin.regMr = registerMemory;
+  plugin.deregMr = deregisterMemory;
+  plugin.isend = isend;
+  plugin.irecv = irecv;
+  plugin.iflush = iflush;
+  plugin.test = test;
+  plugin.closeSend = plugin.closeRecv = closeConnection;
+  plugin.closeListen = closeListener;
+  return plugin;
+}
+
 }  // namespace falcon::net::adapter

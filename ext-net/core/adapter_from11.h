@@ -29,48 +29,18 @@ inline ResultCode connectTo(void*, int device, void* handle, void** sendComm, De
   return connect(device, handle, sendComm);
 }
 
-inline ResultCode isend(void* sendComm, void* data, std::size_t size, int, void* mark, void*, void** request) {
-  return start(sendComm, data, size, mark, request);
-}
-
-inline ResultCode irecv(void* recvComm, int count, void** data, std::size_t* sizes, int*, void** marks, void**,
-                        void** request) {
-  if (!sizes) return static_cast<ResultCode>(ErrorCode::invalidArgument);
-  return startReceive(recvComm, count, data, sizes[0], marks, request);
-}
-
 /// What is planned for a communicator's connections changes nothing.
 inline ResultCode setAttributes(void*, transport::net::Attributes*) {
   return ok;
 }
 
-/// The members of both versions' structs, but for the two that differ in type.
-template <class Plugin, class Properties>
-constexpr Plugin pluginFrom11(ResultCode (*properties)(int, Properties*)) {
-  return {
-      .name = networkName,
-      .init = init,
-      .devices = devices,
-      .getProperties = properties,
-      .listen = listenOn,
-      .connect = connectTo,
-      .accept = acceptOne,
-      .regMr = registerMemory,
-      .regMrDmaBuf = nullptr,
-      .deregMr = deregisterMemory,
-      .isend = isend,
-      .irecv = irecv,
-      .iflush = iflush,
-      .test = test,
-      .closeSend = closeConnection,
-      .closeRecv = closeConnection,
-      .closeListen = closeListener,
-      .getDeviceMr = nullptr,
-      .irecvConsumed = nullptr,
-      .makeVDevice = nullptr,
-      .finalize = finalize,
-      .setNetAttr = setAttributes,
-  };
+/// The members of both versions' structs, but for the one that differs in type.
+template <class Plugin>
+constexpr Plugin pluginFrom11(decltype(Plugin::getProperties) properties) {
+  Plugin plugin = pluginOf<Plugin>(init, properties, listenOn, connectTo, isendFrom10, irecvFrom10);
+  plugin.finalize = finalize;
+  plugin.setNetAttr = setAttributes;
+  return plugin;
 }
 
 }  // namespace falcon::net::adapter

@@ -7,20 +7,8 @@ namespace {
 
 using transport::net::PropertiesV9;
 
-ResultCode init(Logger logger) {
-  return begin(logger);
-}
-
 ResultCode properties(int device, PropertiesV9* to) {
   return describeFrom9(device, to);
-}
-
-ResultCode listenOn(int device, void* handle, void** listenComm) {
-  return listen(device, handle, listenComm);
-}
-
-ResultCode connectTo(int device, void* handle, void** sendComm, DeviceHandle**) {
-  return connect(device, handle, sendComm);
 }
 
 ResultCode isend(void* sendComm, void* data, std::size_t size, int, void* mark, void** request) {
@@ -37,26 +25,8 @@ ResultCode irecv(void* recvComm, int count, void** data, std::size_t* sizes, int
 
 extern "C" {
 [[gnu::visibility("default")]] extern const falcon::transport::net::PluginV9 ncclNetPlugin_v9;
-const falcon::transport::net::PluginV9 ncclNetPlugin_v9 = {
-    .name = falcon::net::networkName,
-    .init = falcon::net::adapter::init,
-    .devices = falcon::net::adapter::devices,
-    .getProperties = falcon::net::adapter::properties,
-    .listen = falcon::net::adapter::listenOn,
-    .connect = falcon::net::adapter::connectTo,
-    .accept = falcon::net::adapter::acceptOne,
-    .regMr = falcon::net::adapter::registerMemory,
-    .regMrDmaBuf = nullptr,
-    .deregMr = falcon::net::adapter::deregisterMemory,
-    .isend = falcon::net::adapter::isend,
-    .irecv = falcon::net::adapter::irecv,
-    .iflush = falcon::net::adapter::iflush,
-    .test = falcon::net::adapter::test,
-    .closeSend = falcon::net::adapter::closeConnection,
-    .closeRecv = falcon::net::adapter::closeConnection,
-    .closeListen = falcon::net::adapter::closeListener,
-    .getDeviceMr = nullptr,
-    .irecvConsumed = nullptr,
-    .makeVDevice = nullptr,
-};
+const falcon::transport::net::PluginV9 ncclNetPlugin_v9 =
+    falcon::net::adapter::pluginOf<falcon::transport::net::PluginV9>(
+        falcon::net::adapter::initBefore10, falcon::net::adapter::properties, falcon::net::adapter::listenBefore11,
+        falcon::net::adapter::connectBefore10, falcon::net::adapter::isend, falcon::net::adapter::irecv);
 }

@@ -3,15 +3,5 @@
 
 #include "tuner/plugin.h"
 
-namespace {
-
-using namespace falcon::plugin;
-using namespace falcon::tuner;
-
-ResultCode init(void** context, std::uint64_t, std::size_t ranks, std::size_t, Logger, NvlDomains*, TunerConstantsV5*) {
-  return begin(context, ranks);
-}
-
-}  // namespace
-
-extern "C" [[gnu::visibility("default")]] const TunerV5 ncclTunerPlugin_v5{pluginName, init, getCollInfo, end};
+extern "C" [[gnu::visibility("default")]] const falcon::plugin::TunerV5 ncclTunerPlugin_v5{
+    falcon::tuner::pluginName, falcon::tuner::beginFrom5, falcon::tuner::getCollInfo, falcon::tuner::end};

@@ -49,7 +49,7 @@ std::vector<double> secondsByReplica(const JobView& job, int replicas, std::size
 
 /// What the member was seen to send in the communicator, in the newest profile, else in the baseline.
 void addCarried(const MemberView& member, CommunicatorId id, Rank rank, rebalance::CommunicatorFacts& facts) {
-  const TransferView& view = member.transfers.iterations > 0 ? member.transfers : member.healthyTransfers;
+  const TransferView& view = member.newestTransfers();
   if (view.iterations == 0) return;
   const auto iterations = static_cast<double>(view.iterations);
   for (const TransferSum& sum : view.sums) {

@@ -48,6 +48,9 @@ struct MemberView {
   /// The same with every call, on the controller's clock; empty where they are not to be had.
   std::vector<instrument::TimelineCall> healthyCalls;
   std::vector<instrument::TimelineCall> calls;
+
+  /// Of the last profiling, else of the baseline.
+  const TransferView& newestTransfers() const { return transfers.iterations > 0 ? transfers : healthyTransfers; }
 };
 
 class JobView {

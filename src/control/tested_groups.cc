@@ -27,9 +27,7 @@ Carried carriedIn(const JobView& job, const CommunicatorFormed& communicator) {
   for (std::size_t rank = 0; rank < communicator.jobRanks.size(); ++rank) {
     const auto process = job.processOf(communicator.jobRanks[rank]);
     const MemberView* member = process ? &job.members().at(*process) : nullptr;
-    const TransferView* view = !member                            ? nullptr
-                               : member->transfers.iterations > 0 ? &member->transfers
-                                                                  : &member->healthyTransfers;
+    const TransferView* view = member ? &member->newestTransfers() : nullptr;
     if (!view || view->iterations == 0) {
       carried.complete = false;
       continue;

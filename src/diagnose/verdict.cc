@@ -137,14 +137,9 @@ class Judge {
     for (const Explanation& explanation : account_.explanations)
       if (explanation.candidate.kind == CandidateKind::rank)
         doubted[explanation.candidate.rank] = std::max(doubted[explanation.candidate.rank], explanation.theta);
-    double most = 0;
-    for (const auto& [rank, slowness] : doubted) {
-      if (isNamed(judgement.ranks, rank)) continue;
-      judgement.doubted.push_back({rank, std::exp(slowness), 0, ranks_.textOf(rank, false)});
-      if (slowness < most) continue;
-      most = slowness;
-      doubtedMost_ = fmt::format("rank {} is not named: {}", rank, judgement.doubted.back().evidence);
-    }
+    for (const auto& [rank, slowness] : doubted)
+      if (!isNamed(judgement.ranks, rank))
+        judgement.doubted.push_back({rank, std::exp(slowness), 0, ranks_.textOf(rank, false)});
   }
 
   /// What slow ranks explain of a link's test.
@@ -185,7 +180,11 @@ class Judge {
     if (account_.tooMany)
       judgement.remarks.push_back(
           fmt::format("more than {} ranks and links would have to be slow at a time", thresholds_.mostExplanations));
-    if (!doubtedMost_.empty()) judgement.remarks.push_back(doubtedMost_);
+    const auto most =
+        std::max_element(judgement.doubted.begin(), judgement.doubted.end(),
+                         [](const auto& one, const auto& other) { return one.slowdown < other.slowdown; });
+    if (most != judgement.doubted.end())
+      judgement.remarks.push_back(fmt::format("rank {} is not named: {}", most->rank, most->evidence));
     if (!links_.remark().empty()) judgement.remarks.push_back(links_.remark());
     if (judgement.remarks.empty() || links_.remark().empty())
       if (const std::string slowest = links_.slowest(); !slowest.empty()) judgement.remarks.push_back(slowest);
@@ -197,7 +196,6 @@ class Judge {
   std::vector<Observation> observations_;
   std::vector<Observation> tested_;  ///< of links
   Account account_;
-  mutable std::string doubtedMost_;
 };
 
 /// For an event: of very many, those that say most.

@@ -67,6 +67,43 @@ struct Ends {
   std::unique_ptr<Connection> sender, receiver;
 };
 
+/// Connects as NCCL does, again and again, until that fails; `meanwhile` is called each time. Nothing: it never failed.
+template <class Meanwhile>
+std::optional<Error> whyNotConnected(Network& over, Handle handle, const Meanwhile& meanwhile) {
+  std::optional<Error> error;
+  EXPECT_TRUE(waitFor([&] {
+    const auto made = over.connect(0, handle);
+    if (!made) error = made.error();
+    meanwhile();
+    return error.has_value();
+  }));
+  return error;
+}
+inline std::optional<Error> whyNotConnected(Network& over, Handle handle) {
+  return whyNotConnected(over, handle, [] {});
+}
+
+/// A message of `size` bytes arrives whole, in a buffer that is longer. Both ends are asked in turn: the message may be
+/// longer than what the kernel keeps.
+inline void expectArrivesWhole(Ends& ends, std::size_t size, unsigned seed, void* mark) {
+  const Bytes sent = patternOf(size, seed);
+  Bytes received(size + 7);
+  const auto receive = ends.receiver->start(received.data(), received.size(), mark);
+  ASSERT_TRUE(receive && *receive);
+  const auto send = ends.sender->start(const_cast<std::byte*>(sent.data()), size, mark);
+  ASSERT_TRUE(send && *send);
+  std::size_t sentBytes = 0, receivedBytes = 0;
+  bool isSent = false, isReceived = false;
+  ASSERT_TRUE(waitFor([&] {
+    if (!isSent) isSent = *(*send)->test(sentBytes);
+    if (!isReceived) isReceived = *(*receive)->test(receivedBytes);
+    return isSent && isReceived;
+  })) << size;
+  EXPECT_EQ(sentBytes, size);
+  EXPECT_EQ(receivedBytes, size);
+  EXPECT_TRUE(std::equal(sent.begin(), sent.end(), received.begin())) << size;
+}
+
 /// What a request came to: the bytes, or the error.
 inline Result<std::size_t> finish(Request* request, Seconds limit = Seconds(10)) {
   std::size_t bytes = 0;

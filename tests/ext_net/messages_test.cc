@@ -33,25 +33,8 @@ TEST_P(Messages, OfEverySizeArriveWhole) {
   Ends ends(over_);
   unsigned seed = 0;
   for (const std::size_t size :
-       {0ul, 1ul, 31ul, 32ul, 4063ul, 4064ul, 4065ul, 65535ul, 65536ul, 65537ul, 1000003ul, 20000001ul}) {
-    const Bytes sent = patternOf(size, ++seed);
-    Bytes received(size + 7);
-    const auto receive = ends.receiver->start(received.data(), received.size(), nullptr);
-    ASSERT_TRUE(receive && *receive);
-    const auto send = ends.sender->start(const_cast<std::byte*>(sent.data()), size, nullptr);
-    ASSERT_TRUE(send && *send);
-    // In turn: the message is longer than what the kernel keeps.
-    std::size_t sentBytes = 0, receivedBytes = 0;
-    bool isSent = false, isReceived = false;
-    ASSERT_TRUE(waitFor([&] {
-      if (!isSent) isSent = *(*send)->test(sentBytes);
-      if (!isReceived) isReceived = *(*receive)->test(receivedBytes);
-      return isSent && isReceived;
-    })) << size;
-    EXPECT_EQ(sentBytes, size);
-    EXPECT_EQ(receivedBytes, size);
-    EXPECT_TRUE(std::equal(sent.begin(), sent.end(), received.begin())) << size;
-  }
+       {0ul, 1ul, 31ul, 32ul, 4063ul, 4064ul, 4065ul, 65535ul, 65536ul, 65537ul, 1000003ul, 20000001ul})
+    ASSERT_NO_FATAL_FAILURE(expectArrivesWhole(ends, size, ++seed, nullptr));
 }
 
 TEST_P(Messages, AreTakenInTheirOrderHoweverManyAreUnderWay) {

@@ -60,13 +60,8 @@ TEST_F(Strangers, WithAnotherSecretAreHungUpOn) {
   known.secret.fill(std::byte{1});
   HandleBytes wrong;
   write(known, wrong.get());
-  std::optional<Error> error;
-  EXPECT_TRUE(waitFor([&] {
-    const auto made = over_.connect(0, wrong.get());
-    if (!made) error = made.error();
-    EXPECT_FALSE(*listener_->accept());
-    return error.has_value();
-  }));
+  const auto error = whyNotConnected(over_, wrong.get(), [&] { EXPECT_FALSE(*listener_->accept()); });
+  ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::remote);
   EXPECT_NE(error->message().find("does not know the secret"), std::string::npos) << error->message();
 }
@@ -101,23 +96,15 @@ TEST_F(Strangers, WhoListenWhereARankShouldAreNotBelieved) {
   const FileDescriptor victim(accept4(impostor.get(), nullptr, nullptr, SOCK_CLOEXEC));
   ASSERT_TRUE(victim);
   put(victim.get(), Bytes(200, std::byte{7}));
-  std::optional<Error> error;
-  EXPECT_TRUE(waitFor([&] {
-    const auto made = over_.connect(0, wrong.get());
-    if (!made) error = made.error();
-    return error.has_value();
-  }));
+  const auto error = whyNotConnected(over_, wrong.get());
+  ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::remote) << error->message();
 }
 
 TEST_F(Strangers, WhoAcceptAndSayNothingAreGivenUpInTime) {
   const Setting limit("NCCL_FALCON_INIT_TIMEOUT", "1s");
-  std::optional<Error> error;
-  EXPECT_TRUE(waitFor([&] {
-    const auto made = over_.connect(0, handle_.get());  // nobody calls accept()
-    if (!made) error = made.error();
-    return error.has_value();
-  }));
+  const auto error = whyNotConnected(over_, handle_.get());  // nobody calls accept()
+  ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::remote);
   EXPECT_NE(error->message().find("NCCL_FALCON_INIT_TIMEOUT"), std::string::npos) << error->message();
 }
@@ -125,12 +112,8 @@ TEST_F(Strangers, WhoAcceptAndSayNothingAreGivenUpInTime) {
 TEST_F(Strangers, ThatAreGoneAreAnError) {
   HandleBytes handle;
   over_.listen(0, handle.get())->reset();
-  std::optional<Error> error;
-  EXPECT_TRUE(waitFor([&] {
-    const auto made = over_.connect(0, handle.get());
-    if (!made) error = made.error();
-    return error.has_value();
-  }));
+  const auto error = whyNotConnected(over_, handle.get());
+  ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::remote) << error->message();
 }
 

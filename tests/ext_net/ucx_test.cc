@@ -17,23 +17,8 @@ TEST_F(Ucx, MessagesOfEverySizeArriveWhole) {
   Ends ends(over_);
   void* const mark = *ends.sender->registerMemory(nullptr, 0, transport::net::hostMemory);
   unsigned seed = 0;
-  for (const std::size_t size : {0ul, 1ul, 8191ul, 65536ul, 1000003ul, 20000001ul}) {
-    const Bytes sent = patternOf(size, ++seed);
-    Bytes received(size + 7);
-    const auto receive = ends.receiver->start(received.data(), received.size(), mark);
-    const auto send = ends.sender->start(const_cast<std::byte*>(sent.data()), size, mark);
-    ASSERT_TRUE(receive && *receive && send && *send);
-    std::size_t sentBytes = 0, receivedBytes = 0;
-    bool isSent = false, isReceived = false;
-    ASSERT_TRUE(waitFor([&] {
-      if (!isSent) isSent = *(*send)->test(sentBytes);
-      if (!isReceived) isReceived = *(*receive)->test(receivedBytes);
-      return isSent && isReceived;
-    })) << size;
-    EXPECT_EQ(sentBytes, size);
-    EXPECT_EQ(receivedBytes, size);
-    EXPECT_TRUE(std::equal(sent.begin(), sent.end(), received.begin())) << size;
-  }
+  for (const std::size_t size : {0ul, 1ul, 8191ul, 65536ul, 1000003ul, 20000001ul})
+    ASSERT_NO_FATAL_FAILURE(expectArrivesWhole(ends, size, ++seed, mark));
 }
 
 TEST_F(Ucx, AMessageThatIsTooLongIsToldApart) {
@@ -76,13 +61,8 @@ TEST_F(Ucx, WhoDoesNotKnowTheSecretIsNotLetIn) {
   known.secret.fill(std::byte{1});
   HandleBytes wrong;
   write(known, wrong.get());
-  std::optional<Error> error;
-  EXPECT_TRUE(waitFor([&] {
-    const auto made = over_.connect(0, wrong.get());
-    if (!made) error = made.error();
-    EXPECT_FALSE(*(*listener)->accept());
-    return error.has_value();
-  }));
+  const auto error = whyNotConnected(over_, wrong.get(), [&] { EXPECT_FALSE(*(*listener)->accept()); });
+  ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::remote);
   EXPECT_NE(error->message().find("does not know the secret"), std::string::npos) << error->message();
 }
@@ -90,12 +70,8 @@ TEST_F(Ucx, WhoDoesNotKnowTheSecretIsNotLetIn) {
 TEST_F(Ucx, AListenerThatIsGoneIsAnError) {
   HandleBytes handle;
   over_.listen(0, handle.get())->reset();
-  std::optional<Error> error;
-  EXPECT_TRUE(waitFor([&] {
-    const auto made = over_.connect(0, handle.get());
-    if (!made) error = made.error();
-    return error.has_value();
-  }));
+  const auto error = whyNotConnected(over_, handle.get());
+  ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::remote) << error->message();
 }
 
