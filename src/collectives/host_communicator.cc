@@ -73,9 +73,9 @@ class LocalCommunicator final : public HostCommunicator {
   Status asyncError() const override;
   Status end() override { return {}; }  // there is nothing that could fail
 
-  Result<std::unique_ptr<HostCommunicator>> split(int color, int key, CommunicatorWish wish) override;
+  Result<std::unique_ptr<HostCommunicator>> split(int color, int key, const CommunicatorWish& wish) override;
   Result<std::unique_ptr<HostCommunicator>> shrink(std::span<const Rank> excluded, bool despiteFailure,
-                                                   CommunicatorWish wish) override;
+                                                   const CommunicatorWish& wish) override;
 
   const std::vector<MemberInfo>& members() const override { return members_; }
   bootstrap::CommunicatorNetwork& network() override { return *network_; }
@@ -106,7 +106,7 @@ class LocalCommunicator final : public HostCommunicator {
  private:
   /// The part of this communicator whose network this is; null where this rank has no part.
   Result<std::unique_ptr<HostCommunicator>> childOver(std::shared_ptr<bootstrap::CommunicatorNetwork> network,
-                                                      CommunicatorWish wish);
+                                                      const CommunicatorWish& wish);
 
   const std::shared_ptr<transport::Reactor> reactor_;
   const std::shared_ptr<bootstrap::CommunicatorNetwork> network_;
@@ -119,21 +119,21 @@ class LocalCommunicator final : public HostCommunicator {
   std::mutex windowsMutex_;  // one thread at a time opens and closes
 };
 
-Result<std::unique_ptr<HostCommunicator>> LocalCommunicator::split(int color, int key, CommunicatorWish wish) {
+Result<std::unique_ptr<HostCommunicator>> LocalCommunicator::split(int color, int key, const CommunicatorWish& wish) {
   if (const Status sound = asyncError(); !sound) return sound.error();
   auto network = network_->split(color, key, parameters::initTimeout.value());
   if (!network) return network.error();
-  return childOver(std::move(*network), std::move(wish));
+  return childOver(std::move(*network), wish);
 }
 
 Result<std::unique_ptr<HostCommunicator>> LocalCommunicator::childOver(
-    std::shared_ptr<bootstrap::CommunicatorNetwork> network, CommunicatorWish wish) {
+    std::shared_ptr<bootstrap::CommunicatorNetwork> network, const CommunicatorWish& wish) {
   if (!network) return std::unique_ptr<HostCommunicator>();
-  return create(reactor_, std::move(network), device(), member_.hooks, members_[rank()].extra, std::move(wish));
+  return create(reactor_, std::move(network), device(), member_.hooks, members_[rank()].extra, wish);
 }
 
 Result<std::unique_ptr<HostCommunicator>> LocalCommunicator::shrink(std::span<const Rank> excluded, bool despiteFailure,
-                                                                    CommunicatorWish wish) {
+                                                                    const CommunicatorWish& wish) {
   if (despiteFailure) {
     if (const Status stopped = revoke(); !stopped) return stopped.error();
   } else if (const Status sound = asyncError(); !sound) {
@@ -142,7 +142,7 @@ Result<std::unique_ptr<HostCommunicator>> LocalCommunicator::shrink(std::span<co
   const auto broken = [&]() -> std::optional<Error> { return despiteFailure ? std::nullopt : network_->failure(); };
   auto network = network_->shrink(excluded, parameters::initTimeout.value(), broken);
   if (!network) return network.error();
-  return childOver(std::move(*network), std::move(wish));
+  return childOver(std::move(*network), wish);
 }
 
 Status LocalCommunicator::revoke() {

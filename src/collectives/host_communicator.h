@@ -39,12 +39,12 @@ class HostCommunicator : public Engine {
 
   /// The part of this communicator that has this rank: of those of its colour, by key and then by rank; null for a
   /// negative one. Collective over all of it.
-  virtual Result<std::unique_ptr<HostCommunicator>> split(int color, int key, CommunicatorWish wish) = 0;
+  virtual Result<std::unique_ptr<HostCommunicator>> split(int color, int key, const CommunicatorWish& wish) = 0;
   /// Without the ranks of `excluded` (valid, in rising order, not this one), which do not call. `despiteFailure`:
   /// running operations are stopped first, and a broken communicator will do. Collective over the rest, all with equal
   /// arguments.
   virtual Result<std::unique_ptr<HostCommunicator>> shrink(std::span<const Rank> excluded, bool despiteFailure,
-                                                           CommunicatorWish wish) = 0;
+                                                           const CommunicatorWish& wish) = 0;
 
   virtual const std::vector<MemberInfo>& members() const = 0;
   virtual bootstrap::CommunicatorNetwork& network() = 0;

@@ -56,11 +56,11 @@ class IdleHost final : public Idle<collectives::HostCommunicator> {
   Status finalize() override { return nothing(); }
   Status asyncError() const override { return {}; }
   Status end() override { return {}; }
-  Result<std::unique_ptr<HostCommunicator>> split(int, int, collectives::CommunicatorWish) override {
+  Result<std::unique_ptr<HostCommunicator>> split(int, int, const collectives::CommunicatorWish&) override {
     return nothing();
   }
   Result<std::unique_ptr<HostCommunicator>> shrink(std::span<const Rank>, bool,
-                                                   collectives::CommunicatorWish) override {
+                                                   const collectives::CommunicatorWish&) override {
     return nothing();
   }
 
