@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "jobs/hang_analysis.h"
+#include "diagnose/hang_analysis.h"
 #include "jobs/recording_files.h"
 #include "json_text.h"
 #include "print.h"
@@ -17,6 +17,11 @@
 namespace falcon::jobs {
 namespace {
 
+using diagnose::analyseHang;
+using diagnose::Finding;
+using diagnose::HangReport;
+using diagnose::MemberName;
+using diagnose::RankWhere;
 using instrument::RankSnapshot;
 using json = nlohmann::json;
 
