@@ -18,6 +18,7 @@ namespace falcon::jobs {
 namespace {
 
 using diagnose::analyseHang;
+using diagnose::CommunicatorProgress;
 using diagnose::Finding;
 using diagnose::HangReport;
 using diagnose::MemberName;
@@ -28,7 +29,7 @@ using json = nlohmann::json;
 // Enough to see where calls began to differ; a snapshot of a thousand ranks stays small.
 constexpr std::size_t records = 2048;
 
-std::vector<std::string> namesOf(const std::vector<MemberName>& members) {
+std::vector<std::string> shortNamesOf(const std::vector<MemberName>& members) {
   std::vector<std::string> names;
   for (const MemberName& member : members)
     names.push_back(member.jobRank >= 0 ? std::to_string(member.jobRank) : member.text);
@@ -115,9 +116,9 @@ void print(const std::string& job, const HangReport& report) {
     for (const auto& each : communicator.at)
       parts.push_back(communicator.at.size() == 1 && communicator.unknown.empty()
                           ? fmt::format("all have entered {} collectives", each.collectives)
-                          : fmt::format("{} entered by {}", each.collectives, fmt::join(namesOf(each.members), ", ")));
+                          : fmt::format("{} entered by {}", each.collectives, fmt::join(shortNamesOf(each.members), ", ")));
     if (!communicator.unknown.empty())
-      parts.push_back(fmt::format("no log here of {}", fmt::join(namesOf(communicator.unknown), ", ")));
+      parts.push_back(fmt::format("no log here of {}", fmt::join(shortNamesOf(communicator.unknown), ", ")));
     tools::print(stdout, "  communicator {}, {} ranks: {}\n", communicator.name, communicator.size,
                  fmt::to_string(fmt::join(parts, "; ")));
   }
