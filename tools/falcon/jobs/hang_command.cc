@@ -114,9 +114,10 @@ void print(const std::string& job, const HangReport& report) {
   for (const CommunicatorProgress& communicator : report.communicators) {
     std::vector<std::string> parts;
     for (const auto& each : communicator.at)
-      parts.push_back(communicator.at.size() == 1 && communicator.unknown.empty()
-                          ? fmt::format("all have entered {} collectives", each.collectives)
-                          : fmt::format("{} entered by {}", each.collectives, fmt::join(shortNamesOf(each.members), ", ")));
+      parts.push_back(
+          communicator.at.size() == 1 && communicator.unknown.empty()
+              ? fmt::format("all have entered {} collectives", each.collectives)
+              : fmt::format("{} entered by {}", each.collectives, fmt::join(shortNamesOf(each.members), ", ")));
     if (!communicator.unknown.empty())
       parts.push_back(fmt::format("no log here of {}", fmt::join(shortNamesOf(communicator.unknown), ", ")));
     tools::print(stdout, "  communicator {}, {} ranks: {}\n", communicator.name, communicator.size,
