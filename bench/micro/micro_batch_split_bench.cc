@@ -1,5 +1,5 @@
-// Falcon's table 6: how long it takes to split micro-batches over 16 to 512 data-parallel groups, and over 10,000. Their
-// quadratic programme took 0.01 s (64 groups), 0.11 s (128), 6.78 s (256) and 35.93 s (512).
+// Falcon's table 6: how long it takes to split micro-batches over 16 to 512 data-parallel groups, and over 10,000.
+// Their quadratic programme took 0.01 s (64 groups), 0.11 s (128), 6.78 s (256) and 35.93 s (512).
 #include <benchmark/benchmark.h>
 
 #include <random>
