@@ -164,8 +164,8 @@ ResultCode flush(void* comm, int count, void** data, const int* sizes, void** ma
       log::warn("{}: iflush of {} buffers at once; maxRecvs says 1", networkName, count);
       return invalidArgument;
     }
-    const auto started = static_cast<Connection*>(comm)->flush(data[0], static_cast<std::size_t>(sizes[0]),
-                                                               marks ? marks[0] : nullptr);
+    const auto started =
+        static_cast<Connection*>(comm)->flush(data[0], static_cast<std::size_t>(sizes[0]), marks ? marks[0] : nullptr);
     if (!started) return codeOf(started.error());
     *request = *started;
     return ok;

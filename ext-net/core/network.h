@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "core/device_signs.h"
 #include "falcon_net_state.h"
 #include "transport/plugin/net_abi.h"
 
@@ -69,8 +70,9 @@ class Network {
   virtual Result<std::unique_ptr<Listener>> listen(int device, Handle handle) = 0;
   /// Null: not yet, ask again with the same handle, in which it keeps where it is. Never blocks.
   virtual Result<std::unique_ptr<Connection>> connect(int device, Handle handle) = 0;
-  /// Puts what the system counts of a device into a reading: numbers, and their bits of `valid`.
-  virtual void sample(int device, falconNetDevice_v1& reading) = 0;
+  /// Puts what the system counts of a device into a reading: numbers, and their bits of `valid`; and what a reading has
+  /// no field for.
+  virtual void sample(int device, falconNetDevice_v1& reading, DeviceCounts& counts) = 0;
 };
 
 /// Of the plugin that this is linked into: what it calls itself, and its only network.
