@@ -198,7 +198,8 @@ class VerbsDevices : public VerbsConnect {
   std::vector<std::string> names() {
     VerbsNetwork over(fake_, FALCON_VERBS_TREE);
     std::vector<std::string> all;
-    for (const Device& device : *over.devices()) all.push_back(fmt::format("{}:{}", device.name, device.port));
+    const auto devices = over.devices();
+    for (const Device& device : *devices) all.push_back(fmt::format("{}:{}", device.name, device.port));
     return all;
   }
 };

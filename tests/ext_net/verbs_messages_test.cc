@@ -25,7 +25,7 @@ TEST_F(VerbsMessages, ArriveInReceivesThatWerePostedBeforeOrAfterTheSend) {
   std::size_t bytes = 0;
   for (int i = 0; i < 100; ++i) ASSERT_FALSE(*(*send)->test(bytes)) << "nobody has asked for it";
   const auto receive = ends().receiver->start(received.data(), received.size(), to.get());
-  ASSERT_TRUE(finish(*receive) && finish(*send));
+  ASSERT_TRUE(finish(*send) && finish(*receive));
   EXPECT_EQ(sent, received);
 }
 
@@ -143,7 +143,7 @@ TEST_F(VerbsMessages, MayBeLongerThanAReceiveOfAnEarlierOne) {
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{100}}) {
     const auto receive = ends().receiver->start(received.data(), bytes, to.get());
     const auto send = ends().sender->start(sent.data(), bytes, from.get());
-    ASSERT_TRUE(finish(*receive) && finish(*send));
+    ASSERT_TRUE(finish(*send) && finish(*receive));
   }
 }
 
@@ -199,7 +199,7 @@ TEST_F(VerbsGpu, SeesWhatHasComeOnceItIsFlushed) {
     received.assign(1000, std::byte{0});
     const auto receive = ends().receiver->start(received.data(), received.size(), to);
     const auto send = ends().sender->start(sent.data(), sent.size(), from.get());
-    ASSERT_TRUE(finish(*receive) && finish(*send));
+    ASSERT_TRUE(finish(*send) && finish(*receive));
     ASSERT_NE(sent, received) << "the device does not hold them back: this test shows nothing";
     const auto flush = ends().receiver->flush(received.data(), received.size(), to);
     ASSERT_TRUE(flush && *flush);
