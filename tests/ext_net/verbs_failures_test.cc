@@ -41,7 +41,9 @@ class VerbsFailures : public OverFakeVerbs {
         EXPECT_THAT(tested.error().message(), HasSubstr(words));
         const auto again = request->test(bytes);
         EXPECT_FALSE(again);
-        if (!again) EXPECT_EQ(again.error().message(), tested.error().message()) << "the first error stays";
+        if (!again) {
+          EXPECT_EQ(again.error().message(), tested.error().message()) << "the first error stays";
+        }
         return seconds(clock_.now() - since);
       }
       if (*tested) break;

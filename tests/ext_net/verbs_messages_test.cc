@@ -33,9 +33,8 @@ TEST_F(VerbsMessages, ArriveInReceivesThatWerePostedBeforeOrAfterTheSend) {
 class Stream {
  public:
   Stream(VerbsNetwork& over, int from, int to, unsigned seed) : ends_(over, to, from) {
-    for (int i = 0; i < count; ++i) {
-      sent_.push_back(
-          patternOf((static_cast<std::size_t>(i) * 997 + seed * 31) % 20'000, seed + static_cast<unsigned>(i)));
+    for (unsigned i = 0; i < count; ++i) {
+      sent_.push_back(patternOf((std::size_t{i} * 997 + seed * 31) % 20'000, seed + i));
       received_.emplace_back(20'000);
       sendMarks_.push_back(std::make_unique<Mark>(*ends_.sender, sent_.back()));
       receiveMarks_.push_back(std::make_unique<Mark>(*ends_.receiver, received_.back()));
