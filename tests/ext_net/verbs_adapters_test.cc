@@ -2,11 +2,13 @@
 // network of this program is one over a device that there is not.
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
 #include "base/text.h"
+#include "core/net_state.h"
 #include "ext_net/verbs_fixture.h"
 #include "transport/plugin/net_calls.h"
 #include "transport/plugin/net_v10.h"
