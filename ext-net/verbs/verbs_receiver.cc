@@ -97,7 +97,7 @@ Result<Request*> VerbsReceiver::flush(void* data, std::size_t bytes, void* mark)
     flusher_ = std::move(*made);
   }
   VerbsRequest& slot = flushes_[flushesAdded_ % flushes_.size()];
-  // NCCL takes no request for "nothing to wait for": there is always room, as it has 32 requests in all.
+  // No request would say that there is nothing to wait for. NCCL has at most 32 requests in all, so there is a place.
   if (slot.isUsed)
     return log::decided(Error::internal("{} flushes are under way already", transport::net::mostRequests));
   slot = {};
