@@ -14,10 +14,9 @@ Status Dialling::begin() {
   const Status room = transport::reserveDescriptors(2 * sockets_, "a connection");
   if (!room) return log::decided(room.error());
   for (std::size_t place = 0; place < sockets_; ++place)
-    attempts_.emplace_back(handle(), from_,
-                           SocketGreeting{*connection, static_cast<std::uint16_t>(place),
-                                          static_cast<std::uint16_t>(sockets_)}
-                               .text());
+    attempts_.emplace_back(
+        handle(), from_,
+        SocketGreeting{*connection, static_cast<std::uint16_t>(place), static_cast<std::uint16_t>(sockets_)}.text());
   return {};
 }
 

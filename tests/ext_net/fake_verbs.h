@@ -8,21 +8,10 @@
 #include <mutex>
 #include <random>
 
+#include "ext_net/fake_devices.h"
 #include "verbs/verbs.h"
 
 namespace falcon::net::test {
-
-/// What a device of this kind has.
-struct FakeDevice {
-  std::string name;
-  ibv_device_attr attributes{};
-  std::vector<ibv_port_attr> ports;  // the first is number 1
-  std::vector<ibv_gid_entry> gids;   // of every port
-};
-
-/// A RoCE device with one active port, at 10.0.0.`last`: GIDs of the link (v1, v2), then of IPv4 (v1, v2).
-FakeDevice roceDevice(const std::string& name, std::uint8_t last);
-FakeDevice infinibandDevice(const std::string& name, std::uint16_t lid);
 
 /// As strict as a device: keys, rights and bounds of memory are checked, queues have the room that was asked for, queue
 /// pairs go through their states, and nothing comes where the addresses, numbers or first packets do not fit. The work
