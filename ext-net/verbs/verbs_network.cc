@@ -23,6 +23,12 @@ constexpr int usualSpeed = 10'000;
 constexpr int dmaBufferMemory = 4;  // NCCL_PTR_DMABUF
 constexpr int mostConnections = 1 << 16;
 
+std::string listOf(const std::vector<std::string>& names) {
+  std::string all;
+  for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
+  return all;
+}
+
 /// One where the device does not say: that opens it again, and says why.
 int portsOf(Verbs& verbs, const std::string& device) {
   ibv_context* const context = verbs.open(device);
@@ -69,7 +75,7 @@ Status VerbsNetwork::open() {
   if (ports.empty() && last) return *last;
   if (ports.empty())
     return log::decided(Error::system("there is no RDMA device to use: of {} none has an active port that {}={} allows",
-                                      fmt::join(names, ", "), parameters::ibDevices.name(), rule));
+                                      listOf(names), parameters::ibDevices.name(), rule));
   address_ = addresses->front().address;
   std::string said;
   for (auto& port : ports) {
