@@ -7,8 +7,9 @@
  *
  * Threads: every function may be called by any thread at any time, also while NCCL uses the plugin.
  * Cost: a reading takes at most 32 connections' numbers from the kernel (about 1 us each), the others keep what they
- * had; their turn comes with the next reading. Within FALCON_NET_STATE_INTERVAL of the last reading nothing is taken
- * anew, so asking more often costs a copy only. Nobody who does not ask pays: nothing is sampled in the background. */
+ * had; their turn comes with the next reading. Of an RDMA device it reads eight files. Within
+ * FALCON_NET_STATE_INTERVAL of the last reading nothing is taken anew, so asking more often costs a copy only. Nobody
+ * who does not ask pays: nothing is sampled in the background. */
 #ifndef FALCON_NET_STATE_H_
 #define FALCON_NET_STATE_H_
 
@@ -68,6 +69,10 @@ enum { falconNetUnknown = 0, falconNetHealthy = 1, falconNetSlow = 2, falconNetC
  *
  *   - others: the share of other programs in what the interface sends, over five readings, where a round trip takes
  * more than 4 ms, against 25 %.
+ *
+ * Over RDMA the devices count, not the connections: share is as above, with the receiver's window being that it has not
+ * asked for the message yet; slowness is the part of the time in which the port had data and was not let send;
+ * contention the larger of notifications (CNPs) against one in 1 ms, and of packets lost against one in 1000.
  *
  * docs/net-state.md says where each comes from and what it was tested on. */
 

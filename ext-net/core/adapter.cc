@@ -114,6 +114,17 @@ ResultCode registerMemory(void* comm, void* data, std::size_t bytes, int kind, v
   });
 }
 
+ResultCode registerDmaBuffer(void* comm, void* data, std::size_t bytes, int kind, std::uint64_t offset, int file,
+                             void** mark) {
+  return guarded("regMrDmaBuf", [&]() -> ResultCode {
+    if (!comm || !mark) return nullPointer("regMrDmaBuf", comm ? "place for the mark" : "connection");
+    const auto registered = static_cast<Connection*>(comm)->registerDmaBuffer(data, bytes, kind, offset, file);
+    if (!registered) return codeOf(registered.error());
+    *mark = *registered;
+    return ok;
+  });
+}
+
 ResultCode deregisterMemory(void* comm, void* mark) {
   return guarded("deregMr", [&]() -> ResultCode {
     if (!comm) return nullPointer("deregMr", "connection");
@@ -145,10 +156,20 @@ ResultCode startReceive(void* comm, int count, void** data, std::size_t bytes, v
   return start(comm, data[0], bytes, marks ? marks[0] : nullptr, request);
 }
 
-ResultCode flush(void** request) {
-  if (!request) return nullPointer("iflush", "place for the request");
-  *request = nullptr;
-  return ok;
+ResultCode flush(void* comm, int count, void** data, const int* sizes, void** marks, void** request) {
+  return guarded("iflush", [&]() -> ResultCode {
+    if (!comm || !request) return nullPointer("iflush", comm ? "place for the request" : "connection");
+    *request = nullptr;
+    if (count != 1 || !data || !sizes || sizes[0] < 0) {
+      log::warn("{}: iflush of {} buffers at once; maxRecvs says 1", networkName, count);
+      return invalidArgument;
+    }
+    const auto started =
+        static_cast<Connection*>(comm)->flush(data[0], static_cast<std::size_t>(sizes[0]), marks ? marks[0] : nullptr);
+    if (!started) return codeOf(started.error());
+    *request = *started;
+    return ok;
+  });
 }
 
 ResultCode test(void* request, int* done, int* bytes) {

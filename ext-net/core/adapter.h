@@ -24,12 +24,14 @@ ResultCode listen(int device, void* handle, void** listenComm);
 ResultCode connect(int device, void* handle, void** sendComm);
 ResultCode accept(void* listenComm, void** recvComm);
 ResultCode registerMemory(void* comm, void* data, std::size_t bytes, int kind, void** mark);
+ResultCode registerDmaBuffer(void* comm, void* data, std::size_t bytes, int kind, std::uint64_t offset, int file,
+                             void** mark);
 ResultCode deregisterMemory(void* comm, void* mark);
 ResultCode start(void* comm, void* data, std::size_t bytes, void* mark, void** request);
 /// One buffer only: we say that we can no more.
 ResultCode startReceive(void* comm, int count, void** data, std::size_t bytes, void** marks, void** request);
-/// Host memory needs none: there is no request.
-ResultCode flush(void** request);
+/// Of one buffer, as startReceive().
+ResultCode flush(void* comm, int count, void** data, const int* sizes, void** marks, void** request);
 ResultCode test(void* request, int* done, int* bytes);
 ResultCode closeConnection(void* comm);
 ResultCode closeListener(void* listenComm);
@@ -72,8 +74,8 @@ ResultCode describeFrom9(int number, Properties* to) {
 inline ResultCode acceptOne(void* listenComm, void** recvComm, DeviceHandle**) {
   return accept(listenComm, recvComm);
 }
-inline ResultCode iflush(void*, int, void**, int*, void**, void** request) {
-  return flush(request);
+inline ResultCode iflush(void* recvComm, int count, void** data, int* sizes, void** marks, void** request) {
+  return flush(recvComm, count, data, sizes, marks, request);
 }
 
 // As versions 8 to 10 have them: nothing belongs to a communicator.
@@ -111,6 +113,7 @@ constexpr Plugin pluginOf(decltype(Plugin::init) init, decltype(Plugin::getPrope
   plugin.connect = connect;
   plugin.accept = acceptOne;
   plugin.regMr = registerMemory;
+  plugin.regMrDmaBuf = registerDmaBuffer;
   plugin.deregMr = deregisterMemory;
   plugin.isend = isend;
   plugin.irecv = irecv;

@@ -61,12 +61,14 @@ double CongestionJudge::lossesBeyondUsual(const falconNetConnection_v1& now) {
 }
 
 Congestion CongestionJudge::judge(const falconNetConnection_v1& now, double others) {
+Congestion CongestionJudge::judge(const falconNetConnection_v1& now, double others, const DeviceSigns& signs) {
   const falconNetConnection_v1 before = before_;
   const bool isFirst = !hasBefore_;
   before_ = now;
   hasBefore_ = true;
   const double wall = static_cast<double>(now.taken - before.taken);
-  if (isFirst || wall <= 0 || !knows(now, before, FALCON_NET_LIMITS | FALCON_NET_RTT)) return {};
+  if (isFirst || wall <= 0 || !knows(now, before, FALCON_NET_LIMITS)) return {};
+  if (!knows(now, before, FALCON_NET_RTT) && !signs.isKnown()) return {};
   const double busy = grown(now.busyNanoseconds, before.busyNanoseconds);
   if (busy <= 0) return {};
 
@@ -82,10 +84,13 @@ Congestion CongestionJudge::judge(const falconNetConnection_v1& now, double othe
     found.parts.slowness =
         std::max(found.parts.slowness, rateLost(grown(now.delivered, before.delivered) / wall, found.parts.share));
 
-  double contention = 0;
+  found.parts.slowness = std::max(found.parts.slowness, signs.held);
+
+  double contention = std::max(0.0, signs.contention);
   if (knows(now, before, FALCON_NET_ECN))
-    contention =
-        ratio(ratio(grown(now.ecnMarked, before.ecnMarked), grown(now.delivered, before.delivered)), marksScale);
+    contention = std::max(
+        contention,
+        ratio(ratio(grown(now.ecnMarked, before.ecnMarked), grown(now.delivered, before.delivered)), marksScale));
   if (knows(now, before, FALCON_NET_RETRANSMITS))
     contention = std::max(contention, ratio(lossesBeyondUsual(now), lossesScale));
   if (others >= 0 && static_cast<double>(now.rttNanoseconds) > roundTripThatOthersNeed)

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/device_signs.h"
 #include "falcon_net_state.h"
 
 namespace falcon::net {
@@ -28,8 +29,10 @@ class CongestionJudge {
  public:
   /// @param now     a reading of the same connection, not older than the last one
   /// @param others  share of others in what the interface has sent since the last reading, 0..1; below 0: not known
-  /// @return        unknown at the first reading, and where no data were sent since the last one
-  Congestion judge(const falconNetConnection_v1& now, double others);
+  /// @param signs   of the connection's device, over the same time
+  /// @return        unknown at the first reading, where no data were sent since the last one, and where neither the
+  ///                connection's round trip nor its device's signs are known
+  Congestion judge(const falconNetConnection_v1& now, double others, const DeviceSigns& signs = {});
 
  private:
   /// How far the rate of the last readings stayed below half of the best, 0..1; 0 where the network did not set it in

@@ -140,7 +140,9 @@ void NetState::readDevice(std::size_t number, const Device& device) {
     ++reading.connections;
     (record->identity_.sends ? reading.bytesSent : reading.bytesReceived) += record->counter_.bytes();
   }
-  network().sample(static_cast<int>(number), reading);
+  DeviceCounts counts;
+  network().sample(static_cast<int>(number), reading, counts);
+  if (totals.hasLast) totals.signs = net::signsOf({totals.last, totals.lastCounts}, {reading, counts});
   if (!totals.hasLast || !(reading.valid & totals.last.valid & FALCON_NET_INTERFACE) || totals.ours < 0) {
     totals.sents.clear();
   } else {
@@ -148,6 +150,7 @@ void NetState::readDevice(std::size_t number, const Device& device) {
     if (totals.sents.size() > mostSents) totals.sents.pop_front();
   }
   totals.last = reading;
+  totals.lastCounts = counts;
   totals.hasLast = true;
 }
 
@@ -158,10 +161,14 @@ double NetState::othersOf(std::size_t device) const {
   return all > 0 ? std::clamp((all - ours) / all, 0.0, 1.0) : 0;
 }
 
+DeviceSigns NetState::signsOf(std::size_t device) const {
+  return device < devices_.size() ? devices_[device].signs : DeviceSigns();
+}
+
 void NetState::judge(ConnectionRecord& record) {
   if (!record.identity_.sends) return;
-  const Congestion judged =
-      record.judge_.judge(record.last_, othersOf(static_cast<std::size_t>(record.identity_.device)));
+  const auto device = static_cast<std::size_t>(record.identity_.device);
+  const Congestion judged = record.judge_.judge(record.last_, othersOf(device), signsOf(device));
   record.last_.condition = judged.condition;
   record.last_.score = judged.score;
   if (judged.condition != falconNetUnknown) record.last_.valid |= FALCON_NET_SCORE;

@@ -74,7 +74,9 @@ class NetState {
   struct DeviceTotals {
     std::uint64_t sent = 0, received = 0;  // by connections that are gone
     falconNetDevice_v1 last{};
+    DeviceCounts lastCounts{};
     bool hasLast = false;
+    DeviceSigns signs{};     // of the last two readings
     double ours = 0;         // of this reading; below 0: not known of all connections
     std::deque<Sent> sents;  // of the last readings
   };
@@ -89,6 +91,7 @@ class NetState {
   void rate();
   /// The share of others in what the device has sent lately; below 0: not known.
   double othersOf(std::size_t device) const;
+  DeviceSigns signsOf(std::size_t device) const;
 
   const Clock& clock_;
   std::mutex mutex_;

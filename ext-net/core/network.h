@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "core/device_signs.h"
 #include "falcon_net_state.h"
 #include "transport/plugin/net_abi.h"
 
@@ -28,7 +29,7 @@ struct Device {
   int connections = 1 << 16;
 };
 
-/// A send or receive on its way. Belongs to its connection; used until it is done.
+/// A send, receive or flush on its way. Belongs to its connection; used until it is done.
 class Request {
  public:
   virtual ~Request() = default;
@@ -42,9 +43,14 @@ class Connection {
   virtual ~Connection() = default;
   /// A mark for memory that messages will come from or go to; null where none is needed.
   virtual Result<void*> registerMemory(void* data, std::size_t bytes, int kind) = 0;
+  /// Of memory that the kernel knows as a DMA buffer, as that of GPUs: `data` is where it begins for the GPU, `offset`
+  /// where in the buffer of the descriptor `file`. Error (internal): the device's properties do not say that it can.
+  virtual Result<void*> registerDmaBuffer(void* data, std::size_t bytes, int kind, std::uint64_t offset, int file);
   virtual void deregisterMemory(void* mark) = 0;
   /// Null: not now, ask again.
   virtual Result<Request*> start(void* data, std::size_t bytes, void* mark) = 0;
+  /// After a receive: done once the GPU sees what has come. Null: it does already, as the host always does.
+  virtual Result<Request*> flush(void*, std::size_t, void*) { return nullptr; }
 };
 
 /// Used by one thread at a time.
@@ -64,8 +70,9 @@ class Network {
   virtual Result<std::unique_ptr<Listener>> listen(int device, Handle handle) = 0;
   /// Null: not yet, ask again with the same handle, in which it keeps where it is. Never blocks.
   virtual Result<std::unique_ptr<Connection>> connect(int device, Handle handle) = 0;
-  /// Puts what the system counts of a device into a reading: numbers, and their bits of `valid`.
-  virtual void sample(int device, falconNetDevice_v1& reading) = 0;
+  /// Puts what the system counts of a device into a reading: numbers, and their bits of `valid`; and what a reading has
+  /// no field for.
+  virtual void sample(int device, falconNetDevice_v1& reading, DeviceCounts& counts) = 0;
 };
 
 /// Of the plugin that this is linked into: what it calls itself, and its only network.

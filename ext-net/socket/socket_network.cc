@@ -74,7 +74,7 @@ Result<std::unique_ptr<Connection>> SocketNetwork::connect(int device, Handle ha
   return SocketSender::make(device, std::move(**sockets), from->address.text());
 }
 
-void SocketNetwork::sample(int device, falconNetDevice_v1& reading) {
+void SocketNetwork::sample(int device, falconNetDevice_v1& reading, DeviceCounts&) {
   // Not from /sys: that is of the network namespace in which it was mounted.
   const auto sent = sentBytes(readText("/proc/thread-self/net/dev"), devices_[static_cast<std::size_t>(device)].name);
   if (!sent) return;

@@ -16,7 +16,7 @@ class SocketNetwork final : public Network {
   Result<std::span<const Device>> devices() override;
   Result<std::unique_ptr<Listener>> listen(int device, Handle handle) override;
   Result<std::unique_ptr<Connection>> connect(int device, Handle handle) override;
-  void sample(int device, falconNetDevice_v1& reading) override;
+  void sample(int device, falconNetDevice_v1& reading, DeviceCounts& counts) override;
 
  private:
   std::mutex mutex_;

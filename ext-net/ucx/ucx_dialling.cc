@@ -1,8 +1,5 @@
 #include "ucx/ucx_dialling.h"
 
-#include "base/log.h"
-#include "base/parameters.h"
-
 namespace falcon::net {
 namespace {
 
@@ -16,24 +13,16 @@ transport::Hello helloFor(const ListenerHandle& handle) {
 }  // namespace
 
 UcxDialling::UcxDialling(ucp_context_h context, const ListenerHandle& handle)
-    : context_(context),
-      handle_(handle),
-      since_(SystemClock::instance().now()),
-      limit_(parameters::initTimeout.value()),
-      greeting_(helloFor(handle)) {}
-
-bool UcxDialling::isAbout(const ListenerHandle& handle) const {
-  return handle.listener == handle_.listener && handle.secret == handle_.secret;
-}
+    : DiallingTerm(handle), context_(context), greeting_(helloFor(handle)) {}
 
 Status UcxDialling::begin() {
-  auto end = UcxEnd::connecting(context_, handle_.address);
+  auto end = UcxEnd::connecting(context_, handle().address);
   if (!end) return end.error();
   end_ = std::move(*end);
   auto handshake = UcxHandshake::make(*end_);
   if (!handshake) return handshake.error();
   handshake_ = std::move(*handshake);
-  const Status opened = greeting_.open(handshake_->socket(), handle_.address);
+  const Status opened = greeting_.open(handshake_->socket(), handle().address);
   return opened ? Status() : Status(log::decided(opened.error()));
 }
 
@@ -55,12 +44,11 @@ Result<std::unique_ptr<UcxEnd>> UcxDialling::progress() {
     return std::move(end_);
   }
   if (!isOverdue(SystemClock::instance().now())) return std::unique_ptr<UcxEnd>();
-  return unreachable(fmt::format("it has not let us in for {:.0f} s ({}): is the rank there still alive?",
-                                 seconds(limit_), parameters::initTimeout.name()));
+  return log::decided(overdue());
 }
 
 Error UcxDialling::unreachable(const std::string& why) const {
-  return log::decided(Error::remote("cannot connect to {} by UCX: {}", handle_.address.text(), why));
+  return log::decided(Error::remote("cannot connect to {} by UCX: {}", handle().address.text(), why));
 }
 
 }  // namespace falcon::net

@@ -3,30 +3,26 @@
 
 #include <memory>
 
-#include "core/listener_handle.h"
+#include "core/dialling_term.h"
 #include "transport/handshake.h"
 #include "ucx/ucx_handshake.h"
 
 namespace falcon::net {
 
 /// Used by one thread at a time. Never blocks.
-class UcxDialling {
+class UcxDialling : public DiallingTerm {
  public:
   UcxDialling(ucp_context_h context, const ListenerHandle& handle);
 
   /// The end, once it was let in; null: not yet. Errors (remote): nobody of ours listens there, or not within
   /// NCCL_FALCON_INIT_TIMEOUT; (system): UCX cannot.
   Result<std::unique_ptr<UcxEnd>> progress();
-  bool isAbout(const ListenerHandle& handle) const;
-  bool isOverdue(Nanoseconds now) const { return now - since_ > limit_; }
 
  private:
   Status begin();
   Error unreachable(const std::string& why) const;
 
   const ucp_context_h context_;
-  const ListenerHandle handle_;
-  const Nanoseconds since_, limit_;
   transport::Greeting greeting_;
   std::unique_ptr<UcxEnd> end_;
   std::unique_ptr<UcxHandshake> handshake_;

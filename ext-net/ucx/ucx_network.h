@@ -15,7 +15,7 @@ class UcxNetwork final : public Network {
   Result<std::span<const Device>> devices() override;
   Result<std::unique_ptr<Listener>> listen(int device, Handle handle) override;
   Result<std::unique_ptr<Connection>> connect(int device, Handle handle) override;
-  void sample(int, falconNetDevice_v1&) override {}
+  void sample(int, falconNetDevice_v1&, DeviceCounts&) override {}
 
  private:
   /// With mutex_ held.

@@ -42,8 +42,10 @@ class HandleBytes {
 
 /// A sender and a receiver, connected as NCCL does it: both are asked in turn.
 struct Ends {
-  explicit Ends(Network& over, int device = 0) {
-    auto listening = over.listen(device, handle.get());
+  explicit Ends(Network& over, int device = 0) : Ends(over, device, device) {}
+  /// Of different devices.
+  Ends(Network& over, int receiversDevice, int device) {
+    auto listening = over.listen(receiversDevice, handle.get());
     if (!listening) throw std::runtime_error(listening.error().message());
     listener = std::move(*listening);
     const bool met = waitFor([&] {
@@ -83,14 +85,32 @@ inline std::optional<Error> whyNotConnected(Network& over, Handle handle) {
   return whyNotConnected(over, handle, [] {});
 }
 
+/// Memory that is registered at an end while it lives.
+class Mark {
+ public:
+  Mark(Connection& end, Bytes& data) : end_(end) {
+    auto made = end.registerMemory(data.data(), data.size(), transport::net::hostMemory);
+    if (!made) throw std::runtime_error(made.error().message());
+    mark_ = *made;
+  }
+  ~Mark() { end_.deregisterMemory(mark_); }
+  Mark(const Mark&) = delete;
+  void* get() const { return mark_; }
+
+ private:
+  Connection& end_;
+  void* mark_ = nullptr;
+};
+
 /// A message of `size` bytes arrives whole, in a buffer that is longer. Both ends are asked in turn: the message may be
 /// longer than what the kernel keeps.
-inline void expectArrivesWhole(Ends& ends, std::size_t size, unsigned seed, void* mark) {
-  const Bytes sent = patternOf(size, seed);
+inline void expectArrivesWhole(Ends& ends, std::size_t size, unsigned seed) {
+  Bytes sent = patternOf(size, seed);
   Bytes received(size + 7);
-  const auto receive = ends.receiver->start(received.data(), received.size(), mark);
+  const Mark from(*ends.sender, sent), to(*ends.receiver, received);
+  const auto receive = ends.receiver->start(received.data(), received.size(), to.get());
   ASSERT_TRUE(receive && *receive);
-  const auto send = ends.sender->start(const_cast<std::byte*>(sent.data()), size, mark);
+  const auto send = ends.sender->start(sent.data(), size, from.get());
   ASSERT_TRUE(send && *send);
   std::size_t sentBytes = 0, receivedBytes = 0;
   bool isSent = false, isReceived = false;

@@ -22,23 +22,32 @@ constexpr ResultCode invalidArgument = 4, remoteError = 6;
 
 struct Plugin {
   const char* name;
+  const char* title;
   const char* file;
-  bool needsUcx;
 };
+/// All that are built here. The first ones can be used wherever there is a network.
 constexpr Plugin plugins[] = {
-    {"falcon-socket", FALCON_NET_SOCKET, false},
+    {"falcon-socket", "Socket", FALCON_NET_SOCKET},
 #ifdef FALCON_NET_UCX
-    {"falcon-ucx", FALCON_NET_UCX, true},
+    {"falcon-ucx", "Ucx", FALCON_NET_UCX},
+#endif
+#ifdef FALCON_NET_VERBS
+    {"falcon-verbs", "Verbs", FALCON_NET_VERBS},
 #endif
 };
+#ifdef FALCON_NET_UCX
+constexpr std::size_t usable = 2;
+#else
+constexpr std::size_t usable = 1;
+#endif
 
 void* opened(const Plugin& plugin) {
   void* const library = dlopen(plugin.file, RTLD_NOW | RTLD_LOCAL);
   EXPECT_NE(library, nullptr) << dlerror();
   return library;
 }
-std::string nameOf(const Plugin& plugin) {
-  return plugin.needsUcx ? "Ucx" : "Socket";
+bool isOverUcx(const Plugin& plugin) {
+  return std::string(plugin.title) == "Ucx";
 }
 
 std::string outputOf(const std::string& command) {
@@ -53,7 +62,7 @@ std::string outputOf(const std::string& command) {
 
 class Library : public testing::TestWithParam<Plugin> {};
 INSTANTIATE_TEST_SUITE_P(Net, Library, testing::ValuesIn(plugins),
-                         [](const auto& given) { return nameOf(given.param); });
+                         [](const auto& given) { return std::string(given.param.title); });
 
 TEST_P(Library, ExportsWhatNcclLooksForAndTheStateAndNothingElse) {
   std::istringstream words(outputOf(std::string("nm -D --defined-only ") + GetParam().file));
@@ -67,7 +76,7 @@ TEST_P(Library, NeedsOnlyTheCLibraryAndWhatItIsNamedAfter) {
   if (std::string(FALCON_SANITIZE) != "") GTEST_SKIP() << "sanitizer builds need their run-time";
   std::set<std::string> allowed = {"libc.so.6",       "libm.so.6",  "libdl.so.2",
                                    "libpthread.so.0", "librt.so.1", "ld-linux-x86-64.so.2"};
-  if (GetParam().needsUcx) allowed.insert({"libucp.so.0", "libucs.so.0"});
+  if (isOverUcx(GetParam())) allowed.insert({"libucp.so.0", "libucs.so.0"});
   std::istringstream lines(outputOf(std::string("readelf -dW ") + GetParam().file));
   int needed = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -98,9 +107,10 @@ class OfVersion : public testing::TestWithParam<std::tuple<Plugin, int>> {
   const Setting interface_{"NCCL_SOCKET_IFNAME", "lo"};
   std::unique_ptr<NetCalls> calls_;
 };
-INSTANTIATE_TEST_SUITE_P(Net, OfVersion, testing::Combine(testing::ValuesIn(plugins), testing::Range(8, 13)),
+INSTANTIATE_TEST_SUITE_P(Net, OfVersion,
+                         testing::Combine(testing::ValuesIn(plugins, plugins + usable), testing::Range(8, 13)),
                          [](const auto& given) {
-                           return nameOf(std::get<0>(given.param)) + "V" + std::to_string(std::get<1>(given.param));
+                           return std::get<0>(given.param).title + ("V" + std::to_string(std::get<1>(given.param)));
                          });
 
 /// What NCCL does with a network for one connection of one direction, as its net transport does it: a row a step, in

@@ -1,4 +1,4 @@
-#include "socket/socket_options.h"
+#include "core/socket_options.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
