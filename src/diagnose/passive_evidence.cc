@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/median.h"
+#include "diagnose/reach.h"
 
 namespace falcon::diagnose {
 namespace {
@@ -59,19 +60,20 @@ class Observer {
     seen_.observations.push_back(
         {.quantity = Quantity::ownTime, .rank = rank.rank, .value = std::log(growth), .sigma = deviation(least)});
     seen_.candidates.push_back({.kind = CandidateKind::rank, .rank = rank.rank, .hasWholeDelay = longer >= whole_});
+    slowRanks_.emplace_back(seen_.candidates.back(), std::log(growth));
   }
 
   void observe(const CommunicatorMembers& group) {
+    Observation each{
+        .quantity = Quantity::groupTime, .ranks = group.members, .sigma = deviation(thresholds_.leastOfGroup)};
     const auto grown = leastWaiting(group);
-    if (!grown || grown->seconds < leastSeconds_) return;
+    if (!grown || grown->now - grown->before * excuseOf(each) < leastSeconds_) return;
+    const double times = grown->now / grown->before;
     const auto links = slowLinks(group);
-    Observation each{.quantity = Quantity::groupTime,
-                     .ranks = group.members,
-                     .value = std::log(grown->times),
-                     .sigma = deviation(thresholds_.leastOfGroup)};
+    each.value = std::log(times);
     seen_.observations.push_back(each);
     seen_.candidates.push_back({.kind = CandidateKind::group, .ranks = group.members, .accusable = !links});
-    seen_.groups.push_back({group.communicator, grown->times, group.members});
+    seen_.groups.push_back({group.communicator, times, group.members});
     if (!links) return;
     each.quantity = Quantity::blockedTime;
     for (const auto& [link, longer] : *links) {
@@ -91,19 +93,29 @@ class Observer {
   /// So that the price of a candidate is paid from `least` on.
   static double deviation(double least) { return std::log(least) / std::sqrt(Thresholds().price); }
 
+  /// By how much what is seen may be slower for slow ranks.
+  double excuseOf(const Observation& observation) const {
+    double excuse = 0;
+    for (const auto& [rank, theta] : slowRanks_)
+      if (!reachOf(rank, observation).isNone()) excuse = std::max(excuse, theta);
+    return std::exp(excuse);
+  }
+
+  struct Seconds {
+    double before = INFINITY, now = INFINITY;  ///< beyond what all ranks are slower by
+  };
   /// What the member spends in the group that waits least.
-  std::optional<Grown> leastWaiting(const CommunicatorMembers& group) const {
-    double before = INFINITY, now = INFINITY;
+  std::optional<Seconds> leastWaiting(const CommunicatorMembers& group) const {
+    Seconds least;
     for (const RankComparison& rank : ranks_) {
       if (std::find(group.members.begin(), group.members.end(), rank.rank) == group.members.end()) continue;
       const auto healthySeconds = secondsOf(rank.healthy, group.communicator);
       const auto seconds = secondsOf(rank.now, group.communicator);
       if (!healthySeconds || !seconds) continue;
-      before = std::min(before, *healthySeconds * usual_);
-      now = std::min(now, *seconds);
+      least = {std::min(least.before, *healthySeconds * usual_), std::min(least.now, *seconds)};
     }
-    if (!std::isfinite(now) || before <= 0) return std::nullopt;
-    return Grown{now / before, now - before};
+    if (!std::isfinite(least.now) || least.before <= 0) return std::nullopt;
+    return least;
   }
 
   /// Those that have a part of the delay, as the end saw it that saw more. Nothing: there is no timing of this group.
@@ -154,6 +166,7 @@ class Observer {
   PassiveEvidence seen_;
   double usual_ = 1;
   double leastSeconds_ = 0, leastOfRank_ = 0, whole_ = 0;  // an iteration
+  std::vector<std::pair<Candidate, double>> slowRanks_;    // with their theta
   std::multimap<double, Candidate> links_;                 // by how much less the delay is that they have
 };
 

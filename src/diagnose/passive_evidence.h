@@ -31,8 +31,8 @@ struct PassiveEvidence {
 /// - A rank's own time, beyond what all ranks' did (a busy neighbour of all is nobody).
 /// - A group's time is what its least waiting member spends in it: the last one to come waits for nobody.
 /// - With per-channel timing, the seconds a byte in which a group's bytes are in flight, link by link, where its time
-///   grew, however little that is beside the group's time. Bytes in flight alone are no evidence: on shared cores they
-///   also count as in motion while their receiver is not there.
+///   grew beyond what its slow members explain, however little that is beside the group's time. Bytes in flight alone
+///   are no evidence: on shared cores they also count as in motion while their receiver is not there.
 ///
 /// @param ranks  every rank whose baseline is known; ranks that never left the library between calls have own = 0
 PassiveEvidence passiveEvidenceOf(std::span<const instrument::RankComparison> ranks,

@@ -130,7 +130,7 @@ class Chain {
 Thresholds forSuspects() {
   Thresholds thresholds;
   thresholds.mostExplanations = 64;
-  thresholds.mostForPairs = 0;  // each shows in an observation of its own
+  thresholds.mostForPairs = 16;  // a rank, and a link beside those at its end
   return thresholds;
 }
 

@@ -174,6 +174,24 @@ TEST_P(Layouts, SuspectBothWhenARankAndAFarLinkAreSlow) {
   ASSERT_EQ(found.groups.size(), 1u) << found.reason;
   EXPECT_EQ(found.groups[0].slowest, (Link{group[0], group[1]}));
 }
+/// Of three links that explain alike, one is between others.
+TEST_P(Layouts, SuspectASlowRankBesideALinkAsSlowAsItsOwn) {
+  const auto layout = GetParam();
+  if (layout.dataSize < 4) return;
+  const auto group = layout.dataGroup(0);
+  for (const bool timing : {true, false}) {
+    Job job(layout);
+    job.timing = timing;
+    job.compute[group[3]] = 3;
+    job.links[{group[0], group[1]}] = 2.8;
+    const auto found = job.judge();
+    ASSERT_EQ(found.ranks.size(), 1u) << found.reason;
+    EXPECT_EQ(found.ranks[0].rank, group[3]);
+    EXPECT_TRUE(found.groups.empty()) << "the group is no slower than the rank makes it: " << found.reason;
+    job.links[{group[0], group[1]}] = 7;
+    EXPECT_EQ(job.judge().groups.size(), 1u) << found.reason;
+  }
+}
 INSTANTIATE_TEST_SUITE_P(OfEightRanks, Layouts,
                          testing::Values(topology::Layout{8, 1, 1}, topology::Layout{4, 2, 1},
                                          topology::Layout{2, 4, 1}, topology::Layout{2, 1, 1}));
