@@ -132,14 +132,13 @@ diagnose::Suspicion suspicionByPeers(const JobView& job, std::size_t window, dou
 
 diagnose::Suspicion inBoth(const diagnose::Suspicion& one, const diagnose::Suspicion& other) {
   diagnose::Suspicion both = one;
-  std::erase_if(both.ranks, [&](const auto& each) {
-    return std::none_of(other.ranks.begin(), other.ranks.end(),
-                        [&](const auto& twin) { return twin.rank == each.rank; });
-  });
-  std::erase_if(both.groups, [&](const auto& each) {
-    return std::none_of(other.groups.begin(), other.groups.end(),
-                        [&](const auto& twin) { return twin.communicator == each.communicator; });
-  });
+  const auto keep = [](auto& mine, const auto& others, auto key) {
+    std::erase_if(mine, [&](const auto& each) {
+      return std::none_of(others.begin(), others.end(), [&](const auto& twin) { return twin.*key == each.*key; });
+    });
+  };
+  keep(both.ranks, other.ranks, &diagnose::RankSuspect::rank);
+  keep(both.groups, other.groups, &diagnose::GroupSuspect::communicator);
   return both;
 }
 

@@ -36,10 +36,10 @@ inline constexpr double infinitelySlow = std::numeric_limits<double>::infinity()
 
 struct Observation {
   Quantity quantity = Quantity::ownTime;
-  Rank rank = -1;  ///< of the job; of a rank's quantity
-  Link link;       ///< job ranks; of a link's quantity
-  /// Members of the communicator, of `blockedTime` and `groupTime`.
-  std::vector<Rank> ranks{};
+  Rank rank = -1;                   ///< of the job; of a rank's quantity
+  Link link;                        ///< job ranks; of a link's quantity
+  CommunicatorId communicator = 0;  ///< of `blockedTime` and `groupTime`
+  std::vector<Rank> ranks{};        ///< its members
   /// Natural logarithm of how many times slower than its peers, and than its own baseline where that is known, it is: 0
   /// is as healthy as they are. Infinite: slower, and how much cannot be told.
   double value = 0;

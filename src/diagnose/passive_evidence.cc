@@ -64,16 +64,16 @@ class Observer {
   }
 
   void observe(const CommunicatorMembers& group) {
-    Observation each{
-        .quantity = Quantity::groupTime, .ranks = group.members, .sigma = deviation(thresholds_.leastOfGroup)};
+    Observation each{.quantity = Quantity::groupTime,
+                     .communicator = group.communicator,
+                     .ranks = group.members,
+                     .sigma = deviation(thresholds_.leastOfGroup)};
     const auto grown = leastWaiting(group);
     if (!grown || grown->now - grown->before * excuseOf(each) < leastSeconds_) return;
-    const double times = grown->now / grown->before;
     const auto links = slowLinks(group);
-    each.value = std::log(times);
+    each.value = std::log(grown->now / grown->before);
     seen_.observations.push_back(each);
     seen_.candidates.push_back({.kind = CandidateKind::group, .ranks = group.members, .accusable = !links});
-    seen_.groups.push_back({group.communicator, times, group.members});
     if (!links) return;
     each.quantity = Quantity::blockedTime;
     for (const auto& [link, longer] : *links) {

@@ -14,17 +14,10 @@ namespace falcon::diagnose {
 
 /// What has next to nothing of the delay is not observed.
 struct PassiveEvidence {
-  /// Of one communicator that takes longer.
-  struct Group {
-    CommunicatorId communicator = 0;
-    double growth = 1;  ///< of its time
-    std::vector<Rank> members;
-  };
   std::vector<Observation> observations;
   /// Links with most of the delay come first. Of a group with timing a link is to blame; the group itself, where all
   /// wait and nothing seems to move slowly, only explains: who receives what somebody else holds up waits, too.
   std::vector<Candidate> candidates;
-  std::vector<Group> groups;
   double usualGrowth = 1;  ///< of own time, of the middle one of all ranks
 };
 

@@ -138,11 +138,11 @@ void add(const Explanation& explanation, const PassiveEvidence& evidence, bool w
   const Candidate& candidate = explanation.candidate;
   if (candidate.kind == CandidateKind::rank)
     return suspicion.ranks.push_back({candidate.rank, std::exp(explanation.theta)});
-  for (const PassiveEvidence::Group& group : evidence.groups) {
-    if (group.members != candidate.ranks) continue;
+  for (const Observation& group : evidence.observations) {
+    if (group.quantity != Quantity::groupTime || group.ranks != candidate.ranks) continue;
     const auto same = [&](const GroupSuspect& each) { return each.communicator == group.communicator; };
     if (std::any_of(suspicion.groups.begin(), suspicion.groups.end(), same)) continue;
-    return suspicion.groups.push_back({group.communicator, group.growth, candidate.link, waitsOnly});
+    return suspicion.groups.push_back({group.communicator, std::exp(group.value), candidate.link, waitsOnly});
   }
 }
 
