@@ -36,7 +36,7 @@ LikelyCulprit likelyCulprit(JobView& job, const ClockBook& clocks, double limit)
   const auto [ranks, groups, reason] = diagnose::suspect(
       seen, {.leastOfRank = 1 + limit / 2, .leastShare = limit / 2, .leastPart = half, .testedPart = half});
   if (ranks.size() == 1) return likely({CulpritKind::rank, ranks.front().rank, {}, false}, reason);
-  if (!ranks.empty() || groups.size() != 1) return {{}, "nobody has half of the delay"};
+  if (!ranks.empty() || groups.size() != 1) return {{}, "nobody has half of the delay: " + reason};
   const Link& slowest = groups.front().slowest;
   if (slowest.from < 0) return {{}, "likely " + reason};
   return likely({CulpritKind::link, -1, slowest, false}, reason);
