@@ -235,7 +235,7 @@ class Controller {
   double lossSeconds_ = 0;  ///< since the onset
   TrapBudget budget_;
   BackOff backOff_;
-  bool backOffSaid_ = false;      ///< that a suspicion waits for its next test
+  bool backOffSaid_ = false;    ///< that a suspicion waits for its next test
   diagnose::Suspicion tested_;  ///< by the validation in progress, or by the last one
   std::unique_ptr<Validation> validation_;
   std::map<Link, double> linkRates_;

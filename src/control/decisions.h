@@ -25,7 +25,7 @@ instrument::CommunicatorNames communicatorNames(const JobView& job);
 /// Their members, with these names.
 std::vector<instrument::CommunicatorMembers> communicatorMembers(const JobView& job);
 /// What the newest `window` iterations say of everybody.
-/// @param known  is not suspected again, nor what it may explain: whoever shares the addresses of a link shares the link
+/// @param known  are not suspected again, nor what they may explain; who shares a link's addresses shares the link
 diagnose::SeenInProfile seenInProfile(const JobView& job, std::size_t window, std::span<const Culprit> known = {});
 /// The suspects, for an event.
 std::vector<Suspect> suspectsOf(const diagnose::Suspicion& suspicion, const JobView& job);

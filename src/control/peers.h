@@ -1,5 +1,5 @@
-// A job that is slow from its start, without a baseline of an earlier run: its ranks and groups beside each other: peers
-// stand for the baseline, and the account is the same.
+// A job that is slow from its start, without a baseline of an earlier run: its peers stand for one, and the account is
+// the same.
 #pragma once
 
 #include <cstddef>
