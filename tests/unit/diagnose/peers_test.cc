@@ -116,7 +116,7 @@ TEST(Peers, AreGroupsOfEqualVolumeOnly) {
     std::vector<RankNow> ranks;
     std::vector<CommunicatorShape> shapes;
     for (Rank rank = 0; rank < 8; ++rank) {
-      const auto pair = static_cast<CommunicatorId>(rank / 2 + 1);
+      const auto pair = static_cast<CommunicatorId>(rank) / 2 + 1;
       ranks.push_back({rank, {.own = 0.1, .inLibrary = 0.03, .communicators = {{pair, pair == 4 ? 0.06 : 0.02}}}});
       if (rank % 2 == 0) shapes.push_back({pair, {rank, rank + 1}, 0, 4, pair == 4 ? lastBytes : 1e6});
     }
