@@ -60,7 +60,6 @@ double CongestionJudge::lossesBeyondUsual(const falconNetConnection_v1& now) {
   return losses_ - lossesSpared - lossesUsual * usualLosses_;
 }
 
-Congestion CongestionJudge::judge(const falconNetConnection_v1& now, double others) {
 Congestion CongestionJudge::judge(const falconNetConnection_v1& now, double others, const DeviceSigns& signs) {
   const falconNetConnection_v1 before = before_;
   const bool isFirst = !hasBefore_;

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/clock.h"
-#include "instrument/suspicion.h"
+#include "diagnose/suspicion.h"
 
 namespace falcon::control {
 
@@ -19,10 +19,10 @@ class BackOff {
   static constexpr double stronger = 1.2;
 
   /// Whether all that is suspected was tested in vain a short time ago.
-  bool holds(const instrument::Suspicion& suspicion, Nanoseconds now) const {
+  bool holds(const diagnose::Suspicion& suspicion, Nanoseconds now) const {
     return now < notBefore_ && isKnown(suspicion);
   }
-  void foundNobody(const instrument::Suspicion& suspicion, Nanoseconds now) {
+  void foundNobody(const diagnose::Suspicion& suspicion, Nanoseconds now) {
     pause_ = isKnown(suspicion) ? 2 * pause_ : shortest;
     notBefore_ = std::max(notBefore_, now + pause_);
     for (const auto& each : suspicion.ranks) remember(ranks_, each.rank, each.growth);
@@ -43,7 +43,7 @@ class BackOff {
     const auto found = tested.find(key);
     return found != tested.end() && growth < stronger * found->second;
   }
-  bool isKnown(const instrument::Suspicion& suspicion) const {
+  bool isKnown(const diagnose::Suspicion& suspicion) const {
     return std::all_of(suspicion.ranks.begin(), suspicion.ranks.end(),
                        [&](const auto& each) { return contains(ranks_, each.rank, each.growth); }) &&
            std::all_of(suspicion.groups.begin(), suspicion.groups.end(),

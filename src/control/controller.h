@@ -103,7 +103,7 @@ class Controller {
   void keepFormerBaseline();
   bool compareWithStored();
   bool askPeers();
-  instrument::Suspicion byPeers() const;
+  diagnose::Suspicion byPeers() const;
   void keepBaseline();
   void beginSlow(double beforeSeconds, Event event);
   void track();
@@ -131,8 +131,8 @@ class Controller {
   bool explainedByHosts();
   bool waitsWhetherItLasts();
   void sayOnset();
-  void waitForBackOff(const instrument::Suspicion& suspects);
-  void validate(const instrument::Suspicion& suspects);
+  void waitForBackOff(const diagnose::Suspicion& suspects);
+  void validate(const diagnose::Suspicion& suspects);
   void conclude();
   void name(const Culprit& culprit, const Validation::Outcome& outcome);
   void name(const diagnose::HostExplanation& host);
@@ -200,7 +200,7 @@ class Controller {
   bool compared_ = false;                    ///< with the stored one
   bool compareDue_ = false;                  ///< the baseline is taken, and not yet compared with the stored one
   /// Suspects of a job that has nothing faster to be compared with, as long as they are looked at again.
-  std::optional<instrument::Suspicion> byPeers_;
+  std::optional<diagnose::Suspicion> byPeers_;
   int peerRounds_ = 0;
   std::map<ProcessId, std::uint64_t> peersSince_;  ///< samples received before the newest look
   std::set<Rank> oneStretch_;         ///< whose delay lies in one stretch of code, by the last chain of waiting
@@ -235,8 +235,8 @@ class Controller {
   double lossSeconds_ = 0;  ///< since the onset
   TrapBudget budget_;
   BackOff backOff_;
-  bool backOffSaid_ = false;      ///< that a suspicion waits for its next test
-  instrument::Suspicion tested_;  ///< by the validation in progress, or by the last one
+  bool backOffSaid_ = false;    ///< that a suspicion waits for its next test
+  diagnose::Suspicion tested_;  ///< by the validation in progress, or by the last one
   std::unique_ptr<Validation> validation_;
   std::map<Link, double> linkRates_;
   std::set<Link> linksWaiting_;  ///< that the last validation had no time for

@@ -148,7 +148,7 @@ bool Controller::askPeers() {
     return false;
   }
   if (peerRounds_ < peerRounds) return false;
-  const instrument::Suspicion suspects = *std::exchange(byPeers_, std::nullopt);
+  const diagnose::Suspicion suspects = *std::exchange(byPeers_, std::nullopt);
   const double saved = usePeers(suspects, job_);
   beginSlow(
       std::max(healthyMilliseconds_ * 1e-3 - saved, 0.0),
@@ -158,8 +158,8 @@ bool Controller::askPeers() {
   return true;
 }
 
-instrument::Suspicion Controller::byPeers() const {
-  return suspicionByPeers(job_, static_cast<std::size_t>(settings_.baselineIterations), {.leastShare = leastShare()});
+diagnose::Suspicion Controller::byPeers() const {
+  return suspicionByPeers(job_, static_cast<std::size_t>(settings_.baselineIterations), leastShare());
 }
 
 void Controller::keepBaseline() {

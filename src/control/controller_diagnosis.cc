@@ -99,22 +99,18 @@ bool Controller::waitsWhetherItLasts() {
 void Controller::suspect() {
   if (std::exchange(minorProfile_, false)) return sayMinor();
   if (explainedByHosts()) return;
-  instrument::Suspicion suspects = suspicionOf(job_, window(), {.leastShare = leastShare()});
+  diagnose::SeenInProfile seen = seenInProfile(job_, window(), quiet_ ? culprits() : std::vector<Culprit>());
+  seen.chain = blameOf(job_, clocks_, window(), {.leastShare = leastShare()});
   std::string chain;
   oneStretch_.clear();
-  if (const auto blame = blameOf(job_, clocks_, window(), {.leastShare = leastShare()})) {
-    for (const auto& cause : blame->causes)
+  if (seen.chain) {
+    for (const auto& cause : seen.chain->causes)
       if (cause.kind == instrument::Cause::Kind::rank && cause.oneStretch) oneStretch_.insert(cause.rank);
-    followChain(*blame, job_, suspects);
-    suspectWhoWaits(*blame, suspects);
-    chain = "; " + sentenceOf(*blame, job_);
+    chain = "; " + sentenceOf(*seen.chain, job_);
   }
-  if (quiet_) {
-    if (!isSlow()) return;  // who recovered was all
-    suspects = unexplained(suspects, job_, culprits());
-    if (suspects.empty()) return;  // else something was hidden behind what is known
-  }
-  suspects.reason = instrument::reasonFor(suspects, namedCommunicators(job_)) + chain;
+  diagnose::Suspicion suspects = diagnose::suspect(seen, {.leastShare = leastShare()});
+  if (quiet_ && (!isSlow() || suspects.empty())) return;  // who recovered was all, or it is known
+  suspects.reason += chain;
   if (suspects.empty()) {
     if (waitsWhetherItLasts()) return;
     sayOnset();
@@ -134,7 +130,7 @@ void Controller::suspect() {
 }
 
 // Looked at again until the suspicion is stronger, or another one, or has waited long enough.
-void Controller::waitForBackOff(const instrument::Suspicion& suspects) {
+void Controller::waitForBackOff(const diagnose::Suspicion& suspects) {
   if (!quiet_) --attempts_;
   if (std::exchange(backOffSaid_, true)) return;
   emit({.kind = EventKind::inconclusive,
@@ -143,7 +139,7 @@ void Controller::waitForBackOff(const instrument::Suspicion& suspects) {
                 suspects.reason});
 }
 
-void Controller::validate(const instrument::Suspicion& suspects) {
+void Controller::validate(const diagnose::Suspicion& suspects) {
   const bool first = traps_ == 0 || quiet_;
   if (!budget_.allows(clock_.now(), first)) {
     emit({.kind = EventKind::inconclusive,
@@ -338,7 +334,7 @@ LinkRelief Controller::reliefOf(const Culprit& culprit, const Validation::Outcom
                             : !usual.empty()           ? median(std::move(usual))
                                                        : unknownLinkGain * now.bytesPerSecond;
     directions.push_back({link, now.bytesPerSecond, expected});
-    if (peers.empty()) peers = healthyPeers(healthy, now.medium, link, expected, movingByLink(job_));
+    if (peers.empty()) peers = healthyPeers(healthy, now.medium, link, expected, linkTimes(job_).moving);
   }
   return {std::move(directions), std::move(peers)};
 }

@@ -4,13 +4,43 @@
 
 #include "base/format.h"
 #include "control/controller.h"
-#include "control/likely_culprit.h"
+#include "control/decisions.h"
+#include "control/waiting.h"
 
 namespace falcon::control {
 namespace {
 
 // A small difference shows in more iterations than a large one.
 constexpr int profilingFactor = 4;
+// Of the delay: one cause must have it.
+constexpr double half = 0.5;
+
+struct LikelyCulprit {
+  Culprit culprit;  ///< none: nobody has half of the delay, or only a group is known
+  std::string reason;
+};
+
+/// By evidence that costs the job nothing, and no proof. What one grew by itself may be little, over so many
+/// iterations.
+/// @param limit  of what iterations became longer by, relative
+LikelyCulprit likelyCulprit(JobView& job, const ClockBook& clocks, double limit) {
+  const auto likely = [](Culprit culprit, const std::string& why) {
+    const std::string name = nameOf(culprit);
+    return LikelyCulprit{std::move(culprit), fmt::format("likely {}: {}", name, why)};
+  };
+  for (const diagnose::HostObservation& host : hostObservations(job, JobView::keptSamples))
+    if (const auto found = diagnose::explanationOf(host); found && found->isCulprit())
+      return likely({.kind = CulpritKind::host, .host = found->host}, found->evidence);
+  diagnose::SeenInProfile seen = seenInProfile(job, JobView::keptSamples);
+  seen.chain = blameOf(job, clocks, JobView::keptSamples, {.leastShare = limit / 2, .leastGrowth = 1 + limit / 2});
+  const auto [ranks, groups, reason] = diagnose::suspect(
+      seen, {.leastOfRank = 1 + limit / 2, .leastShare = limit / 2, .leastPart = half, .testedPart = half});
+  if (ranks.size() == 1) return likely({CulpritKind::rank, ranks.front().rank, {}, false}, reason);
+  if (!ranks.empty() || groups.size() != 1) return {{}, "nobody has half of the delay: " + reason};
+  const Link& slowest = groups.front().slowest;
+  if (slowest.from < 0) return {{}, "likely " + reason};
+  return likely({CulpritKind::link, -1, slowest, false}, reason);
+}
 
 }  // namespace
 

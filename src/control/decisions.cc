@@ -35,6 +35,15 @@ bool sameAddress(const JobView& job, Rank one, Rank other) {
   return !address.empty() && address == job.members().at(*second).identity.address;
 }
 
+/// Itself, and whoever has the same address.
+std::vector<Rank> ranksBeside(const JobView& job, Rank rank) {
+  std::vector<Rank> ranks{rank};
+  for (const auto& [process, member] : job.members())
+    if (member.identity.jobRank != rank && sameAddress(job, member.identity.jobRank, rank))
+      ranks.push_back(member.identity.jobRank);
+  return ranks;
+}
+
 // Seconds a micro-batch of every replica: its slowest member's. Empty where one is unknown.
 std::vector<double> secondsByReplica(const JobView& job, int replicas, std::size_t window) {
   std::vector<double> perReplica(static_cast<std::size_t>(replicas), 0);
@@ -177,60 +186,40 @@ std::vector<instrument::RankComparison> comparisonsOf(const JobView& job, std::s
   return comparisons;
 }
 
-std::vector<instrument::CommunicatorMembers> communicatorMembers(const JobView& job) {
-  std::vector<instrument::CommunicatorMembers> all;
-  for (const auto& [id, communicator] : job.communicators()) all.push_back({id, communicator.jobRanks});
-  return all;
-}
-
 instrument::CommunicatorNames communicatorNames(const JobView& job) {
   return instrument::CommunicatorNames(shapesOf(job));
 }
 
-std::vector<instrument::CommunicatorMembers> namedCommunicators(const JobView& job) {
+std::vector<instrument::CommunicatorMembers> communicatorMembers(const JobView& job) {
   const instrument::CommunicatorNames names = communicatorNames(job);
-  std::vector<instrument::CommunicatorMembers> all = communicatorMembers(job);
-  for (instrument::CommunicatorMembers& each : all) each.name = names.membersOf(each.communicator);
+  std::vector<instrument::CommunicatorMembers> all;
+  for (const auto& [id, communicator] : job.communicators())
+    all.push_back({id, communicator.jobRanks, names.membersOf(id)});
   return all;
 }
 
-instrument::Suspicion suspicionOf(const JobView& job, std::size_t window, const instrument::SuspicionRules& rules) {
-  return instrument::suspect(comparisonsOf(job, window), communicatorMembers(job), rules);
+diagnose::SeenInProfile seenInProfile(const JobView& job, std::size_t window, std::span<const Culprit> known) {
+  diagnose::SeenInProfile seen{.ranks = comparisonsOf(job, window), .communicators = communicatorMembers(job)};
+  for (const Culprit& culprit : known) {
+    if (culprit.kind == CulpritKind::rank)
+      seen.known.push_back({.kind = diagnose::CandidateKind::rank, .rank = culprit.rank});
+    if (culprit.kind != CulpritKind::link) continue;
+    const auto [from, to] = culprit.link;
+    const bool inside = sameAddress(job, from, to);
+    for (const Rank sender : inside ? std::vector{from} : ranksBeside(job, from))
+      for (const Rank receiver : inside ? std::vector{to} : ranksBeside(job, to))
+        seen.known.push_back({.kind = diagnose::CandidateKind::link, .link = {sender, receiver}});
+  }
+  return seen;
 }
 
-std::vector<Suspect> suspectsOf(const instrument::Suspicion& suspicion, const JobView& job) {
+std::vector<Suspect> suspectsOf(const diagnose::Suspicion& suspicion, const JobView& job) {
   std::vector<Suspect> suspects;
   for (const auto& each : suspicion.ranks) suspects.push_back({{each.rank}, each.growth});
   for (const auto& each : suspicion.groups)
     if (const auto found = job.communicators().find(each.communicator); found != job.communicators().end())
       suspects.push_back({found->second.jobRanks, each.growth});
   return suspects;
-}
-
-instrument::Suspicion unexplained(const instrument::Suspicion& suspicion, const JobView& job,
-                                  std::span<const Culprit> known) {
-  const auto isKnown = [&](Rank rank) {
-    return std::any_of(known.begin(), known.end(),
-                       [&](const Culprit& each) { return each.kind == CulpritKind::rank && each.rank == rank; });
-  };
-  instrument::Suspicion rest = suspicion;
-  std::erase_if(rest.ranks, [&](const auto& each) { return isKnown(each.rank); });
-  std::erase_if(rest.groups, [&](const instrument::GroupSuspect& each) {
-    const auto communicator = job.communicators().find(each.communicator);
-    if (communicator == job.communicators().end()) return true;
-    const auto& members = communicator->second.jobRanks;
-    const auto isMember = [&](Rank rank) { return std::find(members.begin(), members.end(), rank) != members.end(); };
-    const auto isBeside = [&](Rank rank) {
-      return std::any_of(members.begin(), members.end(), [&](Rank member) { return sameAddress(job, member, rank); });
-    };
-    return std::any_of(known.begin(), known.end(), [&](const Culprit& culprit) {
-      if (culprit.kind == CulpritKind::host) return false;  // it slows all alike, and is no group's
-      if (culprit.kind == CulpritKind::rank) return isMember(culprit.rank);
-      const auto [from, to] = culprit.link;
-      return sameAddress(job, from, to) ? isMember(from) && isMember(to) : isBeside(from) && isBeside(to);
-    });
-  });
-  return rest;
 }
 
 std::optional<double> ownTimeGrowth(const MemberView& member, std::size_t window) {

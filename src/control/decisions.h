@@ -8,8 +8,8 @@
 #include "base/event.h"
 #include "control/job_view.h"
 #include "diagnose/host_slowness.h"
+#include "diagnose/suspicion.h"
 #include "instrument/communicator_names.h"
-#include "instrument/suspicion.h"
 #include "rebalance/planner.h"
 #include "rebalance/ski_rental.h"
 
@@ -20,19 +20,15 @@ std::vector<instrument::TransferProfile> perIteration(const TransferView& transf
 /// Every member's newest `window` iterations beside its healthy baseline. Own times are given at the baseline's number
 /// of micro-batches, so that a split of ours makes nobody look slow or fast.
 std::vector<instrument::RankComparison> comparisonsOf(const JobView& job, std::size_t window);
-std::vector<instrument::CommunicatorMembers> communicatorMembers(const JobView& job);
 /// What the communicators are called in events.
 instrument::CommunicatorNames communicatorNames(const JobView& job);
 /// Their members, with these names.
-std::vector<instrument::CommunicatorMembers> namedCommunicators(const JobView& job);
-/// Who may be to blame, before any test.
-instrument::Suspicion suspicionOf(const JobView& job, std::size_t window, const instrument::SuspicionRules& rules = {});
-/// The same for an event.
-std::vector<Suspect> suspectsOf(const instrument::Suspicion& suspicion, const JobView& job);
-/// What of a suspicion is new: without the known slow ranks, their groups, and the groups with a rank at either address
-/// of a known slow link. Timing does not tell links apart here: on shared cores a slow link stalls its whole ring.
-instrument::Suspicion unexplained(const instrument::Suspicion& suspicion, const JobView& job,
-                                  std::span<const Culprit> known);
+std::vector<instrument::CommunicatorMembers> communicatorMembers(const JobView& job);
+/// What the newest `window` iterations say of everybody.
+/// @param known  are not suspected again, nor what they may explain; who shares a link's addresses shares the link
+diagnose::SeenInProfile seenInProfile(const JobView& job, std::size_t window, std::span<const Culprit> known = {});
+/// The suspects, for an event.
+std::vector<Suspect> suspectsOf(const diagnose::Suspicion& suspicion, const JobView& job);
 
 /// How much more slowly than in its baseline a rank computes (per micro-batch); nothing where one of both is unknown.
 std::optional<double> ownTimeGrowth(const MemberView& member, std::size_t window);

@@ -7,6 +7,8 @@
 #include <set>
 
 #include "base/call.h"
+#include "control/decisions.h"
+#include "instrument/peer_comparison.h"
 
 namespace falcon::control {
 namespace {
@@ -105,7 +107,7 @@ std::vector<CommunicatorShape> shapesOf(const JobView& job) {
   return list;
 }
 
-instrument::Suspicion suspicionByPeers(const JobView& job, std::size_t window, const instrument::PeerRules& rules) {
+diagnose::Suspicion suspicionByPeers(const JobView& job, std::size_t window, double leastShare) {
   std::vector<instrument::RankNow> ranks;
   for (const auto& [process, member] : job.members()) {
     const RankMeans means = JobView::means(member, window);
@@ -122,23 +124,25 @@ instrument::Suspicion suspicionByPeers(const JobView& job, std::size_t window, c
   std::set<Rank> distinct;
   for (const auto& each : ranks) distinct.insert(each.rank);
   if (distinct.size() != ranks.size() || distinct.contains(-1)) return {};
-  return instrument::comparePeers(ranks, shapesOf(job), rules);
+  // Communication from 1.1 times the median on. Source: Falcon, arXiv 2410.12588, section 4.3.
+  return diagnose::suspect(
+      {.ranks = instrument::besidePeers(ranks, shapesOf(job)), .communicators = communicatorMembers(job)},
+      {.leastOfGroup = 1.1, .leastShare = leastShare});
 }
 
-instrument::Suspicion inBoth(const instrument::Suspicion& one, const instrument::Suspicion& other) {
-  instrument::Suspicion both = one;
-  std::erase_if(both.ranks, [&](const auto& each) {
-    return std::none_of(other.ranks.begin(), other.ranks.end(),
-                        [&](const auto& twin) { return twin.rank == each.rank; });
-  });
-  std::erase_if(both.groups, [&](const auto& each) {
-    return std::none_of(other.groups.begin(), other.groups.end(),
-                        [&](const auto& twin) { return twin.communicator == each.communicator; });
-  });
+diagnose::Suspicion inBoth(const diagnose::Suspicion& one, const diagnose::Suspicion& other) {
+  diagnose::Suspicion both = one;
+  const auto keep = [](auto& mine, const auto& others, auto key) {
+    std::erase_if(mine, [&](const auto& each) {
+      return std::none_of(others.begin(), others.end(), [&](const auto& twin) { return twin.*key == each.*key; });
+    });
+  };
+  keep(both.ranks, other.ranks, &diagnose::RankSuspect::rank);
+  keep(both.groups, other.groups, &diagnose::GroupSuspect::communicator);
   return both;
 }
 
-double usePeers(const instrument::Suspicion& suspicion, JobView& job) {
+double usePeers(const diagnose::Suspicion& suspicion, JobView& job) {
   double saved = 0;
   for (auto& [process, member] : job.members()) {
     member.healthyCalls.clear();  // of the slow start: the chain of waiting was as it is

@@ -1,12 +1,13 @@
-// A job that is slow from its start, without a baseline of an earlier run: its ranks and groups beside each other. Glue
-// to instrument/peer_comparison.h.
+// A job that is slow from its start, without a baseline of an earlier run: its peers stand for one, and the account is
+// the same.
 #pragma once
 
 #include <cstddef>
 #include <vector>
 
 #include "control/job_view.h"
-#include "instrument/peer_comparison.h"
+#include "diagnose/suspicion.h"
+#include "instrument/communicator_roles.h"
 
 namespace falcon::control {
 
@@ -16,13 +17,14 @@ std::vector<instrument::CommunicatorShape> shapesOf(const JobView& job);
 
 /// Who was slower than peers over the newest `window` iterations. Own times are compared at the same number of
 /// micro-batches.
-instrument::Suspicion suspicionByPeers(const JobView& job, std::size_t window, const instrument::PeerRules& rules = {});
+/// @param leastShare  of an iteration: see SuspicionThresholds
+diagnose::Suspicion suspicionByPeers(const JobView& job, std::size_t window, double leastShare);
 
 /// Those of `one` whom `other` suspects too.
-instrument::Suspicion inBoth(const instrument::Suspicion& one, const instrument::Suspicion& other);
+diagnose::Suspicion inBoth(const diagnose::Suspicion& one, const diagnose::Suspicion& other);
 
 /// The baseline of the suspected becomes what their peers take: they are compared with that from now on. Returns the
 /// seconds by which an iteration would be shorter, at most.
-double usePeers(const instrument::Suspicion& suspicion, JobView& job);
+double usePeers(const diagnose::Suspicion& suspicion, JobView& job);
 
 }  // namespace falcon::control

@@ -123,34 +123,11 @@ void addPeers(const JobView& job, std::vector<validate::TestedGroup>& groups) {
   }
 }
 
-/// What `secondsAt(member)(transfer)` tells of every connection, at the end that tells more, over all communicators.
-template <typename SecondsAt>
-std::map<Link, double> longestByLink(const JobView& job, const SecondsAt& secondsAt) {
-  std::map<std::pair<CommunicatorId, Link>, double> longest;
-  for (const auto& [process, member] : job.members()) {
-    const auto secondsOf = secondsAt(member);
-    for (const instrument::TransferProfile& transfer : perIteration(member.transfers)) {
-      const auto communicator = job.communicators().find(transfer.communicator);
-      const auto at = static_cast<std::size_t>(transfer.peer);
-      if (communicator == job.communicators().end() || at >= communicator->second.jobRanks.size()) continue;
-      const std::optional<double> seconds = secondsOf(transfer);
-      if (!seconds) continue;
-      const Rank self = member.identity.jobRank, peer = communicator->second.jobRanks[at];
-      const Link link = transfer.sending ? Link{self, peer} : Link{peer, self};
-      const auto [known, first] = longest.try_emplace({transfer.communicator, link}, *seconds);
-      if (!first) known->second = std::max(known->second, *seconds);
-    }
-  }
-  std::map<Link, double> sums;
-  for (const auto& [connection, seconds] : longest) sums[connection.second] += seconds;
-  return sums;
-}
-
 }  // namespace
 
-std::vector<validate::TestedGroup> testedGroups(const JobView& job, const instrument::Suspicion& suspects) {
+std::vector<validate::TestedGroup> testedGroups(const JobView& job, const diagnose::Suspicion& suspects) {
   std::vector<validate::TestedGroup> groups;
-  for (const instrument::GroupSuspect& suspect : suspects.groups) {
+  for (const diagnose::GroupSuspect& suspect : suspects.groups) {
     const auto found = job.communicators().find(suspect.communicator);
     if (found == job.communicators().end() || !found->second.hostEngine) continue;
     groups.push_back(testedGroup(job, found->second));
@@ -168,27 +145,36 @@ std::set<Link> onlyCompared(const std::vector<validate::TestedGroup>& groups) {
   return links;
 }
 
-std::map<Link, double> movingByLink(const JobView& job) {
-  return longestByLink(job, [](const MemberView&) {
-    return [](const instrument::TransferProfile& transfer) { return std::optional(transfer.moving); };
-  });
-}
-
-std::map<Link, double> grownByLink(const JobView& job) {
-  return longestByLink(job, [](const MemberView& member) {
-    return [healthyOnes = perIteration(member.healthyTransfers)](const instrument::TransferProfile& now) {
-      std::optional<double> grown;
+LinkTimes linkTimes(const JobView& job) {
+  using ByConnection = std::map<std::pair<CommunicatorId, Link>, double>;
+  ByConnection moving, grown;
+  const auto keepLonger = [](ByConnection& seconds, CommunicatorId id, const Link& link, double value) {
+    const auto [known, first] = seconds.try_emplace({id, link}, value);
+    if (!first) known->second = std::max(known->second, value);
+  };
+  for (const auto& [process, member] : job.members()) {
+    const auto healthyOnes = perIteration(member.healthyTransfers);
+    for (const instrument::TransferProfile& now : perIteration(member.transfers)) {
+      const auto communicator = job.communicators().find(now.communicator);
+      const auto at = static_cast<std::size_t>(now.peer);
+      if (communicator == job.communicators().end() || at >= communicator->second.jobRanks.size()) continue;
+      const Rank self = member.identity.jobRank, peer = communicator->second.jobRanks[at];
+      const Link link = now.sending ? Link{self, peer} : Link{peer, self};
+      keepLonger(moving, now.communicator, link, now.moving);
       for (const instrument::TransferProfile& healthy : healthyOnes)
         if (healthy.communicator == now.communicator && healthy.peer == now.peer && healthy.sending == now.sending &&
             healthy.bytes > 0)
-          grown = now.moving - healthy.moving * now.bytes / healthy.bytes;
-      return grown;
-    };
-  });
+          keepLonger(grown, now.communicator, link, now.moving - healthy.moving * now.bytes / healthy.bytes);
+    }
+  }
+  LinkTimes times;
+  for (const auto& [connection, seconds] : moving) times.moving[connection.second] += seconds;
+  for (const auto& [connection, seconds] : grown) times.grown[connection.second] += seconds;
+  return times;
 }
 
-instrument::Suspicion everybody(const JobView& job) {
-  instrument::Suspicion all;
+diagnose::Suspicion everybody(const JobView& job) {
+  diagnose::Suspicion all;
   for (const auto& [id, communicator] : job.communicators())
     if (communicator.hostEngine) all.groups.push_back({.communicator = id, .slowest = {}});
   all.reason = "somebody asked for it";

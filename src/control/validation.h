@@ -43,7 +43,7 @@ class Validation {
 
 struct ValidationInput {
   std::uint64_t id = 0;
-  instrument::Suspicion suspects;
+  diagnose::Suspicion suspects;
   std::vector<Culprit> known;  ///< named before and not relieved: they do not end the search
   Nanoseconds limit{0};
   Nanoseconds entryLimit{30s};  ///< until everybody is held

@@ -26,9 +26,10 @@ validate::CauseEvidence evidenceOf(const ComputeResult& result) {
 }  // namespace
 
 diagnose::LinkUse linkUseOf(const JobView& job, const std::vector<validate::TestedGroup>& groups, std::size_t window) {
+  auto [moving, grown] = linkTimes(job);
   return {.onlyCompared = onlyCompared(groups),
-          .moving = movingByLink(job),
-          .grown = grownByLink(job),
+          .moving = std::move(moving),
+          .grown = std::move(grown),
           .longerIteration = delayOf(job, window)};
 }
 
@@ -45,9 +46,9 @@ std::map<Rank, validate::RankPlace> placesOf(const JobView& job) {
   return places;
 }
 
-std::set<ProcessId> computeTargets(const JobView& job, const instrument::Suspicion& suspects) {
+std::set<ProcessId> computeTargets(const JobView& job, const diagnose::Suspicion& suspects) {
   std::set<Rank> suspected;
-  for (const instrument::ComputeSuspect& each : suspects.ranks) suspected.insert(each.rank);
+  for (const diagnose::RankSuspect& each : suspects.ranks) suspected.insert(each.rank);
   std::set<Rank> ranks = suspected;
   const std::size_t all = job.members().size();
   for (const auto& [id, communicator] : job.communicators()) {

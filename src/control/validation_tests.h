@@ -25,7 +25,7 @@ struct ValidationTests {
 diagnose::LinkUse linkUseOf(const JobView& job, const std::vector<validate::TestedGroup>& groups, std::size_t window);
 std::map<Rank, validate::RankPlace> placesOf(const JobView& job);
 /// Members of the suspicious groups; for suspicious ranks, of the groups they share with others.
-std::set<ProcessId> computeTargets(const JobView& job, const instrument::Suspicion& suspects);
+std::set<ProcessId> computeTargets(const JobView& job, const diagnose::Suspicion& suspects);
 /// What diagnose::judge() decides from.
 diagnose::Measurements measurementsOf(const JobView& job, const ValidationInput& input, const ValidationTests& tests);
 validate::Examination examinationOf(const JobView& job, const ValidationInput& input, const ValidationTests& tests,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <set>
 
 #include "base/format.h"
@@ -17,9 +16,6 @@ using instrument::TimelineCall;
 
 constexpr int fewestIterations = 2;
 constexpr double clockTolerance = 0.05;  // of an iteration
-constexpr double accusedShare = 0.5;     // of the delay
-constexpr double testedShare = 0.3;      // of the delay: beside another cause a group may have no half of it
-constexpr double muchUnexplained = 0.3;  // of the delay
 // One range stands for a rank's whole growth, which took the lesser part of its time in health: a slow processor slows
 // all of its code.
 constexpr double nearlyAll = 0.8;
@@ -89,34 +85,6 @@ std::string nameOf(const Cause& cause, const instrument::CommunicatorNames& name
   return "";
 }
 
-std::set<Rank> ranksOf(CommunicatorId id, const JobView& job) {
-  const auto communicator = job.communicators().find(id);
-  if (communicator == job.communicators().end()) return {};
-  return {communicator->second.jobRanks.begin(), communicator->second.jobRanks.end()};
-}
-
-/// Who meets in a link or a group; nobody of other causes.
-std::set<Rank> ranksOf(const Cause& cause, const JobView& job) {
-  if (cause.kind == Cause::Kind::link) return {cause.link.from, cause.link.to};
-  return cause.kind == Cause::Kind::group ? ranksOf(cause.communicator, job) : std::set<Rank>();
-}
-
-/// Suspected ranks that the links and groups beside them are slow for. A throttled rank stands still inside of calls
-/// too: it explains what it touches where it is slower by the whole delay, and where it alone is in all that is slow.
-std::set<Rank> wholeCauses(const instrument::Blame& blame, const JobView& job, const instrument::Suspicion& suspicion) {
-  std::set<Rank> whole, common;
-  int places = 0;
-  for (const Cause& cause : blame.causes) {
-    std::set<Rank> ranks = ranksOf(cause, job);
-    if (ranks.empty() || cause.share < testedShare) continue;
-    if (++places > 1) std::erase_if(ranks, [&](Rank rank) { return !common.contains(rank); });
-    common = ranks;
-  }
-  for (const auto& each : suspicion.ranks)
-    if (each.explainsAll || (places > 1 && common == std::set<Rank>{each.rank})) whole.insert(each.rank);
-  return whole;
-}
-
 }  // namespace
 
 std::optional<instrument::Blame> blameOf(JobView& job, const ClockBook& clocks, std::size_t window,
@@ -176,73 +144,6 @@ std::string outsideOfCollectives(const JobView& job, Rank rank, std::size_t wind
   if (!oneStretch) return "";
   return "its time goes into one stretch of its code outside of all collectives, as data loading, a checkpoint or "
          "garbage collection do";
-}
-
-void suspectWhoWaits(const instrument::Blame& blame, instrument::Suspicion& suspicion) {
-  const auto hasHalf = [](const Cause& cause) {
-    return cause.share >= accusedShare && (cause.kind == Cause::Kind::link || cause.kind == Cause::Kind::group);
-  };
-  if (blame.unexplainedShare < muchUnexplained || std::any_of(blame.causes.begin(), blame.causes.end(), hasHalf))
-    return;
-  for (const instrument::GroupSuspect& group : suspicion.waiting) {
-    const auto same = [&](const auto& each) { return each.communicator == group.communicator; };
-    if (std::any_of(suspicion.groups.begin(), suspicion.groups.end(), same)) continue;
-    suspicion.groups.push_back(group);
-  }
-}
-
-void followChain(const instrument::Blame& blame, const JobView& job, instrument::Suspicion& suspicion) {
-  std::set<Rank> causes, near, accusedOnes;
-  std::map<CommunicatorId, double> shares;
-  const std::set<Rank> whole = wholeCauses(blame, job, suspicion);
-  const auto isWhole = [&](Rank rank) { return whole.contains(rank); };
-  std::set<CommunicatorId> explained;
-  bool told = false;
-  for (const Cause& cause : blame.causes) {
-    if (const auto ranks = ranksOf(cause, job); std::any_of(ranks.begin(), ranks.end(), isWhole)) {
-      explained.insert(cause.communicator);
-      continue;
-    }
-    causes.insert(cause.rank);
-    shares[cause.communicator] += cause.share;
-    const bool isRank = cause.kind == Cause::Kind::rank, accused = cause.share >= accusedShare;
-    if (cause.kind == Cause::Kind::everybody || cause.share < (isRank ? accusedShare : testedShare)) continue;
-    told = told || accused;
-    if (isRank) {
-      accusedOnes.insert(cause.rank);
-      const auto same = [&](const auto& each) { return each.rank == cause.rank; };
-      if (std::none_of(suspicion.ranks.begin(), suspicion.ranks.end(), same))
-        suspicion.ranks.push_back({cause.rank, cause.growth});
-      continue;
-    }
-    const auto same = [&](const auto& each) { return each.communicator == cause.communicator; };
-    if (std::none_of(suspicion.groups.begin(), suspicion.groups.end(), same))
-      suspicion.groups.push_back({cause.communicator, cause.growth, cause.link});
-    const std::set<Rank> members = ranksOf(cause.communicator, job);
-    near.insert(members.begin(), members.end());
-    if (accused) accusedOnes.insert(members.begin(), members.end());
-  }
-  std::erase_if(suspicion.groups, [&](const auto& each) {
-    const bool byOthers = each.slowest.from >= 0 && !isWhole(each.slowest.from) && !isWhole(each.slowest.to);
-    return explained.contains(each.communicator) && !byOthers && !shares.contains(each.communicator);
-  });
-  if (!told) return;
-  std::erase_if(suspicion.ranks,
-                [&](const auto& each) { return !causes.contains(each.rank) && !near.contains(each.rank); });
-  // What little a group of an accused one has of the delay is explained by that one.
-  const auto hasCauseOfItsOwn = [&](const instrument::GroupSuspect& group) {
-    return std::any_of(blame.causes.begin(), blame.causes.end(), [&](const Cause& cause) {
-      return cause.kind == Cause::Kind::link && cause.communicator == group.communicator &&
-             !accusedOnes.contains(cause.link.from) && !accusedOnes.contains(cause.link.to);
-    });
-  };
-  const auto isExplained = [&](const instrument::GroupSuspect& group) {
-    if (shares[group.communicator] >= testedShare || hasCauseOfItsOwn(group)) return false;
-    const std::set<Rank> members = ranksOf(group.communicator, job);
-    return std::any_of(members.begin(), members.end(), [&](Rank rank) { return accusedOnes.contains(rank); });
-  };
-  std::erase_if(suspicion.groups,
-                [&](const auto& each) { return !shares.contains(each.communicator) || isExplained(each); });
 }
 
 }  // namespace falcon::control

@@ -12,6 +12,8 @@ std::string nameOf(const Candidate& candidate) {
       return fmt::format("rank {}", candidate.rank);
     case CandidateKind::link:
       return fmt::format("link {} -> {}", candidate.link.from, candidate.link.to);
+    case CandidateKind::group:
+      return fmt::format("the group of ranks {}", fmt::join(candidate.ranks, ", "));
     case CandidateKind::interfaceOut:
     case CandidateKind::interfaceIn:
       return fmt::format("the interface of {} {}, {}", candidate.ranks.size() == 1 ? "rank" : "ranks",

@@ -16,6 +16,10 @@ const char* nameOf(Quantity quantity) {
       return "transfer time";
     case Quantity::linkTest:
       return "link test";
+    case Quantity::blockedTime:
+      return "blocked time";
+    case Quantity::groupTime:
+      return "group time";
   }
   return "?";
 }
@@ -24,6 +28,8 @@ Source sourceOf(Quantity quantity) {
   switch (quantity) {
     case Quantity::ownTime:
     case Quantity::transferTime:
+    case Quantity::blockedTime:
+    case Quantity::groupTime:
       return Source::passive;
     case Quantity::heldBack:
       return Source::kernel;
@@ -36,7 +42,7 @@ Source sourceOf(Quantity quantity) {
 }
 
 bool isOfLinks(Quantity quantity) {
-  return quantity == Quantity::transferTime || quantity == Quantity::linkTest;
+  return quantity == Quantity::transferTime || quantity == Quantity::linkTest || quantity == Quantity::blockedTime;
 }
 
 }  // namespace falcon::diagnose

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "base/types.h"
 
@@ -16,6 +17,8 @@ enum class Quantity : std::uint8_t {
   gpuTest,       ///< of a rank: its GPU's tests
   transferTime,  ///< of a link: seconds that the job's own bytes were under way
   linkTest,      ///< of a link: seconds a byte, while the job is held
+  blockedTime,   ///< of a link: seconds a byte that the job's own bytes were under way, before any test
+  groupTime,     ///< of a communicator: seconds an iteration that who waits least spends in it
 };
 /// "own time", "compute test" ...
 const char* nameOf(Quantity quantity);
@@ -33,8 +36,10 @@ inline constexpr double infinitelySlow = std::numeric_limits<double>::infinity()
 
 struct Observation {
   Quantity quantity = Quantity::ownTime;
-  Rank rank = -1;  ///< of the job; of a rank's quantity
-  Link link;       ///< job ranks; of a link's quantity
+  Rank rank = -1;                   ///< of the job; of a rank's quantity
+  Link link;                        ///< job ranks; of a link's quantity
+  CommunicatorId communicator = 0;  ///< of `blockedTime` and `groupTime`
+  std::vector<Rank> ranks{};        ///< its members
   /// Natural logarithm of how many times slower than its peers, and than its own baseline where that is known, it is: 0
   /// is as healthy as they are. Infinite: slower, and how much cannot be told.
   double value = 0;

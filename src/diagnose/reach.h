@@ -28,8 +28,20 @@ struct Reach {
 /// |           |          |                             |                            | the waiting of others in it |
 /// | interface | none     | none                        | must, what goes over it    | likewise                    |
 ///
+/// Before any test, by what profiling saw:
+///
+/// | candidate | time blocked of a link             | time of a group                     |
+/// |-----------|------------------------------------|-------------------------------------|
+/// | rank      | excused at an end; however much,   | excused where it is a member;       |
+/// |           | where it has the whole delay       | however much, where it has it all   |
+/// | link      | must; of others in its group, and  | excused where both ends are         |
+/// |           | in larger ones around it, excused  | members, of no smaller group        |
+/// | group     | none                               | must; excused of larger ones around |
+///
 /// A rank's own time has more in it than what a slow processor slows. For the waiting of others in it, a longer time
-/// under way needs no explanation by itself; one that is not longer speaks for its link.
+/// under way needs no explanation by itself; one that is not longer speaks for its link. A slow link stalls its whole
+/// ring; where all meet, the delay of some shows; and a rank that is slower by the whole delay stands still inside of
+/// calls, too.
 Reach reachOf(const Candidate& candidate, const Observation& observation);
 
 }  // namespace falcon::diagnose

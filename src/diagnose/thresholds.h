@@ -49,4 +49,21 @@ struct Thresholds {
   double leastPartOfRank = 0.3;
 };
 
+/// What is suspected before any test. All but the first three are parts of a time, 0 to 1.
+struct SuspicionThresholds {
+  /// Times slower than the baseline, beyond what all ranks are. Source: Falcon, section 4.3.
+  double leastOfRank = 1.2;
+  double leastOfGroup = 1.2;
+  /// The same of a rank that its partners wait for, beside its peers: there are two figures that say so.
+  double leastWhereWaitedFor = 1.1;
+  double leastShare = 0.05;  ///< of a healthy iteration: who grew by less cannot be the cause
+  double leastPart = 0.1;    ///< of what iterations became longer by, the delay: likewise
+  /// Of the delay, a rank's own time: that of healthy ranks grows by chance beside a busy core (an eighth was seen).
+  double leastPartOfRank = 0.2;
+  double wholePart = 0.95;   ///< of the delay: nothing is left for others
+  double accusedPart = 0.5;  ///< of the delay, by the chain of waiting: who has it is tested, whatever else is seen
+  /// The same of a link or a group, which beside another cause may have no half; and what is much to be nobody's.
+  double testedPart = 0.3;
+};
+
 }  // namespace falcon::diagnose

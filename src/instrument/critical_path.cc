@@ -265,25 +265,4 @@ std::vector<PathPiece> WaitGraph::allPieces() const {
   return pieces;
 }
 
-std::vector<WaitGraph::ArrivalLag> WaitGraph::arrivalLags() const {
-  std::map<std::pair<CommunicatorId, Rank>, ArrivalLag> lags;
-  for (const auto& match : matches_) {
-    if (match.size() < 2 || isPointToPoint(callOf(match.front()).operation)) continue;
-    const auto earlier = [&](Participant a, Participant b) { return callOf(a).enter < callOf(b).enter; };
-    const auto [first, last] = std::minmax_element(match.begin(), match.end(), earlier);
-    for (const Participant each : match) {
-      const Rank rank = timeline_.ranks[each.rank].rank;
-      ArrivalLag& lag = lags[{callOf(each).communicator, rank}];
-      lag.communicator = callOf(each).communicator;
-      lag.rank = rank;
-      ++lag.calls;
-      lag.mean += (seconds(callOf(each).enter - callOf(*first).enter) - lag.mean) / static_cast<double>(lag.calls);
-      if (each.rank == last->rank) ++lag.last;
-    }
-  }
-  std::vector<ArrivalLag> all;
-  for (const auto& [key, lag] : lags) all.push_back(lag);
-  return all;
-}
-
 }  // namespace falcon::instrument

@@ -47,16 +47,6 @@ class WaitGraph {
   /// Every stretch of every rank between start and end, whether the job depended on it or not: what is usual.
   std::vector<PathPiece> allPieces() const;
 
-  /// Seconds a call that a rank entered later than the first of its partners, by communicator: who comes last.
-  struct ArrivalLag {
-    CommunicatorId communicator = 0;
-    Rank rank = -1;   ///< of the job
-    double mean = 0;  ///< seconds
-    std::uint64_t calls = 0;
-    std::uint64_t last = 0;  ///< how often it came last
-  };
-  std::vector<ArrivalLag> arrivalLags() const;
-
  private:
   struct Participant {
     std::size_t rank, call;  // indices into the timeline

@@ -1,4 +1,4 @@
-// What a rank did with its time over a few iterations: the input of suspicion. Plain values.
+// What a rank did with its time over a few iterations: the input of a suspicion. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +39,7 @@ struct RankComparison {
   Rank rank = -1;  ///< of the job
   RankProfile healthy;
   RankProfile now;
+  bool waitedFor = false;  ///< partners of equal work wait for it, as long as it is outside of the library beyond them
 };
 
 struct CommunicatorMembers {

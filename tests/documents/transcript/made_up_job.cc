@@ -4,6 +4,7 @@
 #include <string>
 
 #include "control/waiting.h"
+#include "diagnose/suspicion.h"
 #include "diagnose/verdict.h"
 #include "unit/control/fake_job.h"
 
@@ -78,9 +79,9 @@ std::vector<Told> suspicions() {
   std::vector<Told> told;
   std::vector<std::string> texts;
   for (const auto& blame : blames) texts.push_back(control::sentenceOf(blame, control::JobView()));
-  instrument::Suspicion waiting;
+  diagnose::Suspicion waiting;
   waiting.groups = {{.growth = 2, .waitsOnly = true}};
-  texts.push_back(instrument::reasonFor(waiting, {}));
+  texts.push_back(diagnose::reasonFor(waiting, {}));
   for (const std::string& text : texts)
     for (const auto kind : {EventKind::suspicion, EventKind::trapClosed, EventKind::inconclusive})
       told.push_back({nameOf(kind), text});

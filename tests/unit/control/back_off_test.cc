@@ -5,8 +5,8 @@
 namespace falcon::control {
 namespace {
 
-instrument::Suspicion suspicionOf(std::map<Rank, double> ranks, std::map<CommunicatorId, double> groups) {
-  instrument::Suspicion suspicion;
+diagnose::Suspicion suspicionOf(std::map<Rank, double> ranks, std::map<CommunicatorId, double> groups) {
+  diagnose::Suspicion suspicion;
   for (const auto& [rank, growth] : ranks) suspicion.ranks.push_back({rank, growth});
   for (const auto& [id, growth] : groups) suspicion.groups.push_back({id, growth, {}});
   return suspicion;

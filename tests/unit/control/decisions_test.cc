@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "control/peers.h"
 
 namespace falcon::control {
@@ -209,30 +211,18 @@ TEST(Decisions, ARemedyWaitsForItsPrice) {
   EXPECT_TRUE(isDue(planOf(PlanKind::none), 0, 1));
 }
 
-TEST(Decisions, OnlyWhatIsNewIsUnexplained) {
-  const JobView job = healthyJob();
-  instrument::Suspicion all;
-  all.ranks = {{1, 3}, {2, 2}};
-  all.groups = {{2, 4, {0, 2}}, {3, 4, {1, 3}}, {1, 2, {}}};
-  const std::vector<Culprit> known{{CulpritKind::rank, 1, {}, false}, {CulpritKind::link, -1, {2, 0}, false}};
-  const auto rest = unexplained(all, job, known);
-  ASSERT_EQ(rest.ranks.size(), 1u);
-  EXPECT_EQ(rest.ranks[0].rank, 2);
-  EXPECT_TRUE(rest.groups.empty());  // the known link, a link of the known rank, and the group of both
-  EXPECT_EQ(unexplained(all, job, {}).groups.size(), 3u);
-}
-
 // The first and the second ranks of two nodes use the same slow link where a node has one address.
-TEST(Decisions, AKnownLinkExplainsWhoeverSharesItsAddresses) {
+TEST(Decisions, AKnownLinkIsThatOfWhoeverSharesItsAddresses) {
   const std::vector<Culprit> known{{CulpritKind::link, -1, {2, 0}, false}};
-  instrument::Suspicion second;
-  second.groups = {{3, 4, {1, 3}}};
   for (const char* node : {"10.0.0.2", "10.0.0.1", ""}) {
     JobView job = healthyJob();
     const std::string first = *node ? "10.0.0.1" : "";
     for (Rank rank = 0; rank < 4; ++rank)
       job.handle(10 + static_cast<ProcessId>(rank), Introduce{rank, "host", "", rank < 2 ? first : node, 1});
-    EXPECT_EQ(unexplained(second, job, known).empty(), node == std::string("10.0.0.2")) << node;
+    std::set<Link> links;
+    for (const auto& candidate : seenInProfile(job, 4, known).known) links.insert(candidate.link);
+    EXPECT_TRUE(links.contains({2, 0})) << node;
+    EXPECT_EQ(links.contains({3, 1}), node == std::string("10.0.0.2")) << node;
   }
 }
 

@@ -38,7 +38,7 @@ struct TestedGroups : testing::Test {
       if (const Rank up = tree(rank, ranks).up; up >= 0) carry(rank, up), carry(up, rank);
   }
   validate::TestedGroup tested() {
-    instrument::Suspicion suspects;
+    diagnose::Suspicion suspects;
     suspects.groups = {{.communicator = 1, .slowest = {}}};
     const auto groups = testedGroups(job, suspects);
     EXPECT_EQ(groups.size(), 1u);
@@ -98,7 +98,7 @@ TEST_F(TestedGroups, WhatGrewIsWhatMovesLongerThanAsManyBytesDidInHealth) {
   receiver.transfers.sums = {{.id = 1, .peer = 2, .sending = false, .bytes = 800, .moving = 0.1}};
   receiver.healthyTransfers = {.sums = {{.id = 1, .peer = 2, .sending = false, .bytes = 800, .moving = 0.1}},
                                .iterations = 4};
-  const auto grown = grownByLink(job);
+  const auto grown = linkTimes(job).grown;
   ASSERT_EQ(grown.size(), 1u) << "of a connection without a healthy time nothing is known";
   EXPECT_NEAR(grown.at({2, 3}), 0.2 - 0.05, 1e-9);
 }

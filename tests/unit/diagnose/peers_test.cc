@@ -2,10 +2,19 @@
 
 #include <gtest/gtest.h>
 
-#include "simulated_training.h"
+#include "diagnose/suspicion.h"
+#include "unit/instrument/simulated_training.h"
 
-namespace falcon::instrument {
+namespace falcon::diagnose {
 namespace {
+
+using namespace instrument;
+
+Suspicion comparePeers(std::span<const RankNow> ranks, std::span<const CommunicatorShape> shapes) {
+  SeenInProfile seen{.ranks = besidePeers(ranks, shapes)};
+  for (const CommunicatorShape& shape : shapes) seen.communicators.push_back({shape.communicator, shape.members});
+  return suspect(seen, {.leastOfGroup = 1.1});
+}
 
 using topology::Layout;
 
@@ -107,7 +116,7 @@ TEST(Peers, AreGroupsOfEqualVolumeOnly) {
     std::vector<RankNow> ranks;
     std::vector<CommunicatorShape> shapes;
     for (Rank rank = 0; rank < 8; ++rank) {
-      const auto pair = static_cast<CommunicatorId>(rank / 2 + 1);
+      const auto pair = static_cast<CommunicatorId>(rank) / 2 + 1;
       ranks.push_back({rank, {.own = 0.1, .inLibrary = 0.03, .communicators = {{pair, pair == 4 ? 0.06 : 0.02}}}});
       if (rank % 2 == 0) shapes.push_back({pair, {rank, rank + 1}, 0, 4, pair == 4 ? lastBytes : 1e6});
     }
@@ -119,24 +128,5 @@ TEST(Peers, AreGroupsOfEqualVolumeOnly) {
   }
 }
 
-TEST(CommunicatorRoles, AGroupInsideOfAPipelineTellsNothing) {
-  // Stages {0, 1}, {2, 3}, {4, 5}; the first and last share an embedding.
-  const CommunicatorShape shapes[] = {{1, {0, 1}, 3, 0},    {2, {2, 3}, 2, 0},    {3, {4, 5}, 4, 0},
-                                      {4, {0, 2, 4}, 0, 9}, {5, {1, 3, 5}, 0, 9}, {6, {0, 4}, 1, 0}};
-  const auto roles = inferRoles(shapes);
-  EXPECT_EQ(roles.at(6), CommunicatorRole::unknown);
-  for (const CommunicatorId data : {1, 2, 3})
-    EXPECT_EQ(roles.at(data), CommunicatorRole::data) << "fewer than messages";
-  EXPECT_EQ(ranksOfEqualWork(shapes, roles), (std::vector<std::vector<Rank>>{{0, 1}, {2, 3}, {4, 5}}));
-}
-
-TEST(CommunicatorRoles, OneForAllBesideOthersIsTheJobs) {
-  const CommunicatorShape shapes[] = {{1, {0, 1, 2, 3}, 1, 0}, {2, {0, 2}, 8, 0}, {3, {1, 3}, 8, 0}, {4, {0, 1}, 0, 0}};
-  const auto roles = inferRoles(shapes);
-  EXPECT_EQ(roles.at(1), CommunicatorRole::job);
-  EXPECT_EQ(roles.at(2), CommunicatorRole::data);
-  EXPECT_EQ(roles.at(4), CommunicatorRole::unknown) << "it is not used";
-}
-
 }  // namespace
-}  // namespace falcon::instrument
+}  // namespace falcon::diagnose

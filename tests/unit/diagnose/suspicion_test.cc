@@ -1,15 +1,20 @@
-#include "instrument/suspicion.h"
+#include "diagnose/suspicion.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
 #include <random>
+#include <set>
 
 #include "topology/layout.h"
 
-namespace falcon::instrument {
+namespace falcon::diagnose {
 namespace {
+
+using instrument::CommunicatorMembers;
+using instrument::RankComparison;
+using instrument::RankProfile;
 
 /// Eight ranks in hybrid parallelism, one iteration of arithmetic: replicas are pipelines, their stages' gradients are
 /// reduced over a ring. Times are those that a synchronous job would show: who comes last waits for nobody.
@@ -38,7 +43,7 @@ class Job {
     const auto healthy = before.profiles(random), now = profiles(random);
     for (Rank rank = 0; rank < layout_.size(); ++rank)
       ranks.push_back({rank, healthy[static_cast<size_t>(rank)], now[static_cast<size_t>(rank)]});
-    return suspect(ranks, communicators_);
+    return suspect({.ranks = ranks, .communicators = communicators_});
   }
   CommunicatorId groupOf(Rank a, Rank b) const {
     for (const auto& each : communicators_)
@@ -169,12 +174,30 @@ TEST_P(Layouts, SuspectBothWhenARankAndAFarLinkAreSlow) {
   ASSERT_EQ(found.groups.size(), 1u) << found.reason;
   EXPECT_EQ(found.groups[0].slowest, (Link{group[0], group[1]}));
 }
+/// Of three links that explain alike, one is between others.
+TEST_P(Layouts, SuspectASlowRankBesideALinkAsSlowAsItsOwn) {
+  const auto layout = GetParam();
+  if (layout.dataSize < 4 || layout.pipelineSize < 2) return;
+  const auto group = layout.dataGroup(0);
+  for (const bool timing : {true, false}) {
+    Job job(layout);
+    job.timing = timing;
+    job.compute[group[3]] = 3;
+    job.links[{group[0], group[1]}] = 2.8;
+    const auto found = job.judge();
+    ASSERT_EQ(found.ranks.size(), 1u) << found.reason;
+    EXPECT_EQ(found.ranks[0].rank, group[3]);
+    EXPECT_TRUE(found.groups.empty()) << "the group is no slower than the rank makes it: " << found.reason;
+    job.links[{group[0], group[1]}] = 7;
+    EXPECT_EQ(job.judge().groups.size(), 1u) << found.reason;
+  }
+}
 INSTANTIATE_TEST_SUITE_P(OfEightRanks, Layouts,
                          testing::Values(topology::Layout{8, 1, 1}, topology::Layout{4, 2, 1},
                                          topology::Layout{2, 4, 1}, topology::Layout{2, 1, 1}));
 
 TEST(Suspicion, OfNobodyIsEmptyAndSaysSo) {
-  const auto found = suspect({}, {});
+  const auto found = suspect({});
   EXPECT_TRUE(found.empty());
   EXPECT_FALSE(found.reason.empty());
 }
@@ -199,8 +222,8 @@ std::vector<RankComparison> afterARerouting(double secondsOnNewLink) {
 
 TEST(Suspicion, SeesASlowConnectionThatTheBaselineDidNotHave) {
   const std::vector<CommunicatorMembers> group{{7, {0, 1, 2}}};
-  EXPECT_TRUE(suspect(afterARerouting(0.052), group).empty());
-  const auto found = suspect(afterARerouting(0.3), group);
+  EXPECT_TRUE(suspect({.ranks = afterARerouting(0.052), .communicators = group}).empty());
+  const auto found = suspect({.ranks = afterARerouting(0.3), .communicators = group});
   ASSERT_EQ(found.groups.size(), 1u);
   EXPECT_EQ(found.groups[0].slowest, (Link{1, 0}));
 }
@@ -217,12 +240,12 @@ TEST(Suspicion, OfAGroupExplainsTheOneAroundIt) {
     ranks.push_back(each);
   }
   const CommunicatorMembers all{1, {0, 1, 2, 3}}, even{2, {0, 2}};
-  const auto found = suspect(ranks, std::vector{all, even});
+  const auto found = suspect({.ranks = ranks, .communicators = {all, even}});
   ASSERT_EQ(found.groups.size(), 1u) << found.reason;
   EXPECT_EQ(found.groups[0].communicator, 2u);
   EXPECT_NE(found.reason.find("among ranks 0, 2 "), std::string::npos) << found.reason;
   // Without the smaller one it is not hidden.
-  EXPECT_EQ(suspect(ranks, std::vector{all}).groups.size(), 1u);
+  EXPECT_EQ(suspect({.ranks = ranks, .communicators = {all}}).groups.size(), 1u);
 }
 
 /// Everybody waits in the group, rank 0 for nobody; its connection's bytes seem to take long either way.
@@ -245,8 +268,8 @@ std::vector<RankComparison> stalledReceiver(double leastWaiting) {
 
 TEST(Suspicion, OfAGroupNeedsMoreThanBytesThatWereNotFetched) {
   const std::vector<CommunicatorMembers> group{{7, {0, 1, 2}}};
-  EXPECT_TRUE(suspect(stalledReceiver(0.05), group).empty());
-  EXPECT_EQ(suspect(stalledReceiver(0.4), group).groups.size(), 1u);
+  EXPECT_TRUE(suspect({.ranks = stalledReceiver(0.05), .communicators = group}).empty());
+  EXPECT_EQ(suspect({.ranks = stalledReceiver(0.4), .communicators = group}).groups.size(), 1u);
 }
 
 /// A job of 645 ms an iteration whose exchange takes most of it; link 3 -> 5 is slower by `factor`. Figures of a run
@@ -270,7 +293,7 @@ Suspicion ofALinkInALongExchange(double factor) {
     each.now.transfers = {{group, next, 0, true, 2e6, 0.019 + blocked, 0}};
     ranks.push_back(each);
   }
-  return suspect(ranks, groups);
+  return suspect({.ranks = ranks, .communicators = groups});
 }
 
 TEST(Suspicion, OfALinkNeedsAPartOfTheDelayAndNotOfTheGroupsTime) {
@@ -282,18 +305,6 @@ TEST(Suspicion, OfALinkNeedsAPartOfTheDelayAndNotOfTheGroupsTime) {
     EXPECT_EQ(found.groups[0].slowest, (Link{3, 5}));
     EXPECT_TRUE(found.ranks.empty()) << found.reason;
   }
-}
-
-TEST(Suspicion, TellsGroupsApartInWhichAllWaitAndNothingMovesSlowly) {
-  const std::vector<CommunicatorMembers> group{{7, {0, 1, 2}}};
-  auto ranks = stalledReceiver(0.4);
-  for (RankComparison& each : ranks) each.now.transfers = each.healthy.transfers;
-  const auto found = suspect(ranks, group);
-  EXPECT_TRUE(found.empty());
-  ASSERT_EQ(found.waiting.size(), 1u);
-  EXPECT_EQ(found.waiting[0].communicator, 7u);
-  EXPECT_NEAR(found.waiting[0].growth, 8, 1e-9);
-  EXPECT_TRUE(suspect(stalledReceiver(0.05), group).waiting.empty()) << "rank 0 waits for nobody";
 }
 
 /// Where hardly any time is spent in health, a little waiting is many times as much.
@@ -313,7 +324,7 @@ TEST(Suspicion, OfARankThatExplainsTheWholeDelayFallsOnNoneOfItsGroups) {
     }
     ranks[1].now.own += rankOne;
     ranks[1].now.inLibrary -= rankOne;
-    return suspect(ranks, groups);
+    return suspect({.ranks = ranks, .communicators = groups});
   };
   EXPECT_EQ(found(0.038).ranks.size(), 1u);
   EXPECT_TRUE(found(0.038).groups.empty()) << found(0.038).reason;
@@ -332,9 +343,9 @@ TEST(Suspicion, FallsOnNobodyWhoExplainsNextToNothing) {
     ranks.push_back(each);
   }
   ranks[2].now.own = 0.13;  // 30 ms of the 400 that every iteration became longer
-  EXPECT_TRUE(suspect(ranks, {}).empty());
+  EXPECT_TRUE(suspect({.ranks = ranks}).empty());
   ranks[2].now.own = 0.4;
-  EXPECT_EQ(suspect(ranks, {}).ranks.size(), 1u);
+  EXPECT_EQ(suspect({.ranks = ranks}).ranks.size(), 1u);
 }
 
 TEST(Suspicion, DoesNotBlameThoseWhoStayedTheSameWhenOthersGotFaster) {
@@ -346,8 +357,138 @@ TEST(Suspicion, DoesNotBlameThoseWhoStayedTheSameWhenOthersGotFaster) {
     if (rank > 0) each.now.own = 0.1;
     ranks.push_back(each);
   }
-  EXPECT_TRUE(suspect(ranks, {}).empty());
+  EXPECT_TRUE(suspect({.ranks = ranks}).empty());
+}
+
+constexpr CommunicatorId everybody = 7, pair = 8;
+
+/// Four ranks that also meet in a pair, two of them. An iteration is longer by 0.1 s.
+struct Waiting {
+  std::map<Rank, double> own;               ///< seconds longer
+  std::map<CommunicatorId, double> groups;  ///< seconds longer
+  bool timed = false;                       ///< and what moves there moves as fast as ever
+  std::vector<instrument::Cause> chain;
+  double unexplained = 0;
+
+  Suspicion judge() const {
+    SeenInProfile seen{.communicators = {{everybody, {0, 1, 2, 3}}, {pair, {0, 1}}}};
+    seen.chain = instrument::Blame{.causes = chain, .unexplainedShare = unexplained};
+    const auto longer = [](const auto& seconds, auto key) {
+      const auto found = seconds.find(key);
+      return found == seconds.end() ? 0 : found->second;
+    };
+    for (Rank rank = 0; rank < 4; ++rank) {
+      RankComparison each{.rank = rank, .healthy = {.own = 0.1, .inLibrary = 0.1}};
+      each.now.own = 0.1 + longer(own, rank);
+      each.now.inLibrary = 0.3 - each.now.own;
+      for (const CommunicatorId id : {everybody, pair}) {
+        each.healthy.communicators.push_back({id, 0.02});
+        each.now.communicators.push_back({id, 0.02 + longer(groups, id)});
+        if (timed) each.healthy.transfers.push_back({id, (rank + 1) % 2, 0, true, 1e6, 0.01, 0});
+      }
+      each.now.transfers = each.healthy.transfers;
+      seen.ranks.push_back(each);
+    }
+    return suspect(seen);
+  }
+};
+
+using Kind = instrument::Cause::Kind;
+instrument::Cause atRank(Rank rank, double share) {
+  return {.kind = Kind::rank, .rank = rank, .share = share, .growth = 2};
+}
+instrument::Cause atGroup(double share) {
+  return {.kind = Kind::group, .communicator = pair, .share = share, .growth = 2};
+}
+/// Of the communicator over all.
+instrument::Cause atLink(Link link, double share) {
+  return {.kind = Kind::link, .link = link, .communicator = everybody, .share = share, .growth = 2};
+}
+
+struct Row {
+  const char* why;
+  Waiting waiting;
+  std::set<Rank> ranks;
+  std::set<CommunicatorId> groups;
+};
+
+TEST(Suspicion, LooksWhereTheChainOfWaitingLeads) {
+  const std::map<Rank, double> two{{1, 0.05}, {2, 0.05}}, whole{{1, 0.1}}, half{{1, 0.05}};
+  const std::map<CommunicatorId, double> slow{{everybody, 0.08}};
+  const Row rows[] = {
+      {"the chain alone", {.chain = {atRank(3, 0.9)}}, {3}, {}},
+      {"less than half", {.chain = {atRank(3, 0.4)}}, {}, {}},
+      {"nobody is accused twice", {.own = half, .chain = {atRank(1, 0.9)}}, {1}, {}},
+      {"nobody waits for rank 2", {.own = two, .chain = {atRank(1, 0.9)}}, {1}, {}},
+      {"members of an accused group stay", {.own = two, .groups = slow, .chain = {atGroup(0.7)}}, {1}, {pair}},
+      {"not clear: all stay", {.own = two, .groups = slow, .chain = {atGroup(0.4)}}, {1, 2}, {everybody, pair}},
+      {"little", {.own = two, .groups = slow, .chain = {atGroup(0.2)}}, {1, 2}, {everybody}},
+      {"everybody's computing leads nowhere",
+       {.own = two, .chain = {{.kind = Kind::everybody, .share = 0.8}}},
+       {1, 2},
+       {}},
+      // A group with little of the delay is explained by whom it shares with an accused one.
+      {"a group's members", {.groups = slow, .chain = {atGroup(1), atLink({0, 2}, 0.1)}}, {}, {pair}},
+      {"a rank's link", {.groups = slow, .chain = {atRank(1, 1), atLink({1, 2}, 0.1)}}, {1}, {}},
+      {"a link between others", {.groups = slow, .chain = {atRank(1, 1), atLink({2, 3}, 0.1)}}, {1}, {everybody}},
+      {"two at once", {.groups = slow, .chain = {atGroup(1), atLink({0, 2}, 0.4)}}, {}, {everybody, pair}},
+      {"a rank and a link", {.groups = slow, .chain = {atRank(1, 1), atLink({1, 2}, 0.4)}}, {1}, {everybody}},
+      // A throttled rank stands still in the middle of collectives too, and while messages come to it.
+      {"the whole delay", {.own = whole, .chain = {atGroup(0.37), atLink({0, 1}, 0.31), atRank(1, 0.22)}}, {1}, {}},
+      {"not between others",
+       {.own = whole, .chain = {atGroup(0.37), atLink({2, 3}, 0.31), atRank(1, 0.22)}},
+       {1},
+       {everybody}},
+      {"half of it",
+       {.own = half, .chain = {atGroup(0.37), atLink({2, 3}, 0.31), atRank(1, 0.22)}},
+       {1},
+       {everybody, pair}},
+      {"who alone is in both", {.own = half, .chain = {atGroup(0.37), atLink({1, 2}, 0.31), atRank(1, 0.22)}}, {1}, {}},
+      {"two are in both",
+       {.own = half, .chain = {atGroup(0.37), atLink({1, 0}, 0.31), atRank(1, 0.22)}},
+       {1},
+       {everybody, pair}},
+      // Where all wait, and nothing moves slowly.
+      {"somebody has it", {.groups = {{pair, 0.1}}, .timed = true, .unexplained = 0.2}, {}, {}},
+      {"a link is found first",
+       {.groups = {{pair, 0.1}}, .timed = true, .chain = {atLink({0, 2}, 0.6)}, .unexplained = 0.4},
+       {},
+       {everybody}},
+      {"nobody has it", {.groups = {{pair, 0.1}}, .timed = true, .unexplained = 0.8}, {}, {pair}},
+  };
+  for (const Row& row : rows) {
+    const Suspicion found = row.waiting.judge();
+    std::set<Rank> ranks;
+    std::set<CommunicatorId> groups;
+    for (const RankSuspect& each : found.ranks) ranks.insert(each.rank);
+    for (const GroupSuspect& each : found.groups) groups.insert(each.communicator);
+    EXPECT_EQ(ranks, row.ranks) << row.why << ": " << found.reason;
+    EXPECT_EQ(groups, row.groups) << row.why << ": " << found.reason;
+    EXPECT_EQ(found.ranks.size() + found.groups.size(), ranks.size() + groups.size()) << row.why;
+  }
+}
+
+TEST(Suspicion, SaysWhereAllWaitAndWhoForIsNotTold) {
+  const Suspicion found = Waiting{.groups = {{pair, 0.12}}, .timed = true, .unexplained = 0.8}.judge();
+  EXPECT_EQ(found.reason, "all of ranks 0, 1 wait 7.0 times longer there, and who for is not told");
+}
+
+/// What is known explains all that it may show in.
+TEST(Suspicion, FallsOnNobodyWhomAKnownCulpritMayExplain) {
+  const auto left = [](std::vector<Candidate> known) {
+    SeenInProfile seen{.communicators = {{1, {0, 1, 2, 3}}, {2, {0, 2}}, {3, {1, 3}}}, .known = std::move(known)};
+    seen.chain = instrument::Blame{.causes = {atRank(1, 0.6), atRank(2, 0.6)}};
+    for (const auto& group : seen.communicators)
+      seen.chain->causes.push_back({.kind = Kind::group, .communicator = group.communicator, .share = 0.4});
+    const Suspicion found = suspect(seen);
+    return std::pair(found.ranks.size(), found.groups.size());
+  };
+  const Candidate rank{.kind = CandidateKind::rank, .rank = 1}, link{.kind = CandidateKind::link, .link = {2, 0}};
+  EXPECT_EQ(left({}), std::pair(2UL, 3UL));
+  EXPECT_EQ(left({rank}), std::pair(1UL, 1UL)) << "its groups, too";
+  EXPECT_EQ(left({link}), std::pair(2UL, 1UL)) << "wherever both ends meet";
+  EXPECT_EQ(left({rank, link}), std::pair(1UL, 0UL));
 }
 
 }  // namespace
-}  // namespace falcon::instrument
+}  // namespace falcon::diagnose
