@@ -28,7 +28,7 @@
 namespace falcon::control {
 namespace {
 
-class LiveJob final : public Job, private CallRecorder {
+class LiveJob final : public Job, private CallRecorder, public std::enable_shared_from_this<LiveJob> {
  public:
   LiveJob(std::shared_ptr<transport::Reactor> reactor, std::string name)
       : name_(std::move(name)),
@@ -58,7 +58,9 @@ class LiveJob final : public Job, private CallRecorder {
 
   gpu::LaunchedWork& launchedWork() override { return launched_; }
 
-  instrument::Making making(const instrument::MakingEntry& entry) override { return files_->log().making(entry); }
+  instrument::Making making(const instrument::MakingEntry& entry) override {
+    return files_->log().making(entry, shared_from_this());
+  }
 
   int add(KnownCommunicator communicator) override {
     monitor_->begin();

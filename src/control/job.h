@@ -61,7 +61,7 @@ class Job {
   /// Told what the vendor's communicators launch. Valid as long as the job is held.
   virtual gpu::LaunchedWork& launchedWork() = 0;
 
-  /// Shows outside that this process makes a communicator, while the result lives; the job must be held longer.
+  /// Shows outside that this process makes a communicator, while the result lives; it keeps the job.
   virtual instrument::Making making(const instrument::MakingEntry& entry) = 0;
 
   /// Gives the place of the communicator for CallRecorder::enter().

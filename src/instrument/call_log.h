@@ -52,7 +52,10 @@ class CallLog final : public CallRecorder {
   void remove(CommunicatorId id, Rank rank);
 
   /// Shows a communicator that is being made, until the result is gone; nothing is shown where there is no room.
-  Making making(const MakingEntry& entry) { return Making(makings_, entry); }
+  /// `owner`: of this log.
+  Making making(const MakingEntry& entry, std::shared_ptr<const void> owner = nullptr) {
+    return Making(makings_, entry, std::move(owner));
+  }
 
   Flight enter(CallRecord& call, int place) noexcept override;
   void leave(Flight flight, const CallRecord& call) noexcept override;

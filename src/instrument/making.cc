@@ -10,7 +10,8 @@ const char* nameOf(MakingKind kind) {
   return static_cast<std::uint32_t>(kind) < makingKindCount ? names[static_cast<std::uint32_t>(kind)] : "unknown";
 }
 
-Making::Making(std::span<MakingSlot> slots, const MakingEntry& entry) noexcept {
+Making::Making(std::span<MakingSlot> slots, const MakingEntry& entry, std::shared_ptr<const void> owner) noexcept
+    : owner_(std::move(owner)) {
   const auto isFree = [](MakingSlot& slot) {
     std::uint64_t unused = 0;
     return slot.ticket.compare_exchange_strong(unused, 1, std::memory_order_acq_rel);

@@ -1,6 +1,7 @@
 // A communicator that is being made, shown in the call log: who hangs there has no communicator to be seen in.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -21,16 +22,18 @@ struct MakingEntry {
   Nanoseconds enter{0};
 };
 
-/// Holds a slot of the log, which must outlive it. Used by one thread; the outside reads it at any time.
+/// Holds a slot of the log. Used by one thread; the outside reads it at any time.
 class Making {
  public:
   Making() = default;
-  Making(std::span<MakingSlot> slots, const MakingEntry& entry) noexcept;
+  /// @param owner  of the slots, kept by this; null: they outlive it in any case
+  Making(std::span<MakingSlot> slots, const MakingEntry& entry, std::shared_ptr<const void> owner) noexcept;
   ~Making() { end(); }
-  Making(Making&& other) noexcept : slot_(std::exchange(other.slot_, nullptr)) {}
+  Making(Making&& other) noexcept : owner_(std::move(other.owner_)), slot_(std::exchange(other.slot_, nullptr)) {}
   Making& operator=(Making&& other) noexcept {
     end();
     slot_ = std::exchange(other.slot_, nullptr);
+    owner_ = std::move(other.owner_);
     return *this;
   }
 
@@ -42,6 +45,7 @@ class Making {
  private:
   void end() noexcept;
 
+  std::shared_ptr<const void> owner_;
   MakingSlot* slot_ = nullptr;
 };
 

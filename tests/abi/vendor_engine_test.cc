@@ -272,6 +272,31 @@ TEST(VendorEngine, AllRanksOfACommunicatorHaveIt) {
   });
 }
 
+// While it is made it is shown in the job's log, which goes with the job where that ends meanwhile.
+TEST(VendorEngine, AFailedMakingIsTheVendorsErrorAndTheProgramGoesOn) {
+  for (const char* falcon : {"0", "1"}) {
+    Environment environment = onVendor;
+    environment.push_back({"NCCL_FALCON", falcon});
+    inFreshChild(environment, [] {
+      harness::FakeVendor vendor(FALCON_FAKE_VENDOR);
+      ncclUniqueId id;
+      NCCL_OK(ncclGetUniqueId(&id));
+      vendor.fail(ncclUnhandledCudaError);
+      std::vector<std::thread> ranks;
+      for (int rank = 0; rank < 2; ++rank)
+        ranks.emplace_back([&, rank] {
+          ncclComm_t comm = nullptr;
+          EXPECT_NE(ncclCommInitRank(&comm, 2, id, rank), ncclSuccess);
+          EXPECT_EQ(comm, nullptr);
+        });
+      for (auto& rank : ranks) rank.join();
+      vendor.fail(0);
+      const Communicator after{alone()};
+      NCCL_OK(ncclAllReduce(in, out, 11, ncclBfloat16, ncclMax, after.handle, stream));
+    });
+  }
+}
+
 TEST(VendorEngine, IsAutomaticWhereADriverShowsADevice) {
   inFreshChild({{"NCCL_FALCON_ENGINE", "auto"}, {"NCCL_FALCON_VENDOR_LIBRARY", FALCON_FAKE_VENDOR}}, [] {
     harness::FakeCuda driver(FALCON_FAKE_CUDA);
