@@ -64,6 +64,11 @@ Status checkOpen(const char* function, const ncclComm& communicator) {
   return log::decided(Error::invalidUsage("{}: comm {}", function, nameOf(closed)));
 }
 
+Status checkOpenOrRevoked(const char* function, const ncclComm& communicator) {
+  if (communicator.closed.load(std::memory_order_relaxed) == ncclComm::Closed::revoked) return {};
+  return checkOpen(function, communicator);
+}
+
 Status checkCall(const char* function, const ncclComm& communicator, const Arguments& arguments, Call& call) {
   const auto& a = arguments;
   const Engine& engine = *communicator.engine;

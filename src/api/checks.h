@@ -42,6 +42,8 @@ inline bool isSoundAtAGlance(const ncclComm& communicator, const Arguments& a, C
 
 /// Error (invalidUsage): the communicator was finalized or revoked, or is suspended.
 Status checkOpen(const char* function, const ncclComm& communicator);
+/// The same of what may be done with one that was revoked: others are made of it, memory is registered.
+Status checkOpenOrRevoked(const char* function, const ncclComm& communicator);
 
 /// Whether settings of this call alone can be followed, where the host engine has to. Errors (invalidUsage).
 Status checkSettings(const char* function, const ncclComm& communicator, const CallSettings& settings);

@@ -24,8 +24,7 @@ Status split(ncclComm_t parent, int color, int key, ncclComm_t* output, const nc
   if (color < NCCL_SPLIT_NOCOLOR)
     return log::decided(
         Error::invalidArgument("{}: color is {}; use 0 and up, or NCCL_SPLIT_NOCOLOR", function, color));
-  if ((*use)->closed == ncclComm::Closed::finalized)
-    return log::decided(Error::invalidUsage("{}: comm was finalized", function));
+  if (const Status open = checkOpenOrRevoked(function, **use); !open) return open;
   auto settings = readChildSettings(function, config, (*use)->settings);
   if (!settings) return settings.error();
 
@@ -68,8 +67,7 @@ Status shrink(ncclComm_t parent, const int* list, int count, ncclComm_t* output,
   auto use = abort ? requireMade(function, parent) : requireReady(function, parent);
   if (!use) return use.error();
   if (const Status given = requireOutput(function, "newcomm", output); !given) return given;
-  if ((*use)->closed == ncclComm::Closed::finalized)
-    return log::decided(Error::invalidUsage("{}: comm was finalized", function));
+  if (const Status open = checkOpenOrRevoked(function, **use); !open) return open;
   const auto excluded = readExcluded(function, list, count, *(*use)->engine);
   if (!excluded) return excluded.error();
   auto settings = readChildSettings(function, config, (*use)->settings);

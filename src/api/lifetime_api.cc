@@ -60,6 +60,7 @@ Status idOf(ncclComm_t comm, ncclUniqueId* id) {
   auto use = requireReady(function, comm);
   if (!use) return use.error();
   if (const Status given = requireOutput(function, "uniqueId", id); !given) return given;
+  if (const Status open = checkOpenOrRevoked(function, **use); !open) return open;
   if ((*use)->vendors) {
     const auto vendors = uniqueIdToGrow(**use);
     if (!vendors) return vendors.error();
@@ -109,6 +110,7 @@ Status grow(ncclComm_t parent, int size, const ncclUniqueId* id, int rank, ncclC
   }
   auto use = requireReady(function, parent);
   if (!use) return use.error();
+  if (const Status open = checkOpenOrRevoked(function, **use); !open) return open;
   auto settings = readChildSettings(function, config, (*use)->settings);
   if (!settings) return settings.error();
   if ((*use)->vendors) return growVendors(std::move(*use), std::move(*settings), size, id, rank, output);

@@ -59,6 +59,7 @@ Status registerBuffer(ncclComm_t comm, void* buffer, size_t size, void** handle)
   auto use = requireReady(function, comm);
   if (!use) return use.error();
   if (const Status given = requireOutput(function, "handle", handle); !given) return given;
+  if (const Status open = checkOpenOrRevoked(function, **use); !open) return open;
   if (const Status sound = checkBuffer(function, buffer, size); !sound) return sound;
   const auto made = (*use)->engine->registerBuffer(buffer, size);
   if (!made) return made.error();
@@ -79,6 +80,7 @@ Status registerWindow(ncclComm_t comm, void* buffer, size_t size, ncclWindow_t* 
   auto use = requireReady(function, comm);
   if (!use) return use.error();
   if (const Status given = requireOutput(function, "win", window); !given) return given;
+  if (const Status open = checkOpenOrRevoked(function, **use); !open) return open;
   if (const Status sound = checkBuffer(function, buffer, size); !sound) return sound;
   // Collective: the vendor would wait here for ranks that this thread has yet to ask for.
   if ((*use)->vendors && Group::ofThisThread().open())

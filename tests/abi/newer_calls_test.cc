@@ -181,6 +181,15 @@ TEST(Suspended, TakesNoWorkUntilItIsResumed) {
     EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclInt, ncclSum, comm, noStream), ncclInvalidUsage);
     EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("call ncclCommResume first"));
     EXPECT_EQ(ncclCommSuspend(comm, NCCL_SUSPEND_MEM), ncclInvalidUsage);
+    ncclComm_t child = nullptr;
+    EXPECT_EQ(ncclCommSplit(comm, 0, rank, &child, nullptr), ncclInvalidUsage);
+    EXPECT_EQ(ncclCommGrow(comm, 3, nullptr, -1, &child, nullptr), ncclInvalidUsage);
+    ncclUniqueId id;
+    EXPECT_EQ(ncclCommGetUniqueId(comm, &id), ncclInvalidUsage);
+    void* handle = nullptr;
+    EXPECT_EQ(ncclCommRegister(comm, &value, sizeof value, &handle), ncclInvalidUsage);
+    ncclWindow_t window = nullptr;
+    EXPECT_EQ(ncclCommWindowRegister(comm, &value, sizeof value, &window, NCCL_WIN_DEFAULT), ncclInvalidUsage);
     NCCL_OK(ncclCommResume(comm));
     NCCL_OK(ncclAllReduce(&value, &value, 1, ncclInt, ncclSum, comm, noStream));
     EXPECT_EQ(value, 1);
