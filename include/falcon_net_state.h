@@ -38,9 +38,10 @@ extern "C" {
 #define FALCON_NET_WIRE_BYTES 0x2000u    /* wireBytes */
 #define FALCON_NET_SCORE 0x1000u         /* score, condition: not before the second reading in which data were sent */
 
-/* What a score means. Unknown: nothing was sent between the last two readings. Healthy: below 0.1. Slow, 0.1 to 0.5:
- * the network is what data wait for, but nobody else is seen to use it, as on a link that is limited. Congested, 0.5
- * and more: others' traffic, marks of switches, or losses beyond the connection's usual ones. */
+/* What a score means. Unknown: nothing was sent between the last two readings. Healthy: below 0.1. Slow, 0.1 and more:
+ * the network is what data wait for, but nobody else is seen to use it, as on a link that is limited. Congested: 0.1 or
+ * more, half of a whole contention at least: others' traffic, marks of switches, or losses beyond the connection's
+ * usual ones. */
 enum { falconNetUnknown = 0, falconNetHealthy = 1, falconNetSlow = 2, falconNetCongested = 3 };
 
 /* The score is
@@ -62,8 +63,8 @@ enum { falconNetUnknown = 0, falconNetHealthy = 1, falconNetSlow = 2, falconNetC
  *
  *   - marks: segments that switches marked (ECN) by those delivered, against 5 %,
  *
- *   - losses: segments sent again by those sent, beyond three times the connection's own usual share and 1 %, against 5
- * % (a healthy connection under BBR retransmits 1.7 %: what is usual does not count),
+ *   - losses: segments sent again by those sent, over ten readings, beyond twice the connection's own share in its
+ * first ten and 1 %, against 5 % (a healthy connection under BBR retransmits 1.7 %: what is usual does not count),
  *
  *   - others: the share of other programs in what the interface sends, over five readings, where a round trip takes
  * more than 4 ms, against 25 %.

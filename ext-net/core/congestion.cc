@@ -1,6 +1,7 @@
 #include "core/congestion.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace falcon::net {
 namespace {
@@ -10,18 +11,16 @@ constexpr double queueScale = 0.010;  // seconds: a queue that holds bytes for s
 constexpr double marksScale = 0.05;
 constexpr double lossesScale = 0.05;
 constexpr double lossesSpared = 0.01;
-constexpr double lossesUsual = 3;  // times
+constexpr double lossesUsual = 2;  // times
 constexpr double othersScale = 0.25;
 /// Nanoseconds of a round trip, whatever the least one was: who came before us filled the queues even then.
 constexpr double roundTripThatOthersNeed = 4e6;
 /// From this share of the time on the network sets the rate; below, whoever sends or the processor does.
 constexpr double shareThatSetsTheRate = 0.9;
-/// Readings whose losses count as usual.
-constexpr int usualReadings = 10;
 /// What is left of the best rate after a reading in which it was not reached: half after a minute of ten a second.
 constexpr double bestRateKept = 0.9988;
 constexpr double weightOfSlowness = 0.45, weightOfContention = 0.55;
-constexpr double healthyBelow = 0.1, congestedFrom = 0.5;
+constexpr double healthyBelow = 0.1, contendedFrom = 0.5;
 
 /// Counters of the kernel's never fall, but a reading can fail and be 0.
 double grown(std::uint64_t now, std::uint64_t before) {
@@ -45,6 +44,20 @@ double CongestionJudge::rateLost(double rate, double share) {
   recentShare_ = share < shareThatSetsTheRate ? 0 : recentShare_ + 1;
   if (recentShare_ < recentRates_.size() || bestRate_ <= 0) return 0;
   return 1 - ratio(*std::max_element(recentRates_.begin(), recentRates_.end()), bestRate_ / 2);
+}
+
+double CongestionJudge::lossesBeyondUsual(const falconNetConnection_v1& now) {
+  const Sent sent{now.segments, now.retransmits};
+  const Sent before = std::exchange(recentSent_[lossReadings_ % recentSent_.size()], sent);
+  if (lossReadings_++ < static_cast<int>(recentSent_.size())) {
+    firstSent_ = lossReadings_ == 1 ? sent : firstSent_;
+    usualLosses_ = ratio(grown(sent.again, firstSent_.again), grown(sent.segments, firstSent_.segments));
+    return 0;
+  }
+  // A connection that lost all it sent waits for long before it sends again: then what was known stays.
+  if (sent.segments > before.segments)
+    losses_ = ratio(grown(sent.again, before.again), grown(sent.segments, before.segments));
+  return losses_ - lossesSpared - lossesUsual * usualLosses_;
 }
 
 Congestion CongestionJudge::judge(const falconNetConnection_v1& now, double others) {
@@ -73,23 +86,16 @@ Congestion CongestionJudge::judge(const falconNetConnection_v1& now, double othe
   if (knows(now, before, FALCON_NET_ECN))
     contention =
         ratio(ratio(grown(now.ecnMarked, before.ecnMarked), grown(now.delivered, before.delivered)), marksScale);
-  if (knows(now, before, FALCON_NET_RETRANSMITS) && now.segments > before.segments) {
-    const double losses = ratio(grown(now.retransmits, before.retransmits), grown(now.segments, before.segments));
-    if (lossReadings_ < usualReadings) {
-      ++lossReadings_;
-      usualLosses_ += (losses - usualLosses_) / lossReadings_;
-    } else {
-      contention = std::max(contention, ratio(losses - lossesSpared - lossesUsual * usualLosses_, lossesScale));
-    }
-  }
+  if (knows(now, before, FALCON_NET_RETRANSMITS))
+    contention = std::max(contention, ratio(lossesBeyondUsual(now), lossesScale));
   if (others >= 0 && static_cast<double>(now.rttNanoseconds) > roundTripThatOthersNeed)
     contention = std::max(contention, ratio(others, othersScale));
   found.parts.contention = contention;
 
   found.score = found.parts.share * (weightOfSlowness * found.parts.slowness + weightOfContention * contention);
-  found.condition = found.score < healthyBelow    ? falconNetHealthy
-                    : found.score < congestedFrom ? falconNetSlow
-                                                  : falconNetCongested;
+  found.condition = found.score < healthyBelow   ? falconNetHealthy
+                    : contention < contendedFrom ? falconNetSlow
+                                                 : falconNetCongested;
   return found;
 }
 

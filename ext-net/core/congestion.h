@@ -36,14 +36,25 @@ class CongestionJudge {
   /// all of them.
   double rateLost(double rate, double share);
 
+  /// By how much the share of segments sent again, over the last ten readings, is beyond what is usual. 0 in the first
+  /// ten, which are the usual ones.
+  double lossesBeyondUsual(const falconNetConnection_v1& now);
+
+  /// Since the connection was made.
+  struct Sent {
+    std::uint64_t segments = 0, again = 0;
+  };
+
   falconNetConnection_v1 before_{};
   bool hasBefore_ = false;
   std::array<double, 5> recentRates_{};
   std::size_t readings_ = 0;
   std::size_t recentShare_ = 0;  // readings in a row in which the network set the rate
-  double bestRate_ = 0;     // segments/ns; falls slowly, so that a connection that is never as fast again is judged
-                            // by what it is now
-  double usualLosses_ = 0;  // share of segments sent again, of the first readings
+  double bestRate_ = 0;  // segments/ns; falls slowly, so that a connection that is never as fast again is judged
+                         // by what it is now
+  std::array<Sent, 10> recentSent_{};
+  Sent firstSent_;
+  double losses_ = 0, usualLosses_ = 0;  // shares of segments sent again, of the last readings and of the first
   int lossReadings_ = 0;
 };
 

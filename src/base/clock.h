@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 
 namespace falcon {
 
@@ -18,13 +19,21 @@ class Clock {
   virtual void sleep(Nanoseconds duration) = 0;
 };
 
-/// CLOCK_MONOTONIC.
+/// CLOCK_MONOTONIC, as std::chrono::steady_clock has it. Inline: two readings are a third of what a watched call costs.
 class SystemClock final : public Clock {
  public:
-  Nanoseconds now() const override;
+  Nanoseconds now() const override {
+    timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return std::chrono::seconds(time.tv_sec) + Nanoseconds(time.tv_nsec);
+  }
   void sleep(Nanoseconds duration) override;
-  /// The one instance of the process; has no state.
-  static SystemClock& instance();
+  /// The one instance of the process; has no state. Nothing is run to make or to destroy it: threads ask for the time
+  /// while the process forks or exits.
+  static SystemClock& instance() {
+    static constinit SystemClock clock;
+    return clock;
+  }
 };
 
 /// Moves only when told. For tests. Used by one thread.

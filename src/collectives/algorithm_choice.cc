@@ -87,11 +87,11 @@ const DirectRow direct[] = {
 };
 
 template <class Row>
-const Row* bestRow(std::span<const Row> rows, Operation operation, std::size_t bytes, int ranks, Place place) {
+const Row* bestRow(std::span<const Row> rows, Operation operation, std::size_t bytes, int ranks, Extent extent) {
   const Row* best = nullptr;
   for (const Row& row : rows) {
     const bool applies = row.operation == operation && row.fromBytes <= bytes && bytes < row.toBytes &&
-                         row.fromRanks <= ranks && !(row.onlyNetwork && place == Place::node);
+                         row.fromRanks <= ranks && !(row.onlyNetwork && extent == Extent::node);
     if (applies && (!best || row.score > best->score)) best = &row;
   }
   return best;
@@ -118,15 +118,15 @@ std::span<const AlgorithmRow> algorithmTable() {
 }
 
 const Algorithm* findAlgorithm(Operation operation, std::size_t bytes, int ranks, std::uint8_t preferred,
-                               const Tuning* tuning, Place place) {
+                               const Tuning* tuning, Extent extent) {
   if (preferred != PreferenceMasks::everything) [[unlikely]] {
     if (const AlgorithmRow* row = choosePreferred(operation, bytes, ranks, preferred)) return row->algorithm;
   }
   if (tuning) [[unlikely]] {
-    if (const AlgorithmRow* row = bestRow<AlgorithmRow>(tuning->algorithms, operation, bytes, ranks, place))
+    if (const AlgorithmRow* row = bestRow<AlgorithmRow>(tuning->algorithms, operation, bytes, ranks, extent))
       return row->algorithm;
   }
-  return bestRow(algorithmTable(), operation, bytes, ranks, place)->algorithm;
+  return bestRow(algorithmTable(), operation, bytes, ranks, extent)->algorithm;
 }
 
 std::span<const DirectRow> directTable() {
@@ -135,17 +135,17 @@ std::span<const DirectRow> directTable() {
 
 const DirectAlgorithm* chooseDirect(Operation operation, std::size_t bytes, int ranks, const Tuning* tuning) {
   if (tuning) [[unlikely]] {
-    if (const DirectRow* row = bestRow<DirectRow>(tuning->direct, operation, bytes, ranks, Place::node))
+    if (const DirectRow* row = bestRow<DirectRow>(tuning->direct, operation, bytes, ranks, Extent::node))
       return row->algorithm;
   }
-  const DirectRow* best = bestRow(directTable(), operation, bytes, ranks, Place::node);
+  const DirectRow* best = bestRow(directTable(), operation, bytes, ranks, Extent::node);
   return best ? best->algorithm : nullptr;
 }
 
-int chooseChannels(std::size_t bytes, int ranks, int fewest, int most, Place place) {
-  const std::size_t each = place == Place::node ? bytesPerChannel
-                           : ranks > 2          ? bytesPerSocketChannel
-                                                : bytesPerSocketChannelOfAPair;
+int chooseChannels(std::size_t bytes, int ranks, int fewest, int most, Extent extent) {
+  const std::size_t each = extent == Extent::node ? bytesPerChannel
+                           : ranks > 2            ? bytesPerSocketChannel
+                                                  : bytesPerSocketChannelOfAPair;
   const auto worth = static_cast<int>(std::min<std::size_t>(bytes / each, most));
   return std::clamp(worth, std::min(fewest, most), most);
 }

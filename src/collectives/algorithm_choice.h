@@ -12,7 +12,7 @@
 namespace falcon::collectives {
 
 /// Where all ranks of a communicator are.
-enum class Place : std::uint8_t {
+enum class Extent : std::uint8_t {
   node,    ///< on one node, where they share memory
   network  ///< elsewhere
 };
@@ -43,18 +43,18 @@ struct Tuning;
 /// them; then at any size. `tuning`, where there is one, comes before the table.
 const Algorithm* findAlgorithm(Operation operation, std::size_t bytes, int ranks,
                                std::uint8_t preferred = PreferenceMasks::everything, const Tuning* tuning = nullptr,
-                               Place place = Place::node);
+                               Extent extent = Extent::node);
 /// The same for ring and tree operations, which always have one.
 inline const Algorithm& chooseAlgorithm(Operation operation, std::size_t bytes, int ranks,
                                         std::uint8_t preferred = PreferenceMasks::everything,
-                                        const Tuning* tuning = nullptr, Place place = Place::node) {
-  return *findAlgorithm(operation, bytes, ranks, preferred, tuning, place);
+                                        const Tuning* tuning = nullptr, Extent extent = Extent::node) {
+  return *findAlgorithm(operation, bytes, ranks, preferred, tuning, extent);
 }
 
 /// The same for the direct algorithms; null where connections are better.
 const DirectAlgorithm* chooseDirect(Operation operation, std::size_t bytes, int ranks, const Tuning* tuning = nullptr);
 
 /// Channels that `bytes` are worth, within [fewest, most].
-int chooseChannels(std::size_t bytes, int ranks, int fewest, int most, Place place);
+int chooseChannels(std::size_t bytes, int ranks, int fewest, int most, Extent extent);
 
 }  // namespace falcon::collectives

@@ -180,8 +180,8 @@ std::vector<TaskPlan> planCollective(const MemberShape& shape, const Call& call,
 Way chooseWay(const MemberShape& shape, const Call& call, std::uint8_t preferred, int channels) {
   const std::size_t bytes = bytesOf(shape, call);
   if (channels == 0)
-    channels = chooseChannels(bytes, shape.size, shape.fewestChannels, shape.mostChannels, shape.place);
-  return {findAlgorithm(call.operation, bytes, shape.size, preferred, shape.tuning.get(), shape.place), channels};
+    channels = chooseChannels(bytes, shape.size, shape.fewestChannels, shape.mostChannels, shape.extent);
+  return {findAlgorithm(call.operation, bytes, shape.size, preferred, shape.tuning.get(), shape.extent), channels};
 }
 
 std::vector<TaskPlan> planCollective(const MemberShape& shape, const Call& call, const Way& way,

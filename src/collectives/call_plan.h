@@ -25,7 +25,7 @@ struct MemberShape {
   std::size_t chunkBytes = 1;            ///< of every connection
   PreferenceMasks preferred;             ///< algorithms
   std::shared_ptr<const Tuning> tuning;  ///< null: the built-in tables
-  Place place = Place::node;             ///< of all ranks together
+  Extent extent = Extent::node;          ///< of all ranks together
   bool checksCalls = false;              ///< ranks compare what they call before they do it
   // Of the connections that have smaller ones.
   std::size_t messageChunkBytes = std::numeric_limits<std::size_t>::max();

@@ -65,17 +65,17 @@ constexpr std::size_t ringRound(const Geometry& geometry) {
 }
 
 /// Where this rank stands in the ring.
-struct RingPlace {
-  int position = 0;
+struct RingPosition {
+  int index = 0;
   Rank next = 0;
   Rank previous = 0;
 };
 
-inline RingPlace ringPlace(const Geometry& geometry) {
+inline RingPosition ringPosition(const Geometry& geometry) {
   const auto& ring = geometry.ring;
   const int size = geometry.size;
-  const auto position = static_cast<int>(std::find(ring.begin(), ring.end(), geometry.rank) - ring.begin());
-  return {position, ring[(position + 1) % size], ring[(position + size - 1) % size]};
+  const auto index = static_cast<int>(std::find(ring.begin(), ring.end(), geometry.rank) - ring.begin());
+  return {index, ring[(index + 1) % size], ring[(index + size - 1) % size]};
 }
 
 }  // namespace falcon::collectives

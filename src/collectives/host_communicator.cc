@@ -385,7 +385,7 @@ Result<std::unique_ptr<HostCommunicator>> HostCommunicator::create(
   choice->agree(*offers);
   direct.attach(*offers);
   MemberShape shape = agreedShape(*network, *offers);
-  auto tuning = agreedTuning(*offers, shape.place);
+  auto tuning = agreedTuning(*offers, shape.extent);
   if (!tuning) return tuning.error();
   shape.tuning = std::move(*tuning);
   std::vector<MemberInfo> members;

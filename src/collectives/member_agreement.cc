@@ -66,11 +66,11 @@ MemberShape agreedShape(const bootstrap::CommunicatorNetwork& network, const std
     shape.preferred = agreedPreferences(shape.preferred, offer.preferred);
     shape.checksCalls = shape.checksCalls && offer.checksCalls;
   }
-  shape.place = shareNode(offers) ? Place::node : Place::network;
+  shape.extent = shareNode(offers) ? Extent::node : Extent::network;
   const bool chosen = std::any_of(offers.begin(), offers.end(), [](const auto& offer) { return offer.choseChannels; });
   // A second channel doubles the messages, and with them the switches between the ranks of a core: ring AllGather of
   // 1 MiB among 8 ranks on 2 cores 1.5 ms by one, 3.5 ms by two.
-  if (!chosen && shape.place == Place::network && mostRanksPerCore(offers) > 2) shape.mostChannels = 1;
+  if (!chosen && shape.extent == Extent::network && mostRanksPerCore(offers) > 2) shape.mostChannels = 1;
   shape.fewestChannels = std::min(shape.fewestChannels, shape.mostChannels);
   const auto chunkOf = [&](transport::Lane lane) {
     return transport::chunkBytesFor(lane, shape.chunkBytes * transport::chunkSlots, shape.size);
@@ -82,9 +82,9 @@ MemberShape agreedShape(const bootstrap::CommunicatorNetwork& network, const std
   return shape;
 }
 
-Result<std::shared_ptr<const Tuning>> agreedTuning(const std::vector<MemberOffer>& offers, Place place) {
+Result<std::shared_ptr<const Tuning>> agreedTuning(const std::vector<MemberOffer>& offers, Extent extent) {
   if (offers[0].tuning.empty()) return std::shared_ptr<const Tuning>();
-  auto tuning = parseTuning(offers[0].tuning, place);
+  auto tuning = parseTuning(offers[0].tuning, extent);
   if (tuning) {
     log::info("the algorithms follow rank 0's NCCL_FALCON_TUNING_FILE");
     return std::make_shared<const Tuning>(std::move(*tuning));

@@ -25,6 +25,6 @@ MemberShape agreedShape(const bootstrap::CommunicatorNetwork& network, const std
 
 /// Rank 0's rows for where the ranks are; null: the built-in tables. An error where this rank's library cannot follow
 /// them: it would choose otherwise than the others, and wait for ever.
-Result<std::shared_ptr<const Tuning>> agreedTuning(const std::vector<MemberOffer>& offers, Place place);
+Result<std::shared_ptr<const Tuning>> agreedTuning(const std::vector<MemberOffer>& offers, Extent extent);
 
 }  // namespace falcon::collectives

@@ -11,17 +11,17 @@ std::size_t elementsPerRound(const Geometry& geometry) {
 void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
   const int size = geometry.size;
   if (size == 1) return localCopy.appendRound(geometry, round, steps);
-  const RingPlace place = ringPlace(geometry);
+  const RingPosition position = ringPosition(geometry);
   // Whole chunks where there are enough elements: borders rounded up to the grain must not exceed a chunk.
   const std::size_t grain = geometry.chunk % geometry.grain == 0 ? geometry.grain : 1;
   for (int hop = 0; hop <= 2 * size - 2; ++hop) {
-    const Range part = partOf(round, size, (place.position - hop + 2 * size) % size, grain);
+    const Range part = partOf(round, size, (position.index - hop + 2 * size) % size, grain);
     if (part.empty()) continue;
     Step step;
     step.count = part.size();
     step.sourceOffset = step.destinationOffset = part.begin;
-    if (hop > 0) step.receiveFrom = place.previous;
-    if (hop < 2 * size - 2) step.sendTo = place.next;
+    if (hop > 0) step.receiveFrom = position.previous;
+    if (hop < 2 * size - 2) step.sendTo = position.next;
     if (hop <= size - 1) step.source = Where::input;
     if (hop >= size - 1) step.destination = Where::output;
     step.last = hop == size - 1;

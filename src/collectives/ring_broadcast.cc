@@ -11,13 +11,13 @@ std::size_t elementsPerRound(const Geometry& geometry) {
 }
 
 void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
-  const RingPlace place = ringPlace(geometry);
+  const RingPosition position = ringPosition(geometry);
   const bool isRoot = geometry.rank == geometry.root;
   Step step;
   step.source = isRoot ? Where::input : Where::none;
   step.destination = Where::output;
-  step.receiveFrom = isRoot ? -1 : place.previous;
-  step.sendTo = place.next == geometry.root ? -1 : place.next;
+  step.receiveFrom = isRoot ? -1 : position.previous;
+  step.sendTo = position.next == geometry.root ? -1 : position.next;
   forEachChunk(round, geometry.chunk, [&](Range chunk) {
     step.sourceOffset = step.destinationOffset = chunk.begin;
     step.count = chunk.size();

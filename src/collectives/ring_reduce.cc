@@ -12,13 +12,13 @@ std::size_t elementsPerRound(const Geometry& geometry) {
 
 /// The rank behind the root in ring order starts; the root comes last.
 void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
-  const RingPlace place = ringPlace(geometry);
+  const RingPosition position = ringPosition(geometry);
   const bool isRoot = geometry.rank == geometry.root;
   Step step;
   step.source = Where::input;
   step.destination = isRoot ? Where::output : Where::none;
-  step.receiveFrom = place.previous == geometry.root ? -1 : place.previous;
-  step.sendTo = isRoot ? -1 : place.next;
+  step.receiveFrom = position.previous == geometry.root ? -1 : position.previous;
+  step.sendTo = isRoot ? -1 : position.next;
   step.last = isRoot;
   forEachChunk(round, geometry.chunk, [&](Range chunk) {
     step.sourceOffset = step.destinationOffset = chunk.begin;

@@ -7,18 +7,18 @@ namespace {
 /// own.
 void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
   const int size = geometry.size;
-  const RingPlace place = ringPlace(geometry);
+  const RingPosition position = ringPosition(geometry);
   for (int hop = 0; hop < size; ++hop) {
-    const Rank owner = geometry.ring[(place.position - 1 - hop + 2 * size) % size];
+    const Rank owner = geometry.ring[(position.index - 1 - hop + 2 * size) % size];
     const bool last = hop == size - 1;
     Step step;
     step.count = round.size();
     step.source = Where::input;
     step.sourceOffset = geometry.placeOf(owner, round);
     step.destinationOffset = round.begin;
-    if (hop > 0) step.receiveFrom = place.previous;
+    if (hop > 0) step.receiveFrom = position.previous;
     if (last) step.destination = Where::output;
-    if (!last) step.sendTo = place.next;
+    if (!last) step.sendTo = position.next;
     step.last = last;
     appendChunks(step, geometry.chunk, steps);
   }

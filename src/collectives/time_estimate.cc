@@ -23,9 +23,9 @@ struct Work {
 };
 
 bool goesByRing(const Call& call, int ranks, bool throughMemory) {
-  const Place place = throughMemory ? Place::node : Place::network;
+  const Extent extent = throughMemory ? Extent::node : Extent::network;
   return &chooseAlgorithm(call.operation, call.count * sizeOf(call.type), ranks, PreferenceMasks::everything, nullptr,
-                          place) == &ringAllReduce;
+                          extent) == &ringAllReduce;
 }
 
 Work workOf(const Call& call, int ranks, bool throughMemory, Traffic traffic) {

@@ -29,7 +29,7 @@ std::optional<plugin::TunedFunction> functionOf(Operation operation) {
 bool costsOf(const MemberShape& shape, const Call& call, plugin::CostTable& costs) {
   if (!functionOf(call.operation)) return false;
   for (auto& row : costs) std::fill(std::begin(row), std::end(row), plugin::ignoredCost);
-  const LinkModel links{shape.size, shape.place == Place::node};
+  const LinkModel links{shape.size, shape.extent == Extent::node};
   const auto offer = [&](int algorithm, Traffic traffic) {
     // The rows of the table have the order of algorithmWords().
     if ((shape.preferred[call.operation] >> algorithm & 1) == 0) return;

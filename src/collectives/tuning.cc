@@ -75,10 +75,10 @@ std::string join(const std::vector<std::string>& words) {
 Result<TuningLine> parseLine(const Words& words) {
   const auto operation = findOperation(words[0]);
   if (!operation) return Error::invalidArgument("there is no operation '{}'; write it as in AllReduce", words[0]);
-  std::optional<Place> place;
-  for (const Place one : {Place::node, Place::network})
-    if (words[1] == nameOf(one)) place = one;
-  if (!place) return Error::invalidArgument("'{}' is no place; write node or network", words[1]);
+  std::optional<Extent> extent;
+  for (const Extent one : {Extent::node, Extent::network})
+    if (words[1] == nameOf(one)) extent = one;
+  if (!extent) return Error::invalidArgument("'{}' is no extent; write node or network", words[1]);
   const auto ranks = parseSize(words[2]);
   if (!ranks || *ranks < 2 || *ranks > 1'000'000)
     return Error::invalidArgument("'{}' is no number of ranks; write the fewest, 2 or more", words[2]);
@@ -87,11 +87,11 @@ Result<TuningLine> parseLine(const Words& words) {
   if (!from || !below || *from >= *below)
     return Error::invalidArgument("'{} {}' is no range of bytes; write two sizes as in 4K 8M, or - for no end",
                                   words[3], words[4]);
-  const auto known = algorithmsFor(*operation, *place);
+  const auto known = algorithmsFor(*operation, *extent);
   if (std::find(known.begin(), known.end(), words[5]) == known.end())
     return Error::invalidArgument("{} has no algorithm '{}' in a {}; {}", words[0], words[5], words[1],
                                   known.empty() ? "it has no choice, remove the line" : "it has " + join(known));
-  return TuningLine{*operation, *place, static_cast<int>(*ranks), *from, *below, std::string(words[5])};
+  return TuningLine{*operation, *extent, static_cast<int>(*ranks), *from, *below, std::string(words[5])};
 }
 
 /// A later line scores higher.
@@ -108,21 +108,21 @@ void add(Tuning& tuning, const TuningLine& line) {
 
 }  // namespace
 
-const char* nameOf(Place place) {
-  return place == Place::node ? "node" : "network";
+const char* nameOf(Extent extent) {
+  return extent == Extent::node ? "node" : "network";
 }
 
 std::string format(const TuningLine& line) {
-  return fmt::format("{:<13} {:<7} {:>5} {:>8} {:>8}  {}", nameOf(line.operation), nameOf(line.place), line.fromRanks,
+  return fmt::format("{:<13} {:<7} {:>5} {:>8} {:>8}  {}", nameOf(line.operation), nameOf(line.extent), line.fromRanks,
                      sizeText(line.fromBytes), sizeText(line.toBytes), line.algorithm);
 }
 
-std::vector<std::string> algorithmsFor(Operation operation, Place place) {
+std::vector<std::string> algorithmsFor(Operation operation, Extent extent) {
   std::vector<std::string> names;
   const auto add = [&](const char* name) {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
   };
-  if (place == Place::node)
+  if (extent == Extent::node)
     for (const DirectRow& row : directTable())
       if (row.operation == operation && row.algorithm) add(row.algorithm->name);
   for (const AlgorithmRow& row : algorithmTable())
@@ -131,7 +131,7 @@ std::vector<std::string> algorithmsFor(Operation operation, Place place) {
   return names;
 }
 
-Result<Tuning> parseTuning(std::string_view text, Place place) {
+Result<Tuning> parseTuning(std::string_view text, Extent extent) {
   Tuning tuning;
   for (int number = 1; !text.empty(); ++number) {
     const std::string_view line = text.substr(0, text.find('\n'));
@@ -140,11 +140,11 @@ Result<Tuning> parseTuning(std::string_view text, Place place) {
     if (words && (*words)[0].empty()) continue;
     if (!words || (*words)[columns - 1].empty())
       return Error::invalidArgument(
-          "line {}: a line is 'operation place ranks from below algorithm', as in 'AllReduce node 2 0 64K flat'",
+          "line {}: a line is 'operation extent ranks from below algorithm', as in 'AllReduce node 2 0 64K flat'",
           number);
     const auto parsed = parseLine(*words);
     if (!parsed) return Error::invalidArgument("line {}: {}", number, parsed.error().message());
-    if (parsed->place == place) add(tuning, *parsed);
+    if (parsed->extent == extent) add(tuning, *parsed);
   }
   return tuning;
 }

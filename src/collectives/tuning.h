@@ -11,9 +11,9 @@
 
 namespace falcon::collectives {
 
-const char* nameOf(Place place);
+const char* nameOf(Extent extent);
 
-/// The rows of one place. The last one that applies counts; where none does, the built-in tables.
+/// The rows of one extent. The last one that applies counts; where none does, the built-in tables.
 struct Tuning {
   std::vector<AlgorithmRow> algorithms;
   std::vector<DirectRow> direct;  ///< also those that say "over connections"
@@ -22,7 +22,7 @@ struct Tuning {
 /// One line of the file.
 struct TuningLine {
   Operation operation;
-  Place place;
+  Extent extent;
   int fromRanks;
   std::size_t fromBytes;
   std::size_t toBytes;  ///< the largest size_t: no end
@@ -30,12 +30,12 @@ struct TuningLine {
 };
 std::string format(const TuningLine& line);
 
-/// What a line may name for an operation at a place: "flat", "ring" ... ; none for operations without a choice.
-std::vector<std::string> algorithmsFor(Operation operation, Place place);
+/// What a line may name for an operation at a extent: "flat", "ring" ... ; none for operations without a choice.
+std::vector<std::string> algorithmsFor(Operation operation, Extent extent);
 
 /// All or nothing. Errors (invalidArgument, not logged): the first line that is wrong, with its number and what would
 /// be right.
-Result<Tuning> parseTuning(std::string_view text, Place place);
+Result<Tuning> parseTuning(std::string_view text, Extent extent);
 
 /// The text of NCCL_FALCON_TUNING_FILE, if it is a file that can be followed; else "", which is the built-in tables.
 /// A file that cannot be read or followed is told in one WARN a process.

@@ -31,7 +31,7 @@ Result<std::string> readFile(const std::string& path) {
 Result<std::string> readValid(const std::string& path) {
   auto text = readFile(path);
   if (!text) return text.error();
-  const auto tuning = parseTuning(*text, Place::node);
+  const auto tuning = parseTuning(*text, Extent::node);
   if (!tuning) return tuning.error();
   return text;
 }

@@ -1,6 +1,7 @@
 // S2: how many micro-batches each data-parallel replica computes.
 #pragma once
 
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -8,19 +9,34 @@
 
 namespace falcon::rebalance {
 
-/// Minimises max m_i * t_i over m_i >= 1 with sum m_i = total: every further micro-batch goes to the replica that would
-/// be done first with it, the one with the smallest t_i * (m_i + 1). That greedy choice is exact (an exchange argument;
-/// tested against brute force), where minimising the variance, as in the papers' code, is up to 19.6 % worse.
-/// Among equals the lower replica gets it, so that all ranks compute the same split. Time: total * log(replicas).
-///
-/// @param secondsPerMicroBatch  t_i, one per replica, positive and finite
-/// @param total                 micro-batches of one iteration over all replicas; at least one each
-/// @return                      m_i; invalidArgument names what is wrong
-/// Source: Falcon, arXiv 2410.12588, section 5.2.
-Result<std::vector<int>> splitMicroBatches(std::span<const double> secondsPerMicroBatch, int total);
+/// A data-parallel replica, as an allocation of micro-batches sees it. With m of them it computes for
+/// fillSeconds + m * secondsPerMicroBatch.
+struct Replica {
+  double secondsPerMicroBatch = 0;  ///< of its slowest stage; positive and finite
+  /// However many micro-batches it has: its other stages' time for one, while the pipeline fills and drains.
+  double fillSeconds = 0;
+  int now = 0;  ///< micro-batches that it has; 0: not known
+  /// What it must and can take, as its memory allows.
+  int least = 1, most = std::numeric_limits<int>::max();
+};
 
-/// max m_i * t_i: how long the slowest replica computes.
-double makespan(std::span<const double> secondsPerMicroBatch, std::span<const int> microBatches);
+struct SplitRules {
+  int total = 0;     ///< micro-batches of one iteration over all replicas
+  int multiple = 1;  ///< every replica gets a multiple of it: an interleaved pipeline's stages (Megatron)
+};
+
+/// Minimises the time of the replica that computes longest. Exact: each further micro-batch goes to the replica that
+/// would be done first with it (an exchange argument; tested against brute force), where minimising the variance, as in
+/// the papers' code, is up to 19.6 % worse. Of the splits that are equally good that which changes the fewest replicas
+/// where it is known what all have now; else the greedy one, and among equals the lower replica gets it. So all ranks
+/// compute the same. Time: n * (64 + log n) for n replicas, whatever the total.
+///
+/// @return  micro-batches by replica; invalidArgument names what is wrong or cannot be satisfied
+/// Source: Falcon, arXiv 2410.12588, section 5.2.
+Result<std::vector<int>> splitMicroBatches(std::span<const Replica> replicas, const SplitRules& rules);
+
+/// How long the slowest replica computes, in seconds.
+double makespan(std::span<const Replica> replicas, std::span<const int> microBatches);
 
 /// The split without any knowledge: as equal as possible, the first replicas get the rest.
 std::vector<int> equalSplit(int replicas, int total);

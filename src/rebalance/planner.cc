@@ -28,6 +28,14 @@ std::vector<int> splitNow(const JobFacts& job) {
   return equalSplit(job.layout->dataSize, job.microBatches);
 }
 
+/// Their pipelines fill alike as far as anybody knows, which changes no split.
+std::vector<Replica> replicasOf(const JobFacts& job, std::span<const int> now) {
+  std::vector<Replica> replicas;
+  for (std::size_t i = 0; i < job.secondsPerMicroBatch.size(); ++i)
+    replicas.push_back({.secondsPerMicroBatch = job.secondsPerMicroBatch[i], .now = i < now.size() ? now[i] : 0});
+  return replicas;
+}
+
 Plan advice(std::string reason) {
   Plan plan;
   plan.kind = PlanKind::advise;
@@ -46,11 +54,12 @@ Plan planForRank(const JobFacts& job, Rank slow) {
         fmt::format("rank {} is slow; NCCL_FALCON_DETERMINISTIC=1 forbids to split the micro-batches anew", slow));
   if (job.secondsPerMicroBatch.size() != static_cast<std::size_t>(job.layout->dataSize))
     return advice(fmt::format("rank {} is slow; how long the replicas compute is not known", slow));
-  const auto split = splitMicroBatches(job.secondsPerMicroBatch, job.microBatches);
+  const auto now = splitNow(job);
+  const auto replicas = replicasOf(job, now);
+  const auto split = splitMicroBatches(replicas, {.total = job.microBatches});
   if (!split) return advice(fmt::format("rank {} is slow; {}", slow, split.error().message()));
 
-  const double before = makespan(job.secondsPerMicroBatch, splitNow(job)),
-               after = makespan(job.secondsPerMicroBatch, *split);
+  const double before = makespan(replicas, now), after = makespan(replicas, *split);
   Plan plan;
   plan.gain = 1 - after / before;
   if (plan.gain < leastGain) {

@@ -14,13 +14,13 @@
 
 namespace falcon::rebalance {
 
-/// What the planner knows of a communicator.
 /// Bytes an iteration over one link.
 struct Carried {
   double all = 0;
   double aroundRing = 0;  ///< of these, that another ring order would take elsewhere
 };
 
+/// What the planner knows of a communicator.
 struct CommunicatorFacts {
   CommunicatorId id = 0;
   std::string name;                ///< "data parallel 0"; "": its id

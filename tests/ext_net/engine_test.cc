@@ -68,13 +68,13 @@ int cutAll(const char* file) {
   std::uint32_t count = 0;
   if (!state || state->connections(connections, 64, &count) != 0) return -1;
   int cut = 0;
-  for (int file = 3; file < 1024; ++file) {
+  for (int socket = 3; socket < 1024; ++socket) {
     sockaddr_storage address{};
     socklen_t length = sizeof address;
-    if (getpeername(file, reinterpret_cast<sockaddr*>(&address), &length) != 0) continue;
+    if (getpeername(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0) continue;
     const std::string peer = SocketAddress(reinterpret_cast<sockaddr*>(&address), length).text();
     for (std::uint32_t i = 0; i < std::min(count, 64u); ++i)
-      if (peer == connections[i].peer) cut += shutdown(file, SHUT_RDWR) == 0;
+      if (peer == connections[i].peer) cut += shutdown(socket, SHUT_RDWR) == 0;
   }
   return cut;
 }

@@ -1,4 +1,4 @@
-// Small programs of the kernel's packet filter (eBPF) on what an interface sends: for losses and marks where there is
+// Small programs of the kernel's packet filter (eBPF) on what passes an interface: for losses and marks where there is
 // no netem.
 #pragma once
 
@@ -18,13 +18,13 @@
 
 namespace falcon::net::test {
 
-/// In the file system of such programs while this lives.
+/// In a file system of such programs while this lives. Not in /sys/fs/bpf: `ip netns exec` puts another /sys before it.
 class PacketProgram {
  public:
   enum class Deed { drop, mark };
 
   /// @param share  of the packets that it is done to, 0..1
-  PacketProgram(Deed deed, double share) : path_("/sys/fs/bpf/falcon-" + std::to_string(getpid())) {
+  PacketProgram(Deed deed, double share) {
     const auto threshold = static_cast<std::int32_t>(share * 4294967295.0 / 2);
     // Half of the random number, so that the threshold fits a positive immediate.
     std::vector<bpf_insn> code{
@@ -48,21 +48,26 @@ class PacketProgram {
     load.license = reinterpret_cast<std::uint64_t>("GPL");
     const FileDescriptor program(static_cast<int>(syscall(SYS_bpf, BPF_PROG_LOAD, &load, sizeof load)));
     if (!program) return;
-    mount("bpf", "/sys/fs/bpf", "bpf", 0, nullptr);  // it may be there already
+    if (!mkdtemp(folder_.data())) return;
+    isMounted_ = mount("bpf", folder_.c_str(), "bpf", 0, nullptr) == 0;
+    path_ = folder_ + "/program";
     bpf_attr pin{};
     pin.pathname = reinterpret_cast<std::uint64_t>(path_.c_str());
     pin.bpf_fd = static_cast<std::uint32_t>(program.get());
     isThere_ = syscall(SYS_bpf, BPF_OBJ_PIN, &pin, sizeof pin) == 0;
   }
-  ~PacketProgram() { unlink(path_.c_str()); }
+  ~PacketProgram() {
+    if (isMounted_) umount2(folder_.c_str(), MNT_DETACH);
+    rmdir(folder_.c_str());
+  }
   PacketProgram(const PacketProgram&) = delete;
 
   bool isThere() const { return isThere_; }
   const std::string& path() const { return path_; }
 
  private:
-  const std::string path_;
-  bool isThere_ = false;
+  std::string folder_ = "/tmp/falcon-bpf-XXXXXX", path_;
+  bool isMounted_ = false, isThere_ = false;
 };
 
 }  // namespace falcon::net::test

@@ -46,9 +46,9 @@ TEST_P(LostConnection, IsARemoteErrorOnAllRanksWithinFiveSeconds) {
 }
 INSTANTIATE_TEST_SUITE_P(Net, LostConnection,
                          testing::Combine(testing::Range(6, 13), testing::Values("cut:40", "isend:40")),
-                         [](const auto& info) {
-                           return std::string(std::get<1>(info.param)).substr(0, 3) + "V" +
-                                  std::to_string(std::get<0>(info.param));
+                         [](const auto& its) {
+                           return std::string(std::get<1>(its.param)).substr(0, 3) + "V" +
+                                  std::to_string(std::get<0>(its.param));
                          });
 
 std::string sumIsRight(HostCommunicator& communicator) {

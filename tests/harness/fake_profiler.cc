@@ -107,8 +107,10 @@ extern "C" [[gnu::visibility("default")]] FakeProfilerLog* fakeProfilerLog() {
 
 #define NAME_OF(version) ncclProfiler_v##version
 #define EXPORTED(version) NAME_OF(version)
-extern "C" [[gnu::visibility("default")]] Own EXPORTED(FAKE_PROFILER_VERSION){
-    "Fake", init, startEvent, stopEvent, recordEventState, finalize};
+extern "C" {
+[[gnu::visibility("default")]] Own EXPORTED(FAKE_PROFILER_VERSION){"Fake",           init,    startEvent, stopEvent,
+                                                                   recordEventState, finalize};
+}
 
 namespace {
 

@@ -78,7 +78,9 @@ extern "C" [[gnu::visibility("default")]] falcon::test::FakeTunerCounts* fakeTun
 
 #define NAME_OF(version) ncclTunerPlugin_v##version
 #define EXPORTED(version) NAME_OF(version)
-extern "C" [[gnu::visibility("default")]] Own EXPORTED(FAKE_TUNER_VERSION){"Fake", init, getCollInfo, finish};
+extern "C" {
+[[gnu::visibility("default")]] Own EXPORTED(FAKE_TUNER_VERSION){"Fake", init, getCollInfo, finish};
+}
 
 namespace {
 

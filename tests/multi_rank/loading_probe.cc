@@ -42,8 +42,8 @@ int main(int count, char** words) {
   ncclComm_t all = nullptr;
   require(ncclCommInitRank(&all, size, id, rank));
   std::vector<float> data(10'000);
-  const auto sum = [&](std::size_t count) {
-    require(ncclAllReduce(data.data(), data.data(), count, ncclFloat, ncclMax, all, nullptr));
+  const auto sum = [&](std::size_t elements) {
+    require(ncclAllReduce(data.data(), data.data(), elements, ncclFloat, ncclMax, all, nullptr));
   };
   std::mt19937 random(1);  // the same sequences on all ranks
   for (int iteration = 0;; ++iteration) {

@@ -48,6 +48,7 @@ class NetCalls {
   virtual ResultCode deregMr(void* comm, void* mhandle) const = 0;
   virtual ResultCode isend(void* sendComm, void* data, std::size_t size, void* mhandle, void** request) const = 0;
   virtual ResultCode irecv(void* recvComm, void* data, std::size_t size, void* mhandle, void** request) const = 0;
+  /// `*size` keeps its value where the plugin tells no size.
   virtual ResultCode test(void* request, int* done, int* size) const = 0;
   virtual ResultCode closeSend(void* sendComm) const = 0;
   virtual ResultCode closeRecv(void* recvComm) const = 0;

@@ -47,8 +47,7 @@ std::string exchange(ncclComm_t comm, int rank, std::size_t count) {
 }
 
 class OneSided : public testing::TestWithParam<Over> {};
-INSTANTIATE_TEST_SUITE_P(By, OneSided, testing::ValuesIn(everyWay),
-                         [](const auto& info) { return nameOf(info.param); });
+INSTANTIATE_TEST_SUITE_P(By, OneSided, testing::ValuesIn(everyWay), [](const auto& its) { return nameOf(its.param); });
 
 TEST_P(OneSided, MessagesArriveInOtherProcesses) {
   SharedBoard board;

@@ -14,10 +14,10 @@ namespace falcon::property {
 namespace {
 
 using collectives::algorithmsFor;
-using collectives::Place;
+using collectives::Extent;
 
-Place placeOf(Over over) {
-  return over == Over::memory || over == Over::shared ? Place::node : Place::network;
+Extent extentOf(Over over) {
+  return over == Over::memory || over == Over::shared ? Extent::node : Extent::network;
 }
 
 Operation operationOf(What what) {
@@ -36,13 +36,13 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 std::vector<std::string> algorithmsOver(Over over) {
   std::vector<std::string> all;
   for (int what = 0; what < collectiveCount; ++what)
-    for (const std::string& name : algorithmsFor(operationOf(static_cast<What>(what)), placeOf(over)))
+    for (const std::string& name : algorithmsFor(operationOf(static_cast<What>(what)), extentOf(over)))
       if (!contains(all, name)) all.push_back(name);
   return all;
 }
 
 bool hasAlgorithm(What what, Over over, const std::string& algorithm) {
-  return contains(algorithmsFor(operationOf(what), placeOf(over)), algorithm);
+  return contains(algorithmsFor(operationOf(what), extentOf(over)), algorithm);
 }
 
 TuningFile::TuningFile(const std::string& algorithm)
@@ -51,8 +51,8 @@ TuningFile::TuningFile(const std::string& algorithm)
   for (const Over over : {Over::memory, Over::sockets})
     for (int what = 0; what < collectiveCount; ++what) {
       const auto operation = operationOf(static_cast<What>(what));
-      if (!contains(algorithmsFor(operation, placeOf(over)), algorithm)) continue;
-      const collectives::TuningLine line{operation, placeOf(over), 2, 0, std::numeric_limits<std::size_t>::max(),
+      if (!contains(algorithmsFor(operation, extentOf(over)), algorithm)) continue;
+      const collectives::TuningLine line{operation, extentOf(over), 2, 0, std::numeric_limits<std::size_t>::max(),
                                          algorithm};
       file << format(line) << '\n';
     }

@@ -88,7 +88,7 @@ TEST_P(Allocations, AreNoneAfterWarmUp) {
     threads.emplace_back([&, rank] {
       test::FakeNetwork network(1, rank, ranks, failure);
       MemberShape shape{rank, ranks, 1, 2, 128 << 10};
-      shape.place = sharesMemory ? Place::node : Place::network;
+      shape.extent = sharesMemory ? Extent::node : Extent::network;
       shape.directChunkBytes = transport::mostDirectChunk;
       LocalMember member(shape, *lines.ports[rank], network, {}, {0, 1, 2});
       if (sharesMemory) member.direct = std::move(directs[rank]);

@@ -45,9 +45,9 @@ TEST(AlgorithmChoice, EveryMessageOfEveryRingOperationHasAnAlgorithm) {
   for (const Operation operation :
        {Operation::allReduce, Operation::allGather, Operation::reduceScatter, Operation::broadcast, Operation::reduce})
     for (const int ranks : {1, 2, 3, 100})
-      for (const Place place : {Place::node, Place::network})
+      for (const Extent extent : {Extent::node, Extent::network})
         for (std::size_t bytes = 0; bytes < std::size_t{1} << 45; bytes = bytes * 3 + 1)
-          EXPECT_NE(chooseAlgorithm(operation, bytes, ranks, PreferenceMasks::everything, nullptr, place).appendRound,
+          EXPECT_NE(chooseAlgorithm(operation, bytes, ranks, PreferenceMasks::everything, nullptr, extent).appendRound,
                     nullptr);
 }
 
@@ -60,7 +60,7 @@ TEST(AlgorithmChoice, TreesForSmallMessagesAmongMany) {
 TEST(AlgorithmChoice, FewHopsForLittleAndRingsForMuchBetweenNodes) {
   for (const int ranks : {2, 3, 4, 5, 8, 16, 17, 64, 1000}) {
     const auto choice = [&](Operation operation, std::size_t bytes) {
-      return &chooseAlgorithm(operation, bytes, ranks, PreferenceMasks::everything, nullptr, Place::network);
+      return &chooseAlgorithm(operation, bytes, ranks, PreferenceMasks::everything, nullptr, Extent::network);
     };
     EXPECT_EQ(choice(Operation::allReduce, 8), ranks > 4 && ranks <= 16 ? &starAllReduce : &doublingAllReduce);
     EXPECT_EQ(choice(Operation::allReduce, 1 << 20), &ringAllReduce);
@@ -70,15 +70,15 @@ TEST(AlgorithmChoice, FewHopsForLittleAndRingsForMuchBetweenNodes) {
 }
 
 TEST(AlgorithmChoice, ChannelsStayWithinTheirBoundsAndGrowWithTheMessage) {
-  for (const Place place : {Place::node, Place::network})
+  for (const Extent extent : {Extent::node, Extent::network})
     for (const int ranks : {2, 3, 8}) {
-      EXPECT_EQ(chooseChannels(0, ranks, 1, 4, place), 1);
-      EXPECT_EQ(chooseChannels(0, ranks, 3, 4, place), 3);
-      EXPECT_EQ(chooseChannels(std::size_t{1} << 40, ranks, 1, 4, place), 4);
-      EXPECT_EQ(chooseChannels(std::size_t{1} << 40, ranks, 8, 2, place), 2);
+      EXPECT_EQ(chooseChannels(0, ranks, 1, 4, extent), 1);
+      EXPECT_EQ(chooseChannels(0, ranks, 3, 4, extent), 3);
+      EXPECT_EQ(chooseChannels(std::size_t{1} << 40, ranks, 1, 4, extent), 4);
+      EXPECT_EQ(chooseChannels(std::size_t{1} << 40, ranks, 8, 2, extent), 2);
       int before = 0;
       for (std::size_t bytes = 0; bytes < 1 << 24; bytes += 10'000) {
-        const int channels = chooseChannels(bytes, ranks, 1, 64, place);
+        const int channels = chooseChannels(bytes, ranks, 1, 64, extent);
         EXPECT_GE(channels, before);
         before = channels;
       }

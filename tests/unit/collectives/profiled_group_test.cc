@@ -175,7 +175,9 @@ TEST(ProfiledGroup, TransfersAreToldStepByStep) {
       states[number].push_back(state);
     } else if (std::sscanf(line.c_str(), "stop %d", &number) == 1) {
       if (parentOf.contains(number)) --openOf[parentOf[number]];
-      if (kinds.contains(number)) EXPECT_EQ(openOf[number], 0) << "operation " << number << " before its steps";
+      if (kinds.contains(number)) {
+        EXPECT_EQ(openOf[number], 0) << "operation " << number << " before its steps";
+      }
     }
   }
   EXPECT_GT(sends, 0);

@@ -13,7 +13,7 @@ using plugin::protocolSimple;
 using plugin::ringAlgorithm;
 using plugin::treeAlgorithm;
 
-const MemberShape shape{.rank = 0, .size = 8, .fewestChannels = 1, .mostChannels = 4, .place = Place::network};
+const MemberShape shape{.rank = 0, .size = 8, .fewestChannels = 1, .mostChannels = 4, .extent = Extent::network};
 const Call allReduce{.operation = Operation::allReduce, .type = DataType::f32, .count = 1 << 20};
 
 struct Offered {

@@ -10,20 +10,20 @@ namespace {
 
 constexpr std::size_t noEnd = std::numeric_limits<std::size_t>::max();
 
-Tuning tuningOf(std::string_view text, Place place = Place::node) {
-  auto tuning = parseTuning(text, place);
+Tuning tuningOf(std::string_view text, Extent extent = Extent::node) {
+  auto tuning = parseTuning(text, extent);
   EXPECT_TRUE(tuning) << tuning.error().message();
   return tuning ? *tuning : Tuning();
 }
 
 TEST(Tuning, EveryLineThatCanBeWrittenIsRead) {
   for (int i = 0; i < operationCount; ++i) {
-    for (const Place place : {Place::node, Place::network}) {
-      for (const std::string& name : algorithmsFor(static_cast<Operation>(i), place)) {
+    for (const Extent extent : {Extent::node, Extent::network}) {
+      for (const std::string& name : algorithmsFor(static_cast<Operation>(i), extent)) {
         for (const auto& [from, below] :
              {std::pair<std::size_t, std::size_t>{0, noEnd}, {1000, 4096}, {8 << 20, std::size_t{2} << 30}}) {
-          const std::string line = format({static_cast<Operation>(i), place, 3, from, below, name});
-          const Tuning tuning = tuningOf(line, place);
+          const std::string line = format({static_cast<Operation>(i), extent, 3, from, below, name});
+          const Tuning tuning = tuningOf(line, extent);
           ASSERT_EQ(tuning.direct.size(), 1u) << line;
           EXPECT_EQ(tuning.direct[0].fromBytes, from);
           EXPECT_EQ(tuning.direct[0].toBytes, below);
@@ -35,13 +35,13 @@ TEST(Tuning, EveryLineThatCanBeWrittenIsRead) {
 }
 
 TEST(Tuning, AllReduceHasAChoiceEverywhereAndSendHasNone) {
-  EXPECT_GE(algorithmsFor(Operation::allReduce, Place::node).size(), 4u);
-  EXPECT_EQ(algorithmsFor(Operation::allReduce, Place::network),
+  EXPECT_GE(algorithmsFor(Operation::allReduce, Extent::node).size(), 4u);
+  EXPECT_EQ(algorithmsFor(Operation::allReduce, Extent::network),
             (std::vector<std::string>{"ring", "tree", "doubling", "exchange", "star"}));
-  EXPECT_EQ(algorithmsFor(Operation::gather, Place::node), (std::vector<std::string>{"direct", "messages"}));
-  EXPECT_EQ(algorithmsFor(Operation::scatter, Place::network), (std::vector<std::string>{"messages", "binomial"}));
-  EXPECT_TRUE(algorithmsFor(Operation::gather, Place::network).empty());
-  EXPECT_TRUE(algorithmsFor(Operation::send, Place::node).empty());
+  EXPECT_EQ(algorithmsFor(Operation::gather, Extent::node), (std::vector<std::string>{"direct", "messages"}));
+  EXPECT_EQ(algorithmsFor(Operation::scatter, Extent::network), (std::vector<std::string>{"messages", "binomial"}));
+  EXPECT_TRUE(algorithmsFor(Operation::gather, Extent::network).empty());
+  EXPECT_TRUE(algorithmsFor(Operation::send, Extent::node).empty());
 }
 
 TEST(Tuning, TheLastLineThatAppliesCounts) {
@@ -75,9 +75,9 @@ TEST(Tuning, WhereNoLineAppliesTheTablesDo) {
 }
 
 TEST(Tuning, MessagesAreAChoiceToo) {
-  const Tuning tuning = tuningOf("AlltoAll network 2 0 - messages\n", Place::network);
+  const Tuning tuning = tuningOf("AlltoAll network 2 0 - messages\n", Extent::network);
   const auto found = [&](const Tuning* lines) {
-    return findAlgorithm(Operation::allToAll, 64, 8, PreferenceMasks::everything, lines, Place::network);
+    return findAlgorithm(Operation::allToAll, 64, 8, PreferenceMasks::everything, lines, Extent::network);
   };
   EXPECT_EQ(found(nullptr), &starAllToAll);
   EXPECT_EQ(found(&tuning), nullptr);
@@ -85,7 +85,7 @@ TEST(Tuning, MessagesAreAChoiceToo) {
 
 TEST(Tuning, EachPlaceHasItsOwnLines) {
   constexpr std::string_view text = "AllReduce node 2 0 - segments\nAllReduce network 2 0 - tree\n";
-  const Tuning node = tuningOf(text, Place::node), network = tuningOf(text, Place::network);
+  const Tuning node = tuningOf(text, Extent::node), network = tuningOf(text, Extent::network);
   EXPECT_EQ(node.direct.size(), 1u);
   EXPECT_TRUE(node.algorithms.empty());
   EXPECT_EQ(chooseDirect(Operation::allReduce, 8, 2, &network), nullptr);
@@ -105,8 +105,8 @@ class BadTuning : public testing::TestWithParam<BadLine> {};
 
 TEST_P(BadTuning, IsRefusedWithTheLineAndTheRemedy) {
   const std::string text = std::string("AllReduce node 2 0 - flat\n# fine\n") + GetParam().line + "\n";
-  for (const Place place : {Place::node, Place::network}) {
-    const auto tuning = parseTuning(text, place);
+  for (const Extent extent : {Extent::node, Extent::network}) {
+    const auto tuning = parseTuning(text, extent);
     ASSERT_FALSE(tuning);
     EXPECT_EQ(tuning.error().message().rfind("line 3: ", 0), 0u) << tuning.error().message();
     EXPECT_NE(tuning.error().message().find(GetParam().remedy), std::string::npos) << tuning.error().message();

@@ -99,7 +99,9 @@ TEST(MinorSlowness, IsForgottenWhereTheWorkIsChangedOnPurpose) {
 TEST(MinorSlowness, IsNothingInTheRecordedRun) {
   ChangePointDetector detector;
   for (const double milliseconds : recordedMilliseconds)
-    if (const auto change = detector.add(milliseconds)) EXPECT_NE(change->kind, minor);
+    if (const auto change = detector.add(milliseconds)) {
+      EXPECT_NE(change->kind, minor);
+    }
 }
 
 // A job may be told what a change is; what is minor is half of that.

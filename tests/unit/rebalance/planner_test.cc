@@ -59,7 +59,7 @@ TEST(Planner, SplitsMicroBatchesForASlowRank) {
   const auto plans = plansFor(job, std::vector{slowRank(5)});
   ASSERT_EQ(plans.size(), 1u);
   EXPECT_EQ(plans[0].kind, PlanKind::splitMicroBatches);
-  EXPECT_EQ(plans[0].microBatches, (std::vector<int>{10, 9, 4, 9}));
+  EXPECT_EQ(plans[0].microBatches, (std::vector<int>{10, 9, 5, 8}));
   EXPECT_NEAR(plans[0].gain, 1 - 10.0 / 16, 1e-9);
 }
 

@@ -178,6 +178,21 @@ TEST(PluginPorts, APluginMayBlockInAcceptUntilSomebodyConnects) {
     EXPECT_TRUE(ok(result));
 }
 
+// NCCL asks for sizes to flush a GPU's memory only: Google's Fast Socket tells none.
+TEST(PluginPorts, APluginMayTellNoSizes) {
+  const FakeNet fake("6", "no-sizes");
+  const ChunkBytes size(4096);
+  PluginWorld world(fake, 2);
+  for (const Status& result : together({[&] {
+                                          return sendStream(*world.ports[0], {1, 0}, 1, 50);
+                                        },
+                                        [&] {
+                                          return receiveStream(*world.ports[1], {0, 0}, 1, 50);
+                                        }}))
+    EXPECT_TRUE(ok(result));
+  EXPECT_GE(fake.counts().messages, 50);
+}
+
 // Who cannot listen says so itself; the sender hears of it by the communicator.
 TEST(PluginPorts, WhoCannotListenFailsAtOnce) {
   for (const auto& [fault, said] : {std::pair{"listen", "listen for rank 0 (127.0.0.1"},

@@ -10,15 +10,15 @@ namespace falcon::tune {
 namespace {
 
 using collectives::algorithmsFor;
-using collectives::Place;
+using collectives::Extent;
 using collectives::TuningLine;
 
 constexpr std::size_t noEnd = std::numeric_limits<std::size_t>::max();
 
 /// Times that make `fastest` the fastest by far.
 void add(std::vector<Sample>& samples, Operation operation, int ranks, std::size_t bytes, const std::string& fastest) {
-  for (const std::string& name : algorithmsFor(operation, Place::node))
-    samples.push_back({operation, Place::node, ranks, bytes, name, name == fastest ? 1.0 : 10.0});
+  for (const std::string& name : algorithmsFor(operation, Extent::node))
+    samples.push_back({operation, Extent::node, ranks, bytes, name, name == fastest ? 1.0 : 10.0});
 }
 
 TEST(BestLines, MeetHalfwayAndLeaveNoGap) {
@@ -37,11 +37,11 @@ TEST(BestLines, MeetHalfwayAndLeaveNoGap) {
 
 TEST(BestLines, TheBuiltInChoiceStaysUnlessItIsBeatenClearly) {
   for (const std::size_t bytes : {std::size_t{64}, std::size_t{64} << 10, std::size_t{64} << 20}) {
-    const std::string usual = builtInChoice(Operation::allReduce, Place::node, bytes, 4);
+    const std::string usual = builtInChoice(Operation::allReduce, Extent::node, bytes, 4);
     for (const double gain : {1.05, 1.3}) {
       std::vector<Sample> samples;
-      for (const std::string& name : algorithmsFor(Operation::allReduce, Place::node))
-        samples.push_back({Operation::allReduce, Place::node, 4, bytes, name, name == usual ? gain : 1.0});
+      for (const std::string& name : algorithmsFor(Operation::allReduce, Extent::node))
+        samples.push_back({Operation::allReduce, Extent::node, 4, bytes, name, name == usual ? gain : 1.0});
       const auto lines = bestLines(samples);
       ASSERT_EQ(lines.size(), 1u);
       EXPECT_EQ(lines[0].algorithm == usual, gain < 1.1) << usual << " at " << bytes;
@@ -60,14 +60,14 @@ TEST(BestLines, TheLibraryThenChoosesWhatWasFastest) {
   for (const Operation operation : operations)
     for (const int ranks : rankCounts)
       for (const std::size_t bytes : sizes) {
-        const auto names = algorithmsFor(operation, Place::node);
+        const auto names = algorithmsFor(operation, Extent::node);
         chosen.push_back(names[random() % names.size()]);
         add(samples, operation, ranks, bytes, chosen.back());
       }
   std::shuffle(samples.begin(), samples.end(), random);
   std::string text;
   for (const TuningLine& line : bestLines(samples)) text += format(line) + "\n";
-  const auto tuning = collectives::parseTuning(text, Place::node);
+  const auto tuning = collectives::parseTuning(text, Extent::node);
   ASSERT_TRUE(tuning) << tuning.error().message();
   std::size_t next = 0;
   for (const Operation operation : operations)

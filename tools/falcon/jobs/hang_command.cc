@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "jobs/hang_analysis.h"
+#include "diagnose/hang_analysis.h"
 #include "jobs/recording_files.h"
 #include "json_text.h"
 #include "print.h"
@@ -17,13 +17,19 @@
 namespace falcon::jobs {
 namespace {
 
+using diagnose::analyseHang;
+using diagnose::CommunicatorProgress;
+using diagnose::Finding;
+using diagnose::HangReport;
+using diagnose::MemberName;
+using diagnose::RankWhere;
 using instrument::RankSnapshot;
 using json = nlohmann::json;
 
 // Enough to see where calls began to differ; a snapshot of a thousand ranks stays small.
 constexpr std::size_t records = 2048;
 
-std::vector<std::string> namesOf(const std::vector<MemberName>& members) {
+std::vector<std::string> shortNamesOf(const std::vector<MemberName>& members) {
   std::vector<std::string> names;
   for (const MemberName& member : members)
     names.push_back(member.jobRank >= 0 ? std::to_string(member.jobRank) : member.text);
@@ -108,11 +114,12 @@ void print(const std::string& job, const HangReport& report) {
   for (const CommunicatorProgress& communicator : report.communicators) {
     std::vector<std::string> parts;
     for (const auto& each : communicator.at)
-      parts.push_back(communicator.at.size() == 1 && communicator.unknown.empty()
-                          ? fmt::format("all have entered {} collectives", each.collectives)
-                          : fmt::format("{} entered by {}", each.collectives, fmt::join(namesOf(each.members), ", ")));
+      parts.push_back(
+          communicator.at.size() == 1 && communicator.unknown.empty()
+              ? fmt::format("all have entered {} collectives", each.collectives)
+              : fmt::format("{} entered by {}", each.collectives, fmt::join(shortNamesOf(each.members), ", ")));
     if (!communicator.unknown.empty())
-      parts.push_back(fmt::format("no log here of {}", fmt::join(namesOf(communicator.unknown), ", ")));
+      parts.push_back(fmt::format("no log here of {}", fmt::join(shortNamesOf(communicator.unknown), ", ")));
     tools::print(stdout, "  communicator {}, {} ranks: {}\n", communicator.name, communicator.size,
                  fmt::to_string(fmt::join(parts, "; ")));
   }

@@ -12,8 +12,8 @@
 
 #include "base/owned.h"
 #include "base/parameters.h"
+#include "diagnose/hang_text.h"
 #include "jobs/hang_command.h"
-#include "jobs/hang_text.h"
 #include "jobs/job_files.h"
 #include "jobs/running_job.h"
 #include "json_text.h"
@@ -76,7 +76,7 @@ void print(const JobFiles& job) {
   }
   if (const auto open = openTooLong(job))
     tools::print(stdout, "  calls have been open for {}: `falcon status --hang {}` says who waits for whom\n",
-                 textOf(*open), job.name);
+                 diagnose::textOf(*open), job.name);
   const json last = json::parse(job.lastEvent, nullptr, false);
   if (last.is_object()) tools::print(stdout, "  last event: {}: {}\n", last.value("kind", ""), last.value("text", ""));
 }

@@ -52,7 +52,7 @@ ClientMetric histogram(const RankMetrics& rank, const std::pair<std::string, std
 /// Of the devices that net plugins tell of.
 struct NetFamilies {
   MetricFamily score{"nccl_falcon_net_congestion_score",
-                     "How congested a device's worst connection is: below 0.1 healthy, from 0.5 on congested.",
+                     "How congested a device's worst connection is, 0 to 1; below 0.1 it is healthy.",
                      MetricType::Gauge,
                      {}};
   MetricFamily sent{"nccl_falcon_net_sent_bytes_total",

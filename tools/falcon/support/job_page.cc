@@ -10,10 +10,10 @@
 #include <optional>
 #include <set>
 
+#include "diagnose/layout_guess.h"
 #include "events/event_tail.h"
 #include "instrument/communicator_names.h"
 #include "instrument/timeline.h"
-#include "support/layout_guess.h"
 #include "support/phases.h"
 #include "support/waits.h"
 
@@ -147,7 +147,7 @@ report_page::WaitView waitViewOf(const JobCalls& calls) {
   const std::size_t most = mostArrowsARank * calls.timeline.ranks.size(), left = view.arrows.size();
   if (left > most) view.arrows.resize(most);
 
-  const auto layout = calls.worldSize > 0 ? guessLayout(calls.worldSize, calls.shapes) : std::nullopt;
+  const auto layout = calls.worldSize > 0 ? diagnose::guessLayout(calls.worldSize, calls.shapes) : std::nullopt;
   int place = 0;
   for (const auto& rank : calls.timeline.ranks) {
     const topology::Coordinates at = layout ? layout->at(rank.rank) : topology::Coordinates{0, place++, 0};

@@ -10,9 +10,9 @@
 #include <string>
 
 #include "base/escaped.h"
+#include "diagnose/job_members.h"
 #include "jobs/hang_command.h"
 #include "jobs/job_files.h"
-#include "jobs/job_members.h"
 #include "json_text.h"
 #include "number_rules.h"
 #include "print.h"
@@ -101,7 +101,7 @@ json orNull(const std::optional<double>& value) {
 
 json toJson(const Picture& picture) {
   json ranks = json::array();
-  const instrument::CommunicatorNames names = jobs::namesIn(picture.ranks);
+  const instrument::CommunicatorNames names = diagnose::namesIn(picture.ranks);
   for (std::size_t i = 0; i < picture.ranks.size(); ++i) {
     const auto& rank = picture.ranks[i];
     const top::RankLoad& load = picture.loads[i];

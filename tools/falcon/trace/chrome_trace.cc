@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "jobs/job_members.h"
+#include "diagnose/job_members.h"
 
 namespace falcon::trace {
 
@@ -44,7 +44,7 @@ double microseconds(std::int64_t nanoseconds) {
 
 class Writer {
  public:
-  explicit Writer(std::span<const RankSnapshot> ranks) : communicatorNames_(jobs::namesIn(ranks)) {
+  explicit Writer(std::span<const RankSnapshot> ranks) : communicatorNames_(diagnose::namesIn(ranks)) {
     std::set<int> taken;
     for (const RankSnapshot& rank : ranks) {
       int process = std::max(0, rank.log.identity.jobRank);

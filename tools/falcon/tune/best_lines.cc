@@ -8,21 +8,21 @@
 namespace falcon::tune {
 namespace {
 
-using collectives::Place;
+using collectives::Extent;
 using collectives::TuningLine;
 
 auto sizeKey(const Sample& sample) {
-  return std::tuple(sample.operation, sample.place, sample.ranks, sample.bytes);
+  return std::tuple(sample.operation, sample.extent, sample.ranks, sample.bytes);
 }
 
 bool sameSeries(const Sample& sample, const TuningLine& line) {
-  return sample.operation == line.operation && sample.place == line.place && sample.ranks == line.fromRanks;
+  return sample.operation == line.operation && sample.extent == line.extent && sample.ranks == line.fromRanks;
 }
 
 /// The choice among the samples of one size.
 const Sample& bestOf(const std::vector<Sample>& samples, std::size_t begin, std::size_t end, double worth) {
   const std::string usual =
-      builtInChoice(samples[begin].operation, samples[begin].place, samples[begin].bytes, samples[begin].ranks);
+      builtInChoice(samples[begin].operation, samples[begin].extent, samples[begin].bytes, samples[begin].ranks);
   const Sample* best = nullptr;
   double bestTime = 0;
   for (std::size_t i = begin; i < end; ++i) {
@@ -40,12 +40,12 @@ std::size_t halfway(std::size_t one, std::size_t other) {
 
 }  // namespace
 
-std::string builtInChoice(Operation operation, Place place, std::size_t bytes, int ranks) {
-  if (place == Place::node) {
+std::string builtInChoice(Operation operation, Extent extent, std::size_t bytes, int ranks) {
+  if (extent == Extent::node) {
     if (const auto* direct = collectives::chooseDirect(operation, bytes, ranks)) return direct->name;
   }
   const auto* algorithm =
-      collectives::findAlgorithm(operation, bytes, ranks, collectives::PreferenceMasks::everything, nullptr, place);
+      collectives::findAlgorithm(operation, bytes, ranks, collectives::PreferenceMasks::everything, nullptr, extent);
   return algorithm ? algorithm->name : "messages";
 }
 
@@ -62,7 +62,7 @@ std::vector<TuningLine> bestLines(std::vector<Sample> samples, double worth) {
       const std::size_t from = continues ? halfway(lastBytes, best.bytes) : 0;
       if (continues) lines.back().toBytes = from;
       lines.push_back(
-          {best.operation, best.place, best.ranks, from, std::numeric_limits<std::size_t>::max(), best.algorithm});
+          {best.operation, best.extent, best.ranks, from, std::numeric_limits<std::size_t>::max(), best.algorithm});
     }
     lastBytes = best.bytes;
   }

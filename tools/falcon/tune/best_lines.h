@@ -11,7 +11,7 @@ namespace falcon::tune {
 /// One algorithm's time at one size.
 struct Sample {
   Operation operation;
-  collectives::Place place;
+  collectives::Extent extent;
   int ranks;
   std::size_t bytes;
   std::string algorithm;
@@ -19,9 +19,9 @@ struct Sample {
 };
 
 /// What the library does without a file.
-std::string builtInChoice(Operation operation, collectives::Place place, std::size_t bytes, int ranks);
+std::string builtInChoice(Operation operation, collectives::Extent extent, std::size_t bytes, int ranks);
 
-/// The lines by operation, place, ranks and size: each size gets its fastest algorithm, but the built-in choice stays
+/// The lines by operation, extent, ranks and size: each size gets its fastest algorithm, but the built-in choice stays
 /// unless another is `worth` times as fast. They meet halfway between the sizes (in the logarithm), and go from 0 to no
 /// end; fewer ranks come first, as the last line that applies counts.
 std::vector<collectives::TuningLine> bestLines(std::vector<Sample> samples, double worth = 1.1);

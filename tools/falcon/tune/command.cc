@@ -18,7 +18,7 @@ namespace falcon::tools {
 namespace {
 
 namespace fs = std::filesystem;
-using collectives::Place;
+using collectives::Extent;
 
 struct TuneOptions {
   std::string output = "falcon-tuning.txt";
@@ -30,9 +30,9 @@ struct TuneOptions {
 };
 
 /// Runs one job that measures. Its environment is this process's.
-void measure(const TuneOptions& options, Place place, int ranks, const std::string& folder) {
-  fmt::print(stderr, "falcon tune: {} ranks, {}\n", ranks, place == Place::node ? "shared memory" : "sockets");
-  setenv("NCCL_SHM_DISABLE", place == Place::node ? "0" : "1", 1);
+void measure(const TuneOptions& options, Extent extent, int ranks, const std::string& folder) {
+  fmt::print(stderr, "falcon tune: {} ranks, {}\n", ranks, extent == Extent::node ? "shared memory" : "sockets");
+  setenv("NCCL_SHM_DISABLE", extent == Extent::node ? "0" : "1", 1);
   RunOptions run;
   run.ranks = ranks;
   run.program = {fs::read_symlink("/proc/self/exe").string(),
@@ -43,17 +43,17 @@ void measure(const TuneOptions& options, Place place, int ranks, const std::stri
                  std::to_string(options.mostMebibytes),
                  "--milliseconds",
                  fmt::format("{}", options.milliseconds)};
-  if (place == Place::network) run.program.emplace_back("--network");
+  if (extent == Extent::network) run.program.emplace_back("--network");
   if (launch(run) != 0) throw std::runtime_error(fmt::format("the job of {} ranks failed; nothing was written", ranks));
 }
 
 void write(const TuneOptions& options, const std::vector<collectives::TuningLine>& lines) {
   std::string text =
       "# Written by falcon tune; NCCL_FALCON_TUNING_FILE names this file. The last line that applies counts.\n"
-      "# operation   place   ranks     from    below  algorithm\n";
+      "# operation   extent  ranks     from    below  algorithm\n";
   for (const auto& line : lines) text += format(line) + '\n';
-  for (const Place place : {Place::node, Place::network})
-    if (const auto read = collectives::parseTuning(text, place); !read)
+  for (const Extent extent : {Extent::node, Extent::network})
+    if (const auto read = collectives::parseTuning(text, extent); !read)
       throw std::runtime_error("the library would not read its own file: " + read.error().message());
   std::ofstream file(options.output);
   if (!(file << text) || !file.flush())
@@ -76,14 +76,14 @@ int tune(const TuneOptions& options) {
   // What would change the choice, or watch the job.
   for (const char* name : {"NCCL_FALCON_TUNING_FILE", "NCCL_ALGO", "NCCL_PROTO", "NCCL_FALCON_CHECK"}) unsetenv(name);
   setenv("NCCL_FALCON", "0", 1);
-  for (const Place place : {Place::node, Place::network})
-    for (const int ranks : options.ranks) measure(options, place, ranks, folder.path());
+  for (const Extent extent : {Extent::node, Extent::network})
+    for (const int ranks : options.ranks) measure(options, extent, ranks, folder.path());
   write(options, tune::bestLines(tune::readSamples(folder.path())));
   return healthy;
 }
 
 int beRank(const TuneOptions& options) {
-  tune::runRankPart({options.network ? Place::network : Place::node,
+  tune::runRankPart({options.network ? Extent::network : Extent::node,
                      static_cast<std::size_t>(options.mostMebibytes) << 20, options.milliseconds / 1000,
                      options.measure});
   return healthy;

@@ -17,7 +17,7 @@ namespace falcon::tune {
 namespace {
 
 using collectives::algorithmsFor;
-using collectives::Place;
+using collectives::Extent;
 using collectives::TuningLine;
 
 constexpr int rounds = 5;
@@ -47,7 +47,7 @@ class RankPart {
     must(ncclCommInitRank(&base_, ranks_, id, rank_));
     std::size_t most = 0;
     for (int i = 0; i < operationCount; ++i)
-      most = std::max(most, algorithmsFor(static_cast<Operation>(i), options_.place).size());
+      most = std::max(most, algorithmsFor(static_cast<Operation>(i), options_.extent).size());
     for (std::size_t k = 0; k < most; ++k) communicators_.push_back(communicatorFor(k));
     send_.resize(options_.mostBytes / sizeof(float), 1.F);
     receive_.resize(options_.mostBytes / sizeof(float), 0.F);
@@ -64,12 +64,12 @@ class RankPart {
     if (rank_ == 0) file.open(samplesPath(options_.folder), std::ios::app);
     for (int i = 0; i < operationCount; ++i) {
       const auto operation = static_cast<Operation>(i);
-      const auto algorithms = algorithmsFor(operation, options_.place);
+      const auto algorithms = algorithmsFor(operation, options_.extent);
       if (algorithms.size() < 2) continue;
       for (std::size_t bytes = fewestBytes; bytes <= options_.mostBytes; bytes *= stepFactor) {
         const auto times = measure(operation, bytes, algorithms.size());
         for (std::size_t k = 0; k < algorithms.size() && file.is_open(); ++k)
-          file << i << ' ' << static_cast<int>(options_.place) << ' ' << ranks_ << ' ' << bytes << ' ' << algorithms[k]
+          file << i << ' ' << static_cast<int>(options_.extent) << ' ' << ranks_ << ' ' << bytes << ' ' << algorithms[k]
                << ' ' << times[k] << '\n';
       }
     }
@@ -82,9 +82,9 @@ class RankPart {
     if (rank_ == 0) {
       std::ofstream file(path);
       for (int i = 0; i < operationCount; ++i) {
-        const auto names = algorithmsFor(static_cast<Operation>(i), options_.place);
+        const auto names = algorithmsFor(static_cast<Operation>(i), options_.extent);
         if (names.empty()) continue;
-        file << format(TuningLine{static_cast<Operation>(i), options_.place, 2, 0,
+        file << format(TuningLine{static_cast<Operation>(i), options_.extent, 2, 0,
                                   std::numeric_limits<std::size_t>::max(), names[std::min(k, names.size() - 1)]})
              << '\n';
       }
@@ -179,10 +179,10 @@ std::string samplesPath(const std::string& folder) {
 std::vector<Sample> readSamples(const std::string& folder) {
   std::ifstream file(samplesPath(folder));
   std::vector<Sample> samples;
-  int operation = 0, place = 0;
-  for (Sample one; file >> operation >> place >> one.ranks >> one.bytes >> one.algorithm >> one.microseconds;) {
+  int operation = 0, extent = 0;
+  for (Sample one; file >> operation >> extent >> one.ranks >> one.bytes >> one.algorithm >> one.microseconds;) {
     one.operation = static_cast<Operation>(operation);
-    one.place = static_cast<Place>(place);
+    one.extent = static_cast<Extent>(extent);
     samples.push_back(one);
   }
   return samples;

@@ -8,7 +8,7 @@
 namespace falcon::tune {
 
 struct RankOptions {
-  collectives::Place place = collectives::Place::node;
+  collectives::Extent extent = collectives::Extent::node;
   std::size_t mostBytes = 0;
   double seconds = 0;  ///< of each measurement; every algorithm has five at every size
   std::string folder;  ///< for files that are needed meanwhile

@@ -1,4 +1,4 @@
-#include "jobs/hang_analysis.h"
+#include "diagnose/hang_analysis.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,11 +9,11 @@
 #include <set>
 #include <tuple>
 
-#include "jobs/hang_text.h"
-#include "jobs/job_members.h"
-#include "jobs/making_analysis.h"
+#include "diagnose/hang_text.h"
+#include "diagnose/job_members.h"
+#include "diagnose/making_analysis.h"
 
-namespace falcon::jobs {
+namespace falcon::diagnose {
 
 using instrument::CommunicatorView;
 using instrument::ProcessState;
@@ -376,4 +376,4 @@ HangReport analyseHang(std::span<const RankSnapshot> ranks, Nanoseconds patience
   return Analysis(ranks, patience).run();
 }
 
-}  // namespace falcon::jobs
+}  // namespace falcon::diagnose

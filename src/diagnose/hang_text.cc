@@ -1,11 +1,11 @@
-#include "jobs/hang_text.h"
+#include "diagnose/hang_text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
-namespace falcon::jobs {
+namespace falcon::diagnose {
 
 using instrument::ProcessState;
 using instrument::RankSnapshot;
@@ -127,4 +127,4 @@ std::string HangWords::whereIs(const RankSnapshot& rank, const std::vector<CallR
   return text;
 }
 
-}  // namespace falcon::jobs
+}  // namespace falcon::diagnose

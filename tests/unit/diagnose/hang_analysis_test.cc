@@ -1,11 +1,11 @@
-#include "jobs/hang_analysis.h"
+#include "diagnose/hang_analysis.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "unit/jobs/ranks.h"
 
-namespace falcon::jobs {
+namespace falcon::diagnose {
 namespace {
 
 using instrument::ProcessState;
@@ -244,4 +244,4 @@ TEST(HangAnalysis, AfterTheEndOfAHangItsCauseIsTheSame) {
 }
 
 }  // namespace
-}  // namespace falcon::jobs
+}  // namespace falcon::diagnose

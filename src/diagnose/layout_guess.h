@@ -7,7 +7,7 @@
 #include "instrument/communicator_roles.h"
 #include "topology/layout.h"
 
-namespace falcon::support {
+namespace falcon::diagnose {
 
 struct PlacedLayout {
   topology::Layout sizes;
@@ -20,4 +20,4 @@ struct PlacedLayout {
 /// (instrument::inferRoles). Nothing where none fits, or the groups do not tell.
 std::optional<PlacedLayout> guessLayout(int size, std::span<const instrument::CommunicatorShape> groups);
 
-}  // namespace falcon::support
+}  // namespace falcon::diagnose

@@ -1,10 +1,10 @@
-#include "jobs/job_members.h"
+#include "diagnose/job_members.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-namespace falcon::jobs {
+namespace falcon::diagnose {
 
 using instrument::CommunicatorView;
 using instrument::ProcessState;
@@ -122,4 +122,4 @@ std::vector<JobCommunicator> communicatorsOf(std::span<const RankSnapshot> ranks
   return communicators;
 }
 
-}  // namespace falcon::jobs
+}  // namespace falcon::diagnose

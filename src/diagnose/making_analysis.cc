@@ -1,4 +1,4 @@
-#include "jobs/making_analysis.h"
+#include "diagnose/making_analysis.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-namespace falcon::jobs {
+namespace falcon::diagnose {
 
 using instrument::MakingKind;
 using instrument::MakingView;
@@ -203,4 +203,4 @@ std::vector<Finding> judgeMakings(std::span<const RankSnapshot> ranks, std::span
   return findings;
 }
 
-}  // namespace falcon::jobs
+}  // namespace falcon::diagnose

@@ -1,11 +1,11 @@
-#include "jobs/making_analysis.h"
+#include "diagnose/making_analysis.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "unit/jobs/ranks.h"
 
-namespace falcon::jobs {
+namespace falcon::diagnose {
 namespace {
 
 using instrument::MakingKind;
@@ -160,4 +160,4 @@ TEST(MakingAnalysis, SeesTheRanksOfOneProcessApart) {
 }
 
 }  // namespace
-}  // namespace falcon::jobs
+}  // namespace falcon::diagnose

@@ -4,11 +4,11 @@
 #include <span>
 #include <vector>
 
-#include "jobs/hang_analysis.h"
-#include "jobs/hang_text.h"
-#include "jobs/job_members.h"
+#include "diagnose/hang_analysis.h"
+#include "diagnose/hang_text.h"
+#include "diagnose/job_members.h"
 
-namespace falcon::jobs {
+namespace falcon::diagnose {
 
 /// The process is in the making of a communicator for at least `patience`.
 bool waitsInMaking(const instrument::RankSnapshot& rank, Nanoseconds patience);
@@ -20,4 +20,4 @@ std::vector<Finding> judgeMakings(std::span<const instrument::RankSnapshot> rank
                                   std::span<const JobCommunicator> communicators, const HangWords& words,
                                   Nanoseconds patience);
 
-}  // namespace falcon::jobs
+}  // namespace falcon::diagnose

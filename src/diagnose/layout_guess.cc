@@ -1,10 +1,10 @@
-#include "support/layout_guess.h"
+#include "diagnose/layout_guess.h"
 
 #include <algorithm>
 #include <map>
 #include <vector>
 
-namespace falcon::support {
+namespace falcon::diagnose {
 namespace {
 
 using instrument::CommunicatorRole;
@@ -78,4 +78,4 @@ std::optional<PlacedLayout> guessLayout(int size, std::span<const CommunicatorSh
   return std::nullopt;
 }
 
-}  // namespace falcon::support
+}  // namespace falcon::diagnose

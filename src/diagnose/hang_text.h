@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "jobs/hang_analysis.h"
-#include "jobs/job_members.h"
+#include "diagnose/hang_analysis.h"
+#include "diagnose/job_members.h"
 
-namespace falcon::jobs {
+namespace falcon::diagnose {
 
 /// "AllReduce #12 of 100 x float".
 std::string textOf(const CallRecord& call);
@@ -40,4 +40,4 @@ class HangWords {
   std::span<const JobCommunicator> communicators_;
 };
 
-}  // namespace falcon::jobs
+}  // namespace falcon::diagnose

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "diagnose/hang_analysis.h"
 #include "instrument/communicator_names.h"
 #include "instrument/rank_snapshot.h"
-#include "jobs/hang_analysis.h"
 
-namespace falcon::jobs {
+namespace falcon::diagnose {
 
 struct Member {
   const instrument::RankSnapshot* snapshot = nullptr;  ///< null: no log of it here
@@ -45,4 +45,4 @@ instrument::CommunicatorNames namesIn(std::span<const instrument::RankSnapshot> 
 /// of their ids.
 std::vector<JobCommunicator> communicatorsOf(std::span<const instrument::RankSnapshot> ranks);
 
-}  // namespace falcon::jobs
+}  // namespace falcon::diagnose

@@ -8,7 +8,7 @@
 
 #include "instrument/rank_snapshot.h"
 
-namespace falcon::jobs {
+namespace falcon::diagnose {
 
 /// A member of a communicator.
 struct MemberName {
@@ -76,4 +76,4 @@ struct HangReport {
 /// A call that is in flight for less than `patience` is not waited in.
 HangReport analyseHang(std::span<const instrument::RankSnapshot> ranks, Nanoseconds patience);
 
-}  // namespace falcon::jobs
+}  // namespace falcon::diagnose
