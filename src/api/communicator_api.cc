@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "api/background.h"
+#include "api/checks.h"
 #include "api/group.h"
 #include "api/guard.h"
 #include "api/queued_calls.h"

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 
+#include "api/checks.h"
 #include "api/group.h"
 #include "api/passed_on.h"
 #include "api/queued_calls.h"

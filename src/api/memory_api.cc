@@ -1,6 +1,7 @@
 // nccl.h: memory and its registration.
 #include "api/exports.h"
 
+#include "api/checks.h"
 #include "api/communicator.h"
 #include "api/group.h"
 #include "api/guard.h"

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -300,6 +301,35 @@ TEST_F(Preload, ExecSaysWhichLibraryAProgramWouldLoad) {
   const Outcome own = run("", FALCON_BINARY " exec --check -- " FALCON_OWN_PROGRAM);
   EXPECT_THAT(own.output, HasSubstr("NCCL Falcon's own"));
   EXPECT_THAT(run("", FALCON_BINARY " doctor --library " FALCON_PRELOAD).output, HasSubstr("is no library of NCCL"));
+}
+
+TEST_F(Preload, ExecSaysWhatTheEnvironmentMakesOfIt) {
+  const Outcome off = run("NCCL_FALCON=0", FALCON_BINARY " exec --check -- " FALCON_PROGRAM);
+  EXPECT_THAT(off.output, HasSubstr("but NCCL_FALCON=0 is set, which keeps it off"));
+  EXPECT_THAT(run("NCCL_FALCON=", FALCON_BINARY " exec --print -- prog").output, HasSubstr(" NCCL_FALCON=1 prog"));
+  const Outcome vendors = run("NCCL_FALCON_ENGINE=vendor", FALCON_BINARY " exec --check -- " FALCON_OWN_PROGRAM);
+  EXPECT_THAT(vendors.output, HasSubstr("the vendor's library moves the data (NCCL_FALCON_ENGINE=vendor"));
+  const std::string own = std::filesystem::path(FALCON_PRELOAD).replace_filename("libnccl.so.2");
+  const Outcome replaced = run("LD_PRELOAD=" + own, FALCON_BINARY " exec --check -- " FALCON_PROGRAM);
+  EXPECT_THAT(replaced.output, HasSubstr("NCCL Falcon's own"));
+  EXPECT_EQ(run("", FALCON_BINARY " exec --check -- /tmp").code, 1);
+}
+
+// The loader's list ends there.
+TEST_F(Preload, ExecRefusesAFolderWithASpace) {
+  for (const char* part : {"bin", "lib"}) std::filesystem::create_directories(file("a b") + "/" + part);
+  std::filesystem::copy_file(FALCON_BINARY, file("a b") + "/bin/falcon");
+  std::filesystem::copy_file(FALCON_PRELOAD, file("a b") + "/lib/libnccl-falcon.so");
+  for (const char* how : {"--", "--print --", "--check --"}) {
+    const Outcome outcome = run("", "'" + file("a b") + "/bin/falcon' exec " + how + " true");
+    EXPECT_EQ(outcome.code, 1) << how;
+    EXPECT_THAT(outcome.errors, HasSubstr("LD_PRELOAD is a list that ends words at spaces and colons")) << how;
+  }
+}
+
+TEST_F(Preload, DoctorLooksAtFilesOnly) {
+  ASSERT_EQ(mkfifo(file("pipe").c_str(), 0600), 0);
+  EXPECT_THAT(run("", FALCON_BINARY " doctor --library " + file("pipe")).output, HasSubstr("is no file"));
 }
 
 // As a wheel has it: an interpreter whose packages have NCCL, and a script that it runs.

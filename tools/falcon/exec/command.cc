@@ -26,7 +26,13 @@ constexpr const char* preloadName = "libnccl-falcon.so";
 
 /// Where the build and an installation have it.
 Result<std::string> preloadLibrary() {
-  if (auto path = ownLibrary(preloadName)) return std::move(*path);
+  if (auto path = ownLibrary(preloadName)) {
+    if (path->find_first_of(" :\t\n") == std::string::npos) return std::move(*path);
+    return Error::invalidUsage(
+        "'{}' cannot be preloaded: LD_PRELOAD is a list that ends words at spaces and colons. Move Falcon to a folder "
+        "without any, or start it through a link to it (ln -s)",
+        *path);
+  }
   return Error::system("{} is neither beside {} nor in its lib/nccl-falcon: install Falcon as a whole", preloadName,
                        ownFolder());
 }
@@ -41,7 +47,17 @@ std::string asShellWord(const std::string& word) {
   return text + "'";
 }
 
+/// Falcon is off in what is started; exec sets NCCL_FALCON only where it says nothing.
+const char* keptOff() {
+  const char* const wanted = std::getenv("NCCL_FALCON");
+  return wanted && *wanted && std::strcmp(wanted, "1") != 0 ? wanted : nullptr;
+}
+
 int check(const std::vector<std::string>& program) {
+  if (const auto preloaded = preloadLibrary(); !preloaded) {
+    fmt::print(stderr, "falcon exec: {}\n", preloaded.error().message());
+    return toolFailed;
+  }
   const auto library = libraryOf(program);
   if (!library) {
     fmt::print(stderr, "falcon exec: {}\n", library.error().message());
@@ -63,6 +79,8 @@ int check(const std::vector<std::string>& program) {
     return toolFailed;
   }
   fmt::print("{} ({})\n", describe(library->path, *facts), library->how);
+  if (const char* const off = keptOff())
+    fmt::print("but NCCL_FALCON={} is set, which keeps it off: unset it, or set it to 1\n", off);
   return healthy;
 }
 
@@ -75,7 +93,8 @@ int run(const ExecOptions& options) {
   }
   std::string preload = *library;
   if (const char* others = std::getenv("LD_PRELOAD"); others && *others) preload += std::string(":") + others;
-  const bool saidAlready = std::getenv("NCCL_FALCON") != nullptr;
+  const char* const wanted = std::getenv("NCCL_FALCON");
+  const bool saidAlready = wanted && *wanted;
   if (options.print) {
     fmt::print("env LD_PRELOAD={}{}", asShellWord(preload), saidAlready ? "" : " NCCL_FALCON=1");
     for (const std::string& word : options.program) fmt::print(" {}", asShellWord(word));
@@ -83,7 +102,7 @@ int run(const ExecOptions& options) {
     return healthy;
   }
   setenv("LD_PRELOAD", preload.c_str(), 1);
-  setenv("NCCL_FALCON", "1", 0);
+  if (!saidAlready) setenv("NCCL_FALCON", "1", 1);
   std::vector<char*> words;
   for (const std::string& word : options.program) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "base/format.h"
+#include "base/parameters.h"
 #include "base/shared_library.h"
 #include "machine/program.h"
 
@@ -19,12 +20,17 @@ namespace {
 
 constexpr int oldestVersion = 21800;
 
+bool isProgram(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(path, error) && access(path.c_str(), X_OK) == 0;
+}
+
 /// Where the shell would find the program.
 std::optional<std::string> inPath(const std::string& name) {
-  if (name.find('/') != std::string::npos) return access(name.c_str(), X_OK) == 0 ? std::optional(name) : std::nullopt;
+  if (name.find('/') != std::string::npos) return isProgram(name) ? std::optional(name) : std::nullopt;
   std::istringstream folders(std::getenv("PATH") ? std::getenv("PATH") : "");
   for (std::string folder; std::getline(folders, folder, ':');)
-    if (const std::string path = folder + "/" + name; access(path.c_str(), X_OK) == 0) return path;
+    if (const std::string path = folder + "/" + name; isProgram(path)) return path;
   return std::nullopt;
 }
 
@@ -34,9 +40,10 @@ std::string linkedNcclOf(const std::string& file) {
   if (!listed) return "";
   std::istringstream lines(*listed);
   for (std::string line; std::getline(lines, line);) {
-    const auto arrow = line.find("=> ");
-    if (line.find("libnccl.so") == std::string::npos || arrow == std::string::npos) continue;
-    const std::string rest = line.substr(arrow + 3);
+    if (line.find("libnccl.so") == std::string::npos) continue;
+    // One that is preloaded stands there by its path alone, and comes before all others.
+    const auto arrow = line.find("=> "), start = line.find_first_not_of(" \t");
+    const std::string rest = line.substr(arrow == std::string::npos ? start : arrow + 3);
     return rest.starts_with('/') ? rest.substr(0, rest.find(" (")) : "";
   }
   return "";
@@ -91,6 +98,9 @@ struct Answer {
 };
 
 void look(const std::string& path, Answer& answer) {
+  std::error_code error;
+  if (path.find('/') != std::string::npos && !std::filesystem::is_regular_file(path, error))
+    return void(snprintf(answer.problem, sizeof answer.problem, "is no file"));
   void* const library = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (!library) return void(snprintf(answer.problem, sizeof answer.problem, "cannot be opened: %s", dlerror()));
   int (*getVersion)(int*) = nullptr;
@@ -162,9 +172,13 @@ std::string describe(const std::string& path, const LibraryFacts& facts) {
   const std::string devices = facts.devices > 0 ? fmt::format("{} CUDA device(s)", facts.devices)
                               : facts.hasDriver ? "the CUDA driver shows no device"
                                                 : "no CUDA driver";
-  if (facts.isFalcon)
-    return fmt::format("{}: NCCL Falcon's own, version {}; it watches by itself, and {} data ({})", path, version,
-                       facts.devices > 0 ? "the vendor's library moves the" : "the host engine moves the", devices);
+  if (facts.isFalcon) {
+    const std::string_view engine = parameters::engineWords[parameters::engine.value()];
+    const bool vendors = engine == "vendor" || (engine == "auto" && facts.devices > 0);
+    return fmt::format("{}: NCCL Falcon's own, version {}; it watches by itself, and {} data ({}{})", path, version,
+                       vendors ? "the vendor's library moves the" : "the host engine moves the",
+                       engine == "auto" ? "" : fmt::format("{}={}, ", parameters::engine.name(), engine), devices);
+  }
   return fmt::format("{}: version {}; Falcon stands before it and watches, and it moves the data itself ({})", path,
                      version, devices);
 }
