@@ -59,6 +59,14 @@ std::string complaintOf(const instrument::CallLogView& log, std::size_t calls, b
 class OwnProfiler : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Profiler, OwnProfiler, testing::Range(4, 8));
 
+/// A thread of the plugin's may change it at any time.
+int valueOf(int& mask) {
+  return std::atomic_ref(mask).load();
+}
+std::string maskIs(int value) {
+  return "the mask is " + std::to_string(value);
+}
+
 TEST_P(OwnProfiler, LeavesALogThatFalconReads) {
   ForkedRanks ranks(1, [&](int) -> std::string {
     setUp("1");
@@ -67,7 +75,7 @@ TEST_P(OwnProfiler, LeavesALogThatFalconReads) {
     int mask = 0;
     {
       ToldCommunicator told(*calls, facts, mask);
-      if (mask != (collectiveEvent | messageEvent)) return "the mask is " + std::to_string(mask);
+      if (const int now = valueOf(mask); now != (collectiveEvent | messageEvent)) return maskIs(now);
       for (int i = 0; i < 5; ++i) told.allReduce(100, 1);
       const auto log = instrument::readCallLog(file, 100);
       if (!log) return log.error().message();
@@ -95,12 +103,12 @@ TEST_P(OwnProfiler, ProfilesOnceThePeriodIsKnown) {
     while (std::chrono::steady_clock::now() - begun < 60s) {
       for (const std::size_t count : {100, 200, 300}) told.allReduce(count, 1, &sends);
       std::this_thread::sleep_for(20ms);
-      const bool on = (std::atomic_ref(mask).load() & proxyStepEvent) != 0;
+      const bool on = (valueOf(mask) & proxyStepEvent) != 0;
       profiled = profiled || on;
       if (profiled && !on) break;
     }
     if (!profiled) return "never profiled";
-    if ((std::atomic_ref(mask).load() & proxyStepEvent) != 0) return "never ceased";
+    if ((valueOf(mask) & proxyStepEvent) != 0) return "never ceased";
     const auto log = instrument::readCallLog(file, 10);
     if (!log) return log.error().message();
     if (log->transfers.empty()) return "no transfers";
@@ -123,9 +131,8 @@ TEST_P(OwnProfiler, CanBeSwitchedOffInALiveJob) {
     if (const auto sent = instrument::sendCommand(file, instrument::JobCommand::off); !sent)
       return sent.error().message();
     const auto begun = std::chrono::steady_clock::now();
-    while (std::atomic_ref(mask).load() != 0 && std::chrono::steady_clock::now() - begun < 60s)
-      std::this_thread::sleep_for(5ms);
-    if (mask != 0) return "the mask is " + std::to_string(mask);
+    while (valueOf(mask) != 0 && std::chrono::steady_clock::now() - begun < 60s) std::this_thread::sleep_for(5ms);
+    if (const int now = valueOf(mask); now != 0) return maskIs(now);
     const auto log = instrument::readCallLog(file, 10);
     if (!log) return log.error().message();
     return log->state == instrument::JobState::off && log->latest.size() == 1 ? "" : "it is not off";
@@ -140,7 +147,7 @@ TEST_P(OwnProfiler, WithoutFalconWantsAndLeavesNothing) {
     int mask = 0;
     ToldCommunicator told(*calls, facts, mask);
     if (told.result != success) return "not begun";
-    if (mask != 0) return "the mask is " + std::to_string(mask);
+    if (const int now = valueOf(mask); now != 0) return maskIs(now);
     if (std::filesystem::exists(instrument::jobFolder(jobOf(getpid())))) return "it has left something";
     return test::threadsBesidesThis() == 0 ? "" : "it has a thread";
   });
@@ -158,7 +165,7 @@ TEST_P(OwnProfiler, ChainsAnotherWithAndWithoutFalcon) {
       int mask = 0;
       {
         ToldCommunicator told(*calls, facts, mask);
-        if ((mask & kernelChannelEvent) == 0) return "the mask is " + std::to_string(mask);
+        if (const int now = valueOf(mask); (now & kernelChannelEvent) == 0) return maskIs(now);
         told.allReduce(100, 2);
       }
       void* library = dlopen(chained.c_str(), RTLD_NOW | RTLD_NOLOAD);
