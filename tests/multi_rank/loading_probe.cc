@@ -1,8 +1,9 @@
 // A rank of a job whose rank 2 waits for its data from some iteration on: between two sums of gradients it sleeps in
 // its range "data". Nobody computes: a busy machine changes nothing. Runs until it is ended.
 //
-//   loading_probe FROM MILLISECONDS [work]   from which iteration on, and for how long; 3 ms before. With `work` the
-//                                            sequences differ in length from iteration to iteration, and are told.
+//   loading_probe FROM MILLISECONDS [work|long]   from which iteration on, and for how long; 3 ms before. With `work`
+//                                                 the sequences differ in length from iteration to iteration, and are
+//                                                 told; with `long` iterations take 60 ms instead of 30.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -31,10 +32,12 @@ void spend(const char* name, double milliseconds) {
 }  // namespace
 
 int main(int count, char** words) {
-  if (count < 3) return std::fprintf(stderr, "loading_probe: FROM MILLISECONDS [work]\n"), 2;
+  if (count < 3) return std::fprintf(stderr, "loading_probe: FROM MILLISECONDS [work|long]\n"), 2;
   const int from = std::stoi(words[1]);
   const double slow = std::stod(words[2]);
-  const bool tells = count > 3;
+  const std::string kind = count > 3 ? words[3] : "";
+  const bool tells = kind == "work";
+  const double usual = kind == "long" ? 2 : 1;
   const int rank = std::stoi(std::getenv("RANK")), size = std::stoi(std::getenv("WORLD_SIZE"));
   ::setenv("NCCL_COMM_ID", (std::string(std::getenv("MASTER_ADDR")) + ":" + std::getenv("MASTER_PORT")).c_str(), 1);
   ncclUniqueId id;
@@ -47,9 +50,9 @@ int main(int count, char** words) {
   };
   std::mt19937 random(1);  // the same sequences on all ranks
   for (int iteration = 0;; ++iteration) {
-    const double length = tells ? std::uniform_real_distribution<>(0.5, 1.5)(random) : 1;
+    const double length = tells ? std::uniform_real_distribution<>(0.5, 1.5)(random) : usual;
     if (tells) require(ncclFalconIterationWork(4096 * length));
-    spend("data", rank == 2 && iteration >= from ? slow : 3);
+    spend("data", rank == 2 && iteration >= from ? slow : 3 * usual);
     sum(10'000);
     spend("forward", 12 * length);
     sum(5'000);
