@@ -22,7 +22,7 @@ std::vector<std::string> seeds() {
                               LayoutKnown{2, 1, 1, 1, 0, 0, 8, {5, 3}},
                               Traffic{9, true, {1, 2}},
                               Samples{{{.index = 7, .seconds = 0.5, .communicators = {{42, 0.125, 9}}}}},
-                              TransferProfile{{{1, 2, true, 3, 0.5, 0.25}}},
+                              TransferProfile{{{1, 2, true, 3, 2, 0.5, 0.25}}},
                               TrapState{1, true},
                               DrainState{1, 2, true, false, {{7, 0, 2, 9}}, {{7, 0}}},
                               DrainTargets{1, 2, {{7, -1, -1, 9}}},
