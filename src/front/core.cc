@@ -41,8 +41,7 @@ const CoreFunctions* load() {
   }
   const auto functions = reinterpret_cast<GetCoreFunctions>(dlsym(library, getCoreFunctionsName));
   const CoreFunctions* const made = functions ? functions(FALCON_BUILD) : nullptr;
-  if (!made)
-    say("libnccl-falcon-core.so is not of the same build as libnccl-falcon.so, so nothing is watched");
+  if (!made) say("libnccl-falcon-core.so is not of the same build as libnccl-falcon.so, so nothing is watched");
   return made;
 }
 
