@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/counters.h"
+
 namespace falcon::net {
 namespace {
 
@@ -21,15 +23,6 @@ constexpr double shareThatSetsTheRate = 0.9;
 constexpr double bestRateKept = 0.9988;
 constexpr double weightOfSlowness = 0.45, weightOfContention = 0.55;
 constexpr double healthyBelow = 0.1, contendedFrom = 0.5;
-
-/// Counters of the kernel's never fall, but a reading can fail and be 0.
-double grown(std::uint64_t now, std::uint64_t before) {
-  return now > before ? static_cast<double>(now - before) : 0;
-}
-
-double ratio(double part, double whole) {
-  return whole > 0 ? std::clamp(part / whole, 0.0, 1.0) : 0;
-}
 
 bool knows(const falconNetConnection_v1& now, const falconNetConnection_v1& before, std::uint32_t what) {
   return (now.valid & before.valid & what) == what;
@@ -50,7 +43,7 @@ double CongestionJudge::lossesBeyondUsual(const falconNetConnection_v1& now) {
   const Sent sent{now.segments, now.retransmits};
   const Sent before = std::exchange(recentSent_[lossReadings_ % recentSent_.size()], sent);
   if (lossReadings_++ < static_cast<int>(recentSent_.size())) {
-    firstSent_ = lossReadings_ == 1 ? sent : firstSent_;
+    if (lossReadings_ == 1) firstSent_ = sent;
     usualLosses_ = ratio(grown(sent.again, firstSent_.again), grown(sent.segments, firstSent_.segments));
     return 0;
   }

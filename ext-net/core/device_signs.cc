@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/counters.h"
+
 namespace falcon::net {
 namespace {
 
@@ -14,14 +16,6 @@ constexpr double notificationInterval = 50'000;
 constexpr double notificationsScale = 0.05;
 /// RDMA sends all again from the lost packet on: one in a thousand costs a large part of the rate.
 constexpr double lossesScale = 0.001;
-
-double grown(std::uint64_t now, std::uint64_t before) {
-  return now > before ? static_cast<double>(now - before) : 0;
-}
-
-double ratio(double part, double whole) {
-  return whole > 0 ? std::clamp(part / whole, 0.0, 1.0) : 0;
-}
 
 }  // namespace
 

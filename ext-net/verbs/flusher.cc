@@ -18,10 +18,7 @@ Result<std::unique_ptr<Flusher>> Flusher::make(QueuePair& share) {
 }
 
 Status Flusher::read(const void* from, const VerbsMemory& memory, std::uint64_t number) {
-  ibv_sge part{};
-  part.addr = reinterpret_cast<std::uintptr_t>(&to_);
-  part.length = sizeof to_;
-  part.lkey = memory_->localKey();
+  ibv_sge part = memory_->part(&to_, sizeof to_);
   ibv_send_wr work{};
   work.wr_id = workId(Work::flush, number);
   work.opcode = IBV_WR_RDMA_READ;

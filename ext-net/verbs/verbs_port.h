@@ -32,6 +32,11 @@ class VerbsMemory {
 
   std::uint32_t localKey() const { return mr_->lkey; }
   std::uint32_t remoteKey() const { return mr_->rkey; }
+  /// A piece of it, for the device.
+  ibv_sge part(const void* data, std::size_t bytes) const {
+    return {
+        .addr = reinterpret_cast<std::uintptr_t>(data), .length = static_cast<std::uint32_t>(bytes), .lkey = mr_->lkey};
+  }
   /// Of a GPU and the like: what comes must be flushed.
   bool isOfDevice() const { return isOfDevice_; }
   bool holds(const void* data, std::size_t bytes) const {

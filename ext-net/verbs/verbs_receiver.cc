@@ -38,10 +38,7 @@ void VerbsReceiver::added() {
             .room = its.room,
             .key = its.memory ? its.memory->remoteKey() : 0,
             .number = static_cast<std::uint32_t>(number)};
-  ibv_sge part{};
-  part.addr = reinterpret_cast<std::uintptr_t>(&advert);
-  part.length = sizeof advert;
-  part.lkey = outboxMemory_->localKey();
+  ibv_sge part = outboxMemory_->part(&advert, sizeof advert);
   ibv_send_wr work{};
   work.wr_id = workId(Work::advert, number);
   work.opcode = IBV_WR_SEND;

@@ -39,10 +39,7 @@ void VerbsSender::added() {
 }
 
 Status VerbsSender::postReceive(std::size_t place) {
-  ibv_sge part{};
-  part.addr = reinterpret_cast<std::uintptr_t>(&inbox_[place]);
-  part.length = sizeof(Advert);
-  part.lkey = inboxMemory_->localKey();
+  ibv_sge part = inboxMemory_->part(&inbox_[place], sizeof(Advert));
   ibv_recv_wr work{};
   work.wr_id = workId(Work::receive, place);
   work.sg_list = &part;
@@ -104,9 +101,7 @@ Status VerbsSender::postPiece(VerbsRequest& message, const Advert& advert) {
   work.wr.rdma.remote_addr = advert.address + offset;
   work.wr.rdma.rkey = advert.key;
   if (bytes > 0) {
-    part.addr = reinterpret_cast<std::uintptr_t>(message.data + offset);
-    part.length = static_cast<std::uint32_t>(bytes);
-    part.lkey = message.memory->localKey();
+    part = message.memory->part(message.data + offset, bytes);
     work.sg_list = &part;
     work.num_sge = 1;
   }

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/median.h"
+#include "base/rank_list.h"
 #include "diagnose/reach.h"
 
 namespace falcon::diagnose {
@@ -108,7 +109,7 @@ class Observer {
   std::optional<Seconds> leastWaiting(const CommunicatorMembers& group) const {
     Seconds least;
     for (const RankComparison& rank : ranks_) {
-      if (std::find(group.members.begin(), group.members.end(), rank.rank) == group.members.end()) continue;
+      if (!contains(group.members, rank.rank)) continue;
       const auto healthySeconds = secondsOf(rank.healthy, group.communicator);
       const auto seconds = secondsOf(rank.now, group.communicator);
       if (!healthySeconds || !seconds) continue;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/rank_list.h"
+
 namespace falcon::diagnose {
 namespace {
 
@@ -14,10 +16,6 @@ const double standingStill = std::log(2.0);
 constexpr double leastUnderWay = 0.5;
 // Own time is computing, and data loading, and whatever else the rank does outside of the library.
 constexpr double leastOfOwnTime = 1.0 / 3;
-
-bool contains(const std::vector<Rank>& ranks, Rank rank) {
-  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
-}
 
 Reach excused(double most, double slack = 0) {
   return {0, most, slack, false};

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/format.h"
+#include "base/rank_list.h"
 #include "diagnose/account.h"
 #include "diagnose/passive_evidence.h"
 #include "diagnose/reach.h"
@@ -17,10 +18,6 @@ namespace {
 using instrument::Blame;
 using instrument::CommunicatorMembers;
 using ChainEnd = instrument::Cause;
-
-bool contains(const std::vector<Rank>& ranks, Rank rank) {
-  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
-}
 
 const std::vector<Rank>& membersOf(CommunicatorId id, std::span<const CommunicatorMembers> communicators) {
   static const std::vector<Rank> nobody;

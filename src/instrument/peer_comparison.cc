@@ -69,9 +69,9 @@ std::vector<RankComparison> besidePeers(std::span<const RankNow> ranks,
     for (const Rank rank : peers)
       if (const auto known = comparisons.find(rank); known != comparisons.end()) own.push_back(known->second.now.own);
     if (own.size() < fewestPeers) continue;
+    const double usual = median(own);
     for (const Rank rank : peers)
-      if (const auto known = comparisons.find(rank); known != comparisons.end())
-        known->second.healthy.own = median(own);
+      if (const auto known = comparisons.find(rank); known != comparisons.end()) known->second.healthy.own = usual;
   }
 
   std::map<GroupKind, std::vector<std::pair<const CommunicatorShape*, double>>> kinds;
@@ -92,9 +92,10 @@ std::vector<RankComparison> besidePeers(std::span<const RankNow> ranks,
     if (groups.size() < fewestPeers) continue;
     std::vector<double> all;
     for (const auto& [shape, seconds] : groups) all.push_back(seconds);
+    const double usual = median(all);
     for (const auto& [shape, seconds] : groups)
       for (const Rank member : shape->members)
-        comparisons.at(member).healthy.communicators.push_back({shape->communicator, median(all)});
+        comparisons.at(member).healthy.communicators.push_back({shape->communicator, usual});
   }
   std::vector<RankComparison> all;
   for (auto& [rank, comparison] : comparisons) all.push_back(std::move(comparison));

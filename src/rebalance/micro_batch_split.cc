@@ -26,10 +26,7 @@ class Allocation {
 
  private:
   /// When the replica is done with that many units.
-  double doneAt(std::size_t replica, std::int64_t units) const {
-    return replicas_[replica].fillSeconds +
-           replicas_[replica].secondsPerMicroBatch * static_cast<double>(units * unit_);
-  }
+  double doneAt(std::size_t replica, std::int64_t units) const { return replicas_[replica].secondsWith(units * unit_); }
   /// The most units with which it is done by `limit`, at least what it must take.
   std::int64_t unitsBy(double limit, std::size_t replica) const;
   std::vector<std::int64_t> unitsBy(double limit) const;
@@ -169,7 +166,7 @@ Result<std::vector<int>> splitMicroBatches(std::span<const Replica> replicas, co
 double makespan(std::span<const Replica> replicas, std::span<const int> microBatches) {
   double longest = 0;
   for (std::size_t i = 0; i < replicas.size(); ++i)
-    longest = std::max(longest, replicas[i].fillSeconds + replicas[i].secondsPerMicroBatch * microBatches[i]);
+    longest = std::max(longest, replicas[i].secondsWith(microBatches[i]));
   return longest;
 }
 

@@ -1,6 +1,7 @@
 // S2: how many micro-batches each data-parallel replica computes.
 #pragma once
 
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <vector>
@@ -18,6 +19,10 @@ struct Replica {
   int now = 0;  ///< micro-batches that it has; 0: not known
   /// What it must and can take, as its memory allows.
   int least = 1, most = std::numeric_limits<int>::max();
+
+  double secondsWith(std::int64_t microBatches) const {
+    return fillSeconds + secondsPerMicroBatch * static_cast<double>(microBatches);
+  }
 };
 
 struct SplitRules {

@@ -202,13 +202,18 @@ TEST(Suspicion, OfNobodyIsEmptyAndSaysSo) {
   EXPECT_FALSE(found.reason.empty());
 }
 
+RankComparison computingAsEver(Rank rank, double own) {
+  RankComparison each;
+  each.rank = rank;
+  each.healthy.own = each.now.own = own;
+  return each;
+}
+
 /// Three ranks in a ring, one connection each; then in the ring the other way round.
 std::vector<RankComparison> afterARerouting(double secondsOnNewLink) {
   std::vector<RankComparison> ranks;
   for (Rank rank = 0; rank < 3; ++rank) {
-    RankComparison each;
-    each.rank = rank;
-    each.healthy.own = each.now.own = 0.2;
+    RankComparison each = computingAsEver(rank, 0.2);
     each.healthy.inLibrary = 0.1;
     each.now.inLibrary = 0.05 + secondsOnNewLink;
     each.healthy.communicators = {{7, 0.1}};
@@ -231,9 +236,7 @@ TEST(Suspicion, SeesASlowConnectionThatTheBaselineDidNotHave) {
 TEST(Suspicion, OfAGroupExplainsTheOneAroundIt) {
   std::vector<RankComparison> ranks;
   for (Rank rank = 0; rank < 4; ++rank) {
-    RankComparison each;
-    each.rank = rank;
-    each.healthy.own = each.now.own = 0.2;
+    RankComparison each = computingAsEver(rank, 0.2);
     each.healthy.inLibrary = 0.1;
     each.healthy.communicators = {{1, 0.01}, {2, 0.05}};
     each.now.communicators = {{1, 0.1}, {2, rank % 2 ? 0.05 : 0.4}};
@@ -252,9 +255,7 @@ TEST(Suspicion, OfAGroupExplainsTheOneAroundIt) {
 std::vector<RankComparison> stalledReceiver(double leastWaiting) {
   std::vector<RankComparison> ranks;
   for (Rank rank = 0; rank < 3; ++rank) {
-    RankComparison each;
-    each.rank = rank;
-    each.healthy.own = each.now.own = 0.2;
+    RankComparison each = computingAsEver(rank, 0.2);
     each.healthy.inLibrary = 0.1;
     each.now.inLibrary = 0.5;
     each.healthy.communicators = {{7, 0.05}};
@@ -279,9 +280,7 @@ Suspicion ofALinkInALongExchange(double factor) {
   const double delay = 0.21 * (factor - 1);
   std::vector<RankComparison> ranks;
   for (Rank rank = 0; rank < 8; ++rank) {
-    RankComparison each;
-    each.rank = rank;
-    each.healthy.own = each.now.own = 0.25;
+    RankComparison each = computingAsEver(rank, 0.25);
     each.healthy.inLibrary = 0.395;
     each.now.inLibrary = 0.395 + delay;
     const Rank next = (rank / 2 + 1) % 4;
@@ -313,9 +312,7 @@ TEST(Suspicion, OfARankThatExplainsTheWholeDelayFallsOnNoneOfItsGroups) {
   const auto found = [&](double rankOne) {
     std::vector<RankComparison> ranks;
     for (Rank rank = 0; rank < 4; ++rank) {
-      RankComparison each;
-      each.rank = rank;
-      each.healthy.own = each.now.own = 0.05;
+      RankComparison each = computingAsEver(rank, 0.05);
       each.healthy.communicators = {{7, 0.0005}, {8, 0.0005}};
       each.now.communicators = {{7, 0.006}, {8, 0.006}};
       each.healthy.inLibrary = 0.034;
@@ -335,9 +332,7 @@ TEST(Suspicion, OfARankThatExplainsTheWholeDelayFallsOnNoneOfItsGroups) {
 TEST(Suspicion, FallsOnNobodyWhoExplainsNextToNothing) {
   std::vector<RankComparison> ranks;
   for (Rank rank = 0; rank < 4; ++rank) {
-    RankComparison each;
-    each.rank = rank;
-    each.healthy.own = each.now.own = 0.1;
+    RankComparison each = computingAsEver(rank, 0.1);
     each.healthy.inLibrary = 0.2;
     each.now.inLibrary = 0.6;
     ranks.push_back(each);
@@ -351,9 +346,7 @@ TEST(Suspicion, FallsOnNobodyWhoExplainsNextToNothing) {
 TEST(Suspicion, DoesNotBlameThoseWhoStayedTheSameWhenOthersGotFaster) {
   std::vector<RankComparison> ranks;
   for (Rank rank = 0; rank < 8; ++rank) {
-    RankComparison each;
-    each.rank = rank;
-    each.healthy.own = each.now.own = 0.2;
+    RankComparison each = computingAsEver(rank, 0.2);
     if (rank > 0) each.now.own = 0.1;
     ranks.push_back(each);
   }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/owned.h"
-#include "base/socket_address.h"
+#include "harness/tcp_pair.h"
 
 namespace falcon::transport::test {
 namespace {
@@ -23,16 +23,8 @@ TEST(UnderWay, IsNotKnownOfWhatIsNoTcp) {
 }
 
 TEST(UnderWay, GrowsWhileBytesAreAcknowledgedAndNotAfter) {
-  const FileDescriptor listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const SocketAddress any = *SocketAddress::parseNumeric("127.0.0.1:0");
-  ASSERT_EQ(bind(listener.get(), any.get(), any.length()), 0);
-  ASSERT_EQ(listen(listener.get(), 1), 0);
-  sockaddr_in bound{};
-  socklen_t length = sizeof bound;
-  ASSERT_EQ(getsockname(listener.get(), reinterpret_cast<sockaddr*>(&bound), &length), 0);
-  const FileDescriptor sender(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  ASSERT_EQ(connect(sender.get(), reinterpret_cast<const sockaddr*>(&bound), length), 0);
-  const FileDescriptor receiver(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  const falcon::test::TcpPair connection;
+  const FileDescriptor &sender = connection.sender, &receiver = connection.receiver;
   const auto idle = underWay(sender.get());
   if (!idle) GTEST_SKIP() << "this kernel does not count how long bytes are under way";
 

@@ -47,10 +47,10 @@ std::string asShellWord(const std::string& word) {
   return text + "'";
 }
 
-/// Falcon is off in what is started; exec sets NCCL_FALCON only where it says nothing.
-const char* keptOff() {
+/// What NCCL_FALCON says; null: nothing, so that exec sets it.
+const char* wantedFalcon() {
   const char* const wanted = std::getenv("NCCL_FALCON");
-  return wanted && *wanted && std::strcmp(wanted, "1") != 0 ? wanted : nullptr;
+  return wanted && *wanted ? wanted : nullptr;
 }
 
 int check(const std::vector<std::string>& program) {
@@ -79,7 +79,7 @@ int check(const std::vector<std::string>& program) {
     return toolFailed;
   }
   fmt::print("{} ({})\n", describe(library->path, *facts), library->how);
-  if (const char* const off = keptOff())
+  if (const char* const off = wantedFalcon(); off && std::strcmp(off, "1") != 0)
     fmt::print("but NCCL_FALCON={} is set, which keeps it off: unset it, or set it to 1\n", off);
   return healthy;
 }
@@ -93,8 +93,7 @@ int run(const ExecOptions& options) {
   }
   std::string preload = *library;
   if (const char* others = std::getenv("LD_PRELOAD"); others && *others) preload += std::string(":") + others;
-  const char* const wanted = std::getenv("NCCL_FALCON");
-  const bool saidAlready = wanted && *wanted;
+  const bool saidAlready = wantedFalcon() != nullptr;
   if (options.print) {
     fmt::print("env LD_PRELOAD={}{}", asShellWord(preload), saidAlready ? "" : " NCCL_FALCON=1");
     for (const std::string& word : options.program) fmt::print(" {}", asShellWord(word));
