@@ -151,6 +151,55 @@ typedef void (*ncclFalconTrapCallback_t)(int held, unsigned int limitMillisecond
 ncclResult_t ncclFalconTrapCallbackAdd(ncclFalconTrapCallback_t callback, void* context);
 ncclResult_t ncclFalconTrapCallbackRemove(ncclFalconTrapCallback_t callback, void* context);
 
+/* Reshape (since version 11): between two iterations ranks exchange their roles, that is what they do in the job: which
+ * stage, which replica, which shard. Processes and ranks stay as they are, since frameworks keep them; a role is
+ * numbered by the rank that has it when the job begins. Host memory only. Docs: docs/reshape.md.
+ *
+ * State of a role that is registered (ncclFalconRegisterState) goes to the rank that takes the role, from whoever has
+ * it. The communicators named in `groups` (of a job that is split as usual: data, pipeline, tensor) keep their handles;
+ * what is behind them is made anew, so that each rank finds itself where its new role was. All others stay as they
+ * were.
+ *
+ * All or nothing: the old state and the old groups stay until all ranks have the new ones; where anything fails on any
+ * rank, all go on as before. A rank that dies meanwhile ends the job as at any other time. */
+typedef struct {
+  const char* name; /* as ncclFalconRegisterState knows it */
+  void* pointer;
+  size_t bytes;
+} ncclFalconBuffer_t;
+
+typedef struct {
+  size_t size;   /* sizeof(ncclFalconReshapeHooks_t) */
+  void* context; /* passed to the functions */
+  /* Room for the state of a role that this process is to take, with that role's names and sizes. The array and the
+   * buffers are the framework's; the buffers must stay until abandon or, after commit, as long as they are registered.
+   * Anything but ncclSuccess: the job goes on as before. */
+  ncclResult_t (*prepare)(void* context, int role, const ncclFalconBuffer_t** buffers, size_t* count);
+  /* From now on this process has the role. What prepare gave is filled, and registered in the place of the state before,
+   * which the framework may free. May be NULL. */
+  void (*commit)(void* context, int role);
+  /* All is as before; what prepare gave may be freed. May be NULL. */
+  void (*abandon)(void* context, int role);
+  /* Communicators whose members go by their roles, each at the same place on all ranks; NULL where there is none, on all
+   * ranks alike. Copied. They must live as long as comm. */
+  const ncclComm_t* groups;
+  int groupCount;
+} ncclFalconReshapeHooks_t;
+
+/* For a communicator of all ranks of the job, on each of them. With NCCL_FALCON_MITIGATE=auto Falcon may then reshape the
+ * job in ncclFalconIterationBegin. The functions are called from the thread that calls that, or ncclFalconReshape.
+ * Local. Errors: ncclInvalidArgument names what is wrong; ncclInvalidUsage (the vendor's communicators). */
+ncclResult_t ncclFalconRegisterReshape(ncclComm_t comm, const ncclFalconReshapeHooks_t* hooks);
+
+/* Rank r of comm takes role roles[r]; roles has count entries, each of 0 to count - 1 once, the same on all ranks.
+ * Collective over comm, between two iterations: nothing is queued or under way. Functions of hooks are called on those
+ * ranks only whose role changes. Errors: nothing is changed, on all ranks, and the text says on which rank what failed;
+ * ncclInvalidUsage (no hooks, different roles), ncclSystemError, ncclRemoteError. */
+ncclResult_t ncclFalconReshape(ncclComm_t comm, const int* roles, int count);
+
+/* The role of this rank. Local. Errors: ncclInvalidArgument. */
+ncclResult_t ncclFalconRole(ncclComm_t comm, int* role);
+
 /* What a program may say about one collective (since version 5): an entry of the list `ext` of the ncclCollConfig_t
  * that it passes to ncclAllReduceConfig and its like. Another libnccl.so.2 ignores it.
  *

@@ -4,6 +4,7 @@
 
 #include "api/guard.h"
 #include "base/clock.h"
+#include "base/contained.h"
 #include "base/library_thread.h"
 #include "base/log.h"
 
@@ -38,6 +39,23 @@ void ncclComm::start(std::shared_ptr<falcon::control::Job> inJob, int placeInLog
   if (host) driver = falcon::api::Process::instance().driver();
   plain = !watched && !driver && settings.blocking && host;
   state.store(State::ready, std::memory_order_release);
+}
+
+void ncclComm::adopt(std::unique_ptr<falcon::collectives::HostCommunicator> other,
+                     std::unique_ptr<falcon::CallCounts> itsCounts) noexcept {
+  if (job) job->remove(*engine);
+  host = other.get();
+  engine = std::move(other);
+  ranks = static_cast<unsigned>(engine->size());
+  counts = std::move(itsCounts);
+  place = falcon::noPlace;
+  if (!job) return;
+  // Without memory for it Falcon does not know the communicator; it works all the same.
+  falcon::contained(
+      [&] {
+        place = job->add({host, host, host->members(), host->network().secret(), settings.vendor.name, counts.get()});
+      },
+      [](const char*) {});
 }
 
 void ncclComm::fail(falcon::Error error) {

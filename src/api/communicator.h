@@ -13,6 +13,7 @@
 #include "api/lane.h"
 #include "api/offspring.h"
 #include "api/process.h"
+#include "api/reshape_role.h"
 #include "api/settings.h"
 #include "api/user_ops.h"
 #include "base/asymmetric_fence.h"
@@ -56,6 +57,10 @@ struct ncclComm {
   void fail(falcon::Error error);
   /// Falcon forgets the communicator, then the engine gives all back. Nobody else uses it any more.
   falcon::Status end();
+  /// Another communicator of host memory takes this one's place behind the handle, which stays. Nobody is inside, and
+  /// nothing is queued.
+  void adopt(std::unique_ptr<falcon::collectives::HostCommunicator> other,
+             std::unique_ptr<falcon::CallCounts> itsCounts) noexcept;
 
   static constexpr std::uint64_t headMark = 0x6e6f636c61466c63, tailMark = 0x636c466c61636f6e;
   /// Whether there is a communicator at this address; there may be anything.
@@ -98,6 +103,7 @@ struct ncclComm {
   falcon::api::UserOps userOps;
   falcon::api::Lane lane;  ///< of calls on host streams
   falcon::api::Offspring offspring;
+  falcon::api::ReshapeRole reshape;
   std::uint64_t tailMagic;
 };
 

@@ -1,0 +1,275 @@
+// nccl_falcon.h: ranks exchange their roles.
+#include "api/exports.h"
+
+#include <numeric>
+
+#include "api/communicator.h"
+#include "api/guard.h"
+#include "api/reshape_role.h"
+#include "base/log.h"
+#include "base/wire.h"
+#include "control/checkpointing.h"
+#include "reshape/reshaping.h"
+
+using namespace falcon;
+using namespace falcon::api;
+
+namespace {
+
+Status ok(ncclResult_t result) {
+  if (result == ncclSuccess) return {};
+  return Error(static_cast<ErrorCode>(result), log::lastError());
+}
+
+/// A rank's place in the layout, on the wire; none: it has registered none.
+struct LayoutText {
+  static std::string encode(const std::optional<control::Layout>& layout) {
+    if (!layout) return {};
+    WireWriter writer;
+    for (const int each :
+         {layout->dataParallelSize, layout->pipelineParallelSize, layout->tensorParallelSize, layout->dataParallelIndex,
+          layout->pipelineParallelIndex, layout->tensorParallelIndex, layout->microBatches})
+      writer.put(std::int32_t{each});
+    return writer.take();
+  }
+  static std::optional<control::Layout> decode(std::string_view bytes) {
+    WireReader reader(bytes);
+    control::Layout layout;
+    for (int* each :
+         {&layout.dataParallelSize, &layout.pipelineParallelSize, &layout.tensorParallelSize, &layout.dataParallelIndex,
+          &layout.pipelineParallelIndex, &layout.tensorParallelIndex, &layout.microBatches})
+      *each = reader.get<std::int32_t>();
+    if (!reader.finished()) return std::nullopt;
+    return layout;
+  }
+};
+
+/// The framework's hooks and the host engine, as reshape() sees them.
+class EngineWorld final : public reshape::ReshapeWorld {
+ public:
+  EngineWorld(const char* function, ncclComm& communicator)
+      : function_(function),
+        communicator_(communicator),
+        hooks_(communicator.reshape),
+        exchange_(communicator.host->network(), communicator.job.get()),
+        rebuilt_(hooks_.groups.size()) {}
+
+  Result<std::vector<std::string>> allGather(std::string_view mine) override { return exchange_.allGather(mine); }
+
+  std::vector<reshape::StateBuffer> state() const override { return communicator_.checkpoints.state().buffers(); }
+
+  Result<std::vector<reshape::StateBuffer>> prepare(int role) override {
+    const ncclFalconBuffer_t* given = nullptr;
+    std::size_t count = 0;
+    const ncclResult_t made = hooks_.prepare(hooks_.context, role, &given, &count);
+    if (made != ncclSuccess)
+      return Error::system("{}: prepare() for role {} returned {}", function_, role, ncclGetErrorString(made));
+    prepared_ = role;
+    if (count > 0 && !given)
+      return Error::invalidUsage("{}: prepare() gives {} buffers for role {}, and NULL", function_, count, role);
+    std::vector<reshape::StateBuffer> buffers;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!given[i].name)
+        return Error::invalidUsage("{}: buffer {} that prepare() gives for role {} has no name", function_, i, role);
+      buffers.push_back({given[i].name, static_cast<std::byte*>(given[i].pointer), given[i].bytes, false});
+    }
+    return buffers;
+  }
+
+  Status exchange(std::vector<reshape::StateMessage> messages) override {
+    if (messages.empty()) return {};
+    if (const Status started = ok(pncclGroupStart()); !started) return started;
+    Status queued;
+    for (const reshape::StateMessage& message : messages) {
+      if (!queued) break;
+      queued = ok(message.sent ? pncclSend(message.sent, message.bytes, ncclInt8, message.to, &communicator_, nullptr)
+                               : pncclRecv(message.received, message.bytes, ncclInt8, message.from, &communicator_,
+                                           nullptr));
+    }
+    const Status ended = ok(pncclGroupEnd());
+    return queued ? ended : queued;
+  }
+
+  std::vector<reshape::GroupPlace> groups() const override {
+    std::vector<reshape::GroupPlace> places;
+    for (const ncclComm* group : hooks_.groups)
+      places.push_back(group ? reshape::GroupPlace{group->engine->id(), group->engine->rank()}
+                             : reshape::GroupPlace{});
+    return places;
+  }
+
+  Status rebuild(std::size_t place, int color, const reshape::GroupPlace& as) override {
+    auto made = communicator_.host->split(color, as.rank, hooks_.groups[place]->settings.wish());
+    if (!made) return made.error();
+    if (*made) rebuilt_[place] = {std::move(*made), std::make_unique<CallCounts>(hooks_.groups[place]->ranks)};
+    return {};
+  }
+
+  void commit(int role, std::vector<reshape::StateBuffer> state) override {
+    communicator_.checkpoints.state().replace(std::move(state));
+    if (hooks_.commit) hooks_.commit(hooks_.context, role);
+  }
+  void adoptGroups() override {
+    for (std::size_t place = 0; place < rebuilt_.size(); ++place)
+      if (rebuilt_[place].engine)
+        hooks_.groups[place]->adopt(std::move(rebuilt_[place].engine), std::move(rebuilt_[place].counts));
+  }
+  void abandon() override {
+    rebuilt_.clear();
+    if (prepared_ && hooks_.abandon) hooks_.abandon(hooks_.context, *prepared_);
+  }
+
+ private:
+  const char* const function_;
+  ncclComm& communicator_;
+  const ReshapeRole& hooks_;
+  control::NetworkExchange exchange_;
+  std::optional<int> prepared_;
+  struct Rebuilt {
+    std::unique_ptr<collectives::HostCommunicator> engine;
+    std::unique_ptr<CallCounts> counts;
+  };
+  std::vector<Rebuilt> rebuilt_;
+};
+
+Result<CommunicatorUse> requireHost(const char* function, ncclComm_t comm) {
+  auto use = requireReady(function, comm);
+  if (!use) return use.error();
+  if (!(*use)->host)
+    return log::decided(Error::invalidUsage(
+        "{}: comm is the vendor's: roles are exchanged between ranks on host memory only", function));
+  return use;
+}
+
+Status registerReshape(ncclComm_t comm, const ncclFalconReshapeHooks_t* given) {
+  constexpr const char* function = "ncclFalconRegisterReshape";
+  auto use = requireHost(function, comm);
+  if (!use) return use.error();
+  if (const Status there = requireOutput(function, "hooks", given); !there) return there;
+  if (given->size < sizeof *given)
+    return log::decided(Error::invalidArgument("{}: hooks->size is {}; set it to sizeof(ncclFalconReshapeHooks_t)",
+                                               function, given->size));
+  if (!given->prepare) return log::decided(Error::invalidArgument("{}: hooks->prepare is NULL", function));
+  if (given->groupCount < 0 || (given->groupCount > 0 && !given->groups))
+    return log::decided(Error::invalidArgument("{}: hooks->groups is {} with {} groups", function,
+                                               given->groups ? "not NULL" : "NULL", given->groupCount));
+  std::vector<ncclComm*> groups;
+  for (int i = 0; i < given->groupCount; ++i) {
+    ncclComm* const group = given->groups[i];
+    if (group) {
+      if (const auto ready = requireHost(function, group); !ready) return ready.error();
+      if (group == comm)
+        return log::decided(Error::invalidArgument("{}: group {} is comm itself, which has all ranks whatever their "
+                                                   "roles",
+                                                   function, i));
+    }
+    groups.push_back(group);
+  }
+  ReshapeRole& role = (*use)->reshape;
+  role.context = given->context;
+  role.prepare = given->prepare;
+  role.commit = given->commit;
+  role.abandon = given->abandon;
+  role.groups = std::move(groups);
+  return {};
+}
+
+const reshape::Roles& rolesOf(ncclComm& communicator) {
+  reshape::Roles& roles = communicator.reshape.roles;
+  if (roles.empty()) {
+    roles.resize(static_cast<std::size_t>(communicator.engine->size()));
+    std::iota(roles.begin(), roles.end(), 0);
+  }
+  return roles;
+}
+
+/// The layouts by role; nothing where some rank has registered none.
+Result<std::vector<control::Layout>> layoutsByRole(ncclComm& communicator, EngineWorld& world) {
+  const auto texts = world.allGather(LayoutText::encode(communicator.layout));
+  if (!texts) return texts.error();
+  const reshape::Roles& roles = rolesOf(communicator);
+  std::vector<control::Layout> layouts(roles.size());
+  for (std::size_t rank = 0; rank < texts->size() && rank < roles.size(); ++rank) {
+    const auto layout = LayoutText::decode((*texts)[rank]);
+    if (!layout) return std::vector<control::Layout>();
+    layouts[static_cast<std::size_t>(roles[rank])] = *layout;
+  }
+  return layouts;
+}
+
+}  // namespace
+
+namespace falcon::api {
+
+Status reshapeTo(const char* function, ncclComm& communicator, reshape::Roles after, std::set<Link> avoid) {
+  ReshapeRole& own = communicator.reshape;
+  if (!own.prepare)
+    return log::decided(Error::invalidUsage("{}: call ncclFalconRegisterReshape for comm first", function));
+  for (std::size_t i = 0; i < own.groups.size(); ++i)
+    if (own.groups[i] && !isReady(own.groups[i]))
+      return log::decided(Error::invalidUsage("{}: group {} of ncclFalconRegisterReshape is destroyed", function, i));
+  const Rank rank = communicator.engine->rank();
+  const reshape::Roles before = rolesOf(communicator);
+  EngineWorld world(function, communicator);
+  const auto layouts = layoutsByRole(communicator, world);
+  if (!layouts) return layouts.error();
+  reshape::ReshapeRequest request{rank, before, std::move(after), {}, std::move(avoid)};
+  for (const control::Layout& layout : *layouts)
+    request.places.push_back(layout.pipelineParallelIndex * layout.tensorParallelSize + layout.tensorParallelIndex);
+  const auto begun = std::chrono::steady_clock::now();
+  const auto result = reshape::reshape(request, world);
+  if (!result)
+    return log::decided(Error(result.error().code(),
+                              fmt::format("{}: nothing is changed: {}", function, result.error().message())));
+  own.roles = request.after;
+  const int role = own.roles[static_cast<std::size_t>(rank)];
+  if (!layouts->empty()) {
+    communicator.layout = (*layouts)[static_cast<std::size_t>(role)];
+    if (communicator.job)
+      if (const Status known = communicator.job->registerLayout(*communicator.engine, *communicator.layout); !known)
+        return known;
+  }
+  log::info("{}: rank {} has role {} now; {} bytes of state came, of {} in all, in {:.3f} s", function, rank, role,
+            result->bytesReceived, result->bytesInAll,
+            seconds(std::chrono::steady_clock::now() - begun));
+  return {};
+}
+
+}  // namespace falcon::api
+
+extern "C" {
+
+ncclResult_t ncclFalconRegisterReshape(ncclComm_t comm, const ncclFalconReshapeHooks_t* hooks) {
+  return guarded("ncclFalconRegisterReshape", [&] { return registerReshape(comm, hooks); });
+}
+
+ncclResult_t ncclFalconReshape(ncclComm_t comm, const int* roles, int count) {
+  constexpr const char* function = "ncclFalconReshape";
+  return guarded(function, [&]() -> Status {
+    auto use = requireHost(function, comm);
+    if (!use) return use.error();
+    if (const Status given = requireOutput(function, "roles", roles); !given) return given;
+    if (count != (*use)->engine->size())
+      return log::decided(
+          Error::invalidArgument("{}: {} roles for {} ranks of comm", function, count, (*use)->engine->size()));
+    reshape::Roles after(roles, roles + count);
+    if (const Status valid = reshape::checkRoles(after, count); !valid)
+      return log::decided(Error::invalidArgument("{}: {}", function, valid.error().message()));
+    return reshapeTo(function, **use, std::move(after), {});
+  });
+}
+
+ncclResult_t ncclFalconRole(ncclComm_t comm, int* role) {
+  constexpr const char* function = "ncclFalconRole";
+  return guarded(function, [&]() -> Status {
+    auto use = requireReady(function, comm);
+    if (!use) return use.error();
+    if (const Status given = requireOutput(function, "role", role); !given) return given;
+    const reshape::Roles& roles = (*use)->reshape.roles;
+    const Rank rank = (*use)->engine->rank();
+    *role = roles.empty() ? rank : roles[static_cast<std::size_t>(rank)];
+    return {};
+  });
+}
+
+}  // extern "C"
