@@ -16,8 +16,8 @@
 namespace falcon::bootstrap {
 
 /// A star around rank 0's reactor. When a member dies (EOF, reset, silent host) rank 0 tells the others; when rank 0
-/// dies all see it. A member that leaves in good order says goodbye first: that is no death. When rank 0 has left and its
-/// process has ended, the lowest rank that is left tells the others from then on.
+/// dies all see it. A member that leaves in good order says goodbye first: that is no death. When rank 0 has left and
+/// its process has ended, the lowest rank that is left tells the others from then on.
 class CommunicatorNetwork {
  public:
   virtual ~CommunicatorNetwork() = default;  ///< says goodbye

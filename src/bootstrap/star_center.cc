@@ -186,7 +186,8 @@ void StarCenter::goodbye(Rank rank) {
     entry = gathers_.erase(entry);
   }
   // The host's process may end now, and the center with it: so the others must know first.
-  if (rank != host_ || notYetNoted_.empty()) seat(rank).channel->send(StarMessage{Kind::goodbyeDone, 0, -1, {}}.encode());
+  if (rank != host_ || notYetNoted_.empty())
+    seat(rank).channel->send(StarMessage{Kind::goodbyeDone, 0, -1, {}}.encode());
   noted(rank);
 }
 

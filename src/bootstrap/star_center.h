@@ -15,10 +15,10 @@
 
 namespace falcon::bootstrap {
 
-/// Belongs to the reactor's expectation; it is gone when all members are. When the rank that it lives with leaves before
-/// others, the center stays for them until that rank's process ends; then one of them inherits it. Where one cannot
-/// come, it stays until all others have come and heard why, for as long as making a communicator may take. All on the
-/// reactor's thread.
+/// Belongs to the reactor's expectation; it is gone when all members are. When the rank that it lives with leaves
+/// before others, the center stays for them until that rank's process ends; then one of them inherits it. Where one
+/// cannot come, it stays until all others have come and heard why, for as long as making a communicator may take. All
+/// on the reactor's thread.
 class StarCenter : public std::enable_shared_from_this<StarCenter> {
  public:
   static void open(std::shared_ptr<transport::Reactor> reactor, CommunicatorId id, const transport::Secret& secret,

@@ -1,5 +1,7 @@
 #include "bootstrap/star_member.h"
 
+#include <fcntl.h>
+
 #include <utility>
 
 #include "base/log.h"
@@ -219,8 +221,10 @@ void StarMember::dial(Rank heir, transport::Purpose purpose) {
   calls.push_back({members_[static_cast<std::size_t>(heir)].address,
                    {purpose, id_, secret_, rank_, {}},
                    name(heir),
-                   [weak = weak_from_this(), heir, purpose](transport::SharedSocket socket) {
-                     if (const auto self = weak.lock()) self->reached(heir, purpose, std::move(*socket));
+                   [weak = weak_from_this(), heir, purpose](const transport::SharedSocket& socket) {
+                     // Who has dialled keeps its own until it is told.
+                     FileDescriptor own(fcntl(socket->get(), F_DUPFD_CLOEXEC, 0));
+                     if (const auto self = weak.lock(); self && own) self->reached(heir, purpose, std::move(own));
                    },
                    [weak = weak_from_this(), heir](const Error&) {
                      if (const auto self = weak.lock()) self->missed(heir);

@@ -81,9 +81,9 @@ class StarMember : public std::enable_shared_from_this<StarMember> {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::shared_ptr<MessageChannel> channel_;
-  std::unique_ptr<Pulse> pulse_;  // to the center; whom it lives with needs none
-  Rank center_ = 0;               // whom the center lives with
-  bool inherited_ = false;        // the first center has ended: nothing can be gathered any more
+  std::unique_ptr<Pulse> pulse_;                   // to the center; whom it lives with needs none
+  Rank center_ = 0;                                // whom the center lives with
+  bool inherited_ = false;                         // the first center has ended: nothing can be gathered any more
   std::shared_ptr<transport::Dialling> dialling_;  // to heirs
   std::unique_ptr<transport::Alarm> succession_;
   bool started_ = false;

@@ -83,7 +83,7 @@ class TransferSums final : public TransferRecorder {
   instrument::CallLog* log_ = nullptr;
   std::mutex mutex_;
   std::map<std::tuple<CommunicatorId, Rank, bool, std::int32_t>, TransferSum> sums_;
-  std::map<std::string, NetCondition> net_;  ///< by peer's address
+  std::map<std::string, NetCondition> net_;        ///< by peer's address
   std::map<std::uint64_t, Nanoseconds> underWay_;  ///< at the end of the last transfer, by connection
 };
 

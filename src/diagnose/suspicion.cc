@@ -201,7 +201,7 @@ std::string reasonFor(const Suspicion& suspicion, std::span<const CommunicatorMe
                                      nameOf(each.communicator), each.growth)
                        : fmt::format("communication among {} takes {:.2f}x its healthy time", nameOf(each.communicator),
                                      each.growth) +
-                           networkOf(each));
+                             networkOf(each));
   return text;
 }
 

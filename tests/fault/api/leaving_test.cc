@@ -116,8 +116,8 @@ TEST_P(Leaving, EndsTheFirstMessageThatNeedsTheLeaver) {
 INSTANTIATE_TEST_SUITE_P(Of, Leaving,
                          testing::Combine(testing::ValuesIn(everyWay), testing::Values(0, 1), testing::Bool()),
                          [](const auto& its) {
-                           const auto [over, leaver, receives] = its.param;
-                           return nameOf(over) + std::to_string(leaver) + (receives ? "Receive" : "Send");
+                           return nameOf(std::get<0>(its.param)) + std::to_string(std::get<1>(its.param)) +
+                                  (std::get<2>(its.param) ? "Receive" : "Send");
                          });
 
 }  // namespace

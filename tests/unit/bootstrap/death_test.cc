@@ -187,8 +187,8 @@ TEST(Death, IsNotWhatAProcessIsThatLeavesInOrder) {
   EXPECT_THAT(result.error().message(), HasSubstr("left"));
 }
 
-/// The first `leavers` of `size` ranks leave in order, one after another, and their processes end. Then `act` happens to
-/// the last but one, a process, and the others are asked `then`; the last rank is in this process.
+/// The first `leavers` of `size` ranks leave in order, one after another, and their processes end. Then `act` happens
+/// to the last but one, a process, and the others are asked `then`; the last rank is in this process.
 class Succession : public testing::TestWithParam<std::tuple<int, int>> {
  protected:
   void run(const Body& lastButOne, const std::function<void(Process&)>& act, const Body& then) {
@@ -215,8 +215,8 @@ class Succession : public testing::TestWithParam<std::tuple<int, int>> {
 };
 
 TEST_P(Succession, DeathsAreKnownThoughRankZerosProcessHasEnded) {
-  run(sleepForEver, [](Process& victim) { victim.signal(SIGKILL); },
-      learnsOfDeath(std::get<0>(GetParam()) - 2));
+  run(
+      sleepForEver, [](Process& victim) { victim.signal(SIGKILL); }, learnsOfDeath(std::get<0>(GetParam()) - 2));
 }
 
 TEST_P(Succession, SoIsTheEndOfWhoGivesUp) {

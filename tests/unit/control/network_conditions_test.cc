@@ -28,8 +28,7 @@ TEST(NetworkConditions, TheWorstThatIsSaidWhileProfilingIsKept) {
   sums.note(snapshot({connectionTo("10.0.0.2:7", falconNetCongested, 0.9)}));
   EXPECT_TRUE(sums.take().net.empty()) << "nobody profiles";
   sums.enable(true);
-  sums.note(snapshot({connectionTo("10.0.0.2:7", falconNetSlow, 0.2),
-                      connectionTo("10.0.0.3:7", falconNetUnknown, 0),
+  sums.note(snapshot({connectionTo("10.0.0.2:7", falconNetSlow, 0.2), connectionTo("10.0.0.3:7", falconNetUnknown, 0),
                       connectionTo("10.0.0.4:7", falconNetCongested, 0.9, false)}));
   sums.note(snapshot({connectionTo("10.0.0.2:7", falconNetCongested, 0.6)}));
   sums.note(snapshot({connectionTo("10.0.0.2:7", falconNetHealthy, 0.05)}));
