@@ -185,4 +185,56 @@ ncclResult_t ncclFalconTrapCallbackRemove(ncclFalconTrapCallback_t callback, voi
   return route.core ? route.core->trapCallbackRemoved(callback, context) : ncclSuccess;
 }
 
+// While Falcon is off nothing is remembered: what would need it says so.
+ncclResult_t ncclFalconRegisterState(ncclComm_t comm, const char* name, void* pointer, size_t bytes,
+                                     unsigned int flags) {
+  FALCON_EXTENSION(RegisterState, comm, name, pointer, bytes, flags);
+  if (!comm) return isNull("ncclFalconRegisterState", "comm");
+  if (!name) return isNull("ncclFalconRegisterState", "name");
+  if (!pointer) return isNull("ncclFalconRegisterState", "pointer");
+  return route.core ? route.core->stateRegistered(comm, name, pointer, bytes, flags) : ncclSuccess;
+}
+
+ncclResult_t ncclFalconUnregisterState(ncclComm_t comm, const char* name) {
+  FALCON_EXTENSION(UnregisterState, comm, name);
+  if (!comm) return isNull("ncclFalconUnregisterState", "comm");
+  if (!name) return isNull("ncclFalconUnregisterState", "name");
+  return route.core ? route.core->stateUnregistered(comm, name) : ncclSuccess;
+}
+
+ncclResult_t ncclFalconCheckpoint(ncclComm_t comm, uint64_t iteration, const char* folder) {
+  FALCON_EXTENSION(Checkpoint, comm, iteration, folder);
+  if (!comm) return isNull("ncclFalconCheckpoint", "comm");
+  return route.core ? route.core->checkpoint(comm, iteration, folder) : off("ncclFalconCheckpoint");
+}
+
+ncclResult_t ncclFalconCheckpointSynchronize(ncclComm_t comm) {
+  FALCON_EXTENSION(CheckpointSynchronize, comm);
+  if (!comm) return isNull("ncclFalconCheckpointSynchronize", "comm");
+  return route.core ? route.core->checkpointSynchronize(comm) : ncclSuccess;
+}
+
+ncclResult_t ncclFalconRestore(ncclComm_t comm, const char* folder, uint64_t* iteration) {
+  FALCON_EXTENSION(Restore, comm, folder, iteration);
+  if (!comm) return isNull("ncclFalconRestore", "comm");
+  if (!iteration) return isNull("ncclFalconRestore", "iteration");
+  return route.core ? route.core->restore(comm, folder, iteration) : off("ncclFalconRestore");
+}
+
+ncclResult_t ncclFalconWanted(ncclComm_t comm, uint64_t iteration, unsigned int* wanted) {
+  FALCON_EXTENSION(Wanted, comm, iteration, wanted);
+  if (!comm) return isNull("ncclFalconWanted", "comm");
+  if (!wanted) return isNull("ncclFalconWanted", "wanted");
+  if (route.core) return route.core->wanted(comm, iteration, wanted);
+  *wanted = 0;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclFalconRestart(ncclComm_t comm, int* exitCode) {
+  FALCON_EXTENSION(Restart, comm, exitCode);
+  if (!comm) return isNull("ncclFalconRestart", "comm");
+  if (!exitCode) return isNull("ncclFalconRestart", "exitCode");
+  return route.core ? route.core->restart(comm, exitCode) : off("ncclFalconRestart");
+}
+
 }  // extern "C"
