@@ -1,12 +1,14 @@
 /* The extension API of NCCL Falcon: what a training framework may tell the library, and ask of it.
  * Every function is safe to call when Falcon is off (NCCL_FALCON unset or 0); it then does the obvious and succeeds,
- * but for Suspend and Resume, which cannot do what they say and return ncclInvalidUsage. A program that must also run
+ * but for Suspend and Resume, which cannot do what they say and return ncclInvalidUsage; checkpoints work all the same
+ * (but see below). A program that must also run
  * on another libnccl.so.2 looks the functions up with dlsym(RTLD_DEFAULT, ...).
  *
  * Preloaded (libnccl-falcon.so), all of them are there, too, and work on the vendor's communicators, with these
  * differences: there are no host streams (ncclFalconStreamCreate: ncclInvalidUsage); of a communicator that Falcon does
- * not watch the plan is the equal split, and Suspend and Resume are ncclInvalidUsage; while Falcon is off, trap
- * callbacks are not remembered; and ncclGetLastError, which is the vendor's, does not tell our errors: the log does. */
+ * not watch the plan is the equal split, and Suspend, Resume, Checkpoint, Restore and Restart are ncclInvalidUsage;
+ * while Falcon is off, trap callbacks and state are not remembered; and ncclGetLastError, which is the vendor's, does
+ * not tell our errors: the log does. */
 #ifndef NCCL_FALCON_H_
 #define NCCL_FALCON_H_
 
@@ -19,7 +21,7 @@
 extern "C" {
 #endif
 
-#define NCCL_FALCON_API_VERSION 7
+#define NCCL_FALCON_API_VERSION 11
 
 /* The version of the running library's extension API, NCCL_FALCON_API_VERSION. Never fails with a valid pointer. */
 ncclResult_t ncclFalconGetVersion(int* version);
@@ -151,6 +153,63 @@ typedef void (*ncclFalconTrapCallback_t)(int held, unsigned int limitMillisecond
 ncclResult_t ncclFalconTrapCallbackAdd(ncclFalconTrapCallback_t callback, void* context);
 ncclResult_t ncclFalconTrapCallbackRemove(ncclFalconTrapCallback_t callback, void* context);
 
+/* Checkpoints and restarts (since version 10). The framework registers its state, has it kept now and then, and gets it
+ * back when it starts again; Falcon may ask it to do so, where a rank is too slow to be worked around. Docs:
+ * docs/restart.md. At an iteration's end:
+ *
+ *   ncclFalconWanted(comm, iteration, &wanted);
+ *   if (isTime || (wanted & NCCL_FALCON_WANTED_CHECKPOINT)) ncclFalconCheckpoint(comm, iteration + 1, NULL);
+ *   if (wanted & NCCL_FALCON_WANTED_RESTART) { ncclFalconRestart(comm, &code); clean up; exit(code); }
+ *
+ * State is host memory: of a device, register the copy in host memory that is taken at the iteration's end. It is
+ * registered for a communicator of all ranks of the job, and forgotten when that is destroyed, which waits for a
+ * checkpoint that is being written. */
+
+/* Every data-parallel replica has the same (by the layout registered for comm): one of them writes, one reads and
+ * broadcasts. Without it the state is this rank's own, as an optimiser's that is split over the replicas. */
+#define NCCL_FALCON_STATE_REPLICATED 1u
+
+/* bytes at pointer belong to the job's state. The name is 1 to 127 visible ASCII characters, and alike on all ranks
+ * that have the same part. The memory must stay until it is unregistered. Local. Errors: ncclInvalidArgument (the name,
+ * one that is taken, NULL, no bytes, unknown flags, device memory). */
+ncclResult_t ncclFalconRegisterState(ncclComm_t comm, const char* name, void* pointer, size_t bytes,
+                                     unsigned int flags);
+/* Errors: ncclInvalidArgument where no state has the name. */
+ncclResult_t ncclFalconUnregisterState(ncclComm_t comm, const char* name);
+
+/* Keeps the state under this number in a folder (NULL: NCCL_FALCON_CHECKPOINT_DIR), which all ranks see or each host
+ * has: below all numbers later ones are newer. Returns when it is copied in memory; it is written in the background,
+ * and the next checkpoint waits for it. Of those that are complete on all ranks the NCCL_FALCON_CHECKPOINT_KEEP newest
+ * stay. Collective over comm; all ranks pass the same number. Errors: ncclInvalidUsage (nothing registered, no folder,
+ * different numbers; preloaded: comm is not watched), ncclSystemError (no memory), ncclRemoteError (a rank died). */
+ncclResult_t ncclFalconCheckpoint(ncclComm_t comm, uint64_t iteration, const char* folder);
+
+/* Waits until this rank's part of the last checkpoint is on the storage; it counts when all ranks' are. Local. Errors:
+ * ncclSystemError: a checkpoint since the last time could not be written, the log says why. */
+ncclResult_t ncclFalconCheckpointSynchronize(ncclComm_t comm);
+
+/* Loads the newest checkpoint that is complete on all ranks, whose checksums are right and whose buffers are those that
+ * are registered: *iteration gets its number, or NCCL_FALCON_NO_CHECKPOINT where there is none (nothing is changed
+ * then). Collective over comm. Errors: ncclInvalidUsage as above; ncclSystemError: what was found could not be loaded
+ * (the state is undefined then); ncclRemoteError. */
+#define NCCL_FALCON_NO_CHECKPOINT UINT64_MAX
+ncclResult_t ncclFalconRestore(ncclComm_t comm, const char* folder, uint64_t* iteration);
+
+/* Whether Falcon wants something done at the end of this iteration: *wanted gets the sum of the flags, or 0. Local, the
+ * same on all ranks for the same iteration; iterations count up and all ranks pass the same numbers. May hold the
+ * caller while it is being agreed. Falcon asks for a restart only (NCCL_FALCON_MITIGATE=auto) where every process asks.
+ */
+#define NCCL_FALCON_WANTED_CHECKPOINT 1u
+#define NCCL_FALCON_WANTED_RESTART 2u
+ncclResult_t ncclFalconWanted(ncclComm_t comm, uint64_t iteration, unsigned int* wanted);
+
+/* Asks whoever started the job to start it again from its newest checkpoint: waits until that is written, and writes
+ * the request (NCCL_FALCON_RESTART_FILE; empty: restart.json in NCCL_FALCON_CHECKPOINT_DIR), which names whom to leave
+ * out where Falcon wanted the restart, and nobody where the framework does. *exitCode gets what to exit with,
+ * NCCL_FALCON_RESTART_CODE. Nothing else happens: the caller ends the process. Collective over comm. Errors:
+ * ncclInvalidUsage (no place for the request; preloaded: comm is not watched), ncclSystemError (the checkpoint or the
+ * request could not be written), ncclRemoteError. */
+ncclResult_t ncclFalconRestart(ncclComm_t comm, int* exitCode);
 /* Reshape (since version 11): between two iterations ranks exchange their roles, that is what they do in the job: which
  * stage, which replica, which shard. Processes and ranks stay as they are, since frameworks keep them; a role is
  * numbered by the rank that has it when the job begins. Host memory only. Docs: docs/reshape.md.

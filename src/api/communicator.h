@@ -21,6 +21,7 @@
 #include "base/engine.h"
 #include "bootstrap/communicator_network.h"
 #include "collectives/host_communicator.h"
+#include "control/checkpointing.h"
 #include "control/job.h"
 #include "gpu/cuda_driver.h"
 #include "gpu/vendor_communicator.h"
@@ -100,6 +101,8 @@ struct ncclComm {
   unsigned ranks = 0;  ///< engine->size()
   std::optional<falcon::control::Layout> layout;
   std::unique_ptr<falcon::CallCounts> counts;  ///< of the calls so far, where it is watched
+  falcon::control::Checkpointing checkpoints;
+  std::mutex checkpointMutex;  ///< of those calls of `checkpoints` that are one at a time
   falcon::api::UserOps userOps;
   falcon::api::Lane lane;  ///< of calls on host streams
   falcon::api::Offspring offspring;

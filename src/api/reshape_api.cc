@@ -265,9 +265,7 @@ ncclResult_t ncclFalconRole(ncclComm_t comm, int* role) {
     auto use = requireReady(function, comm);
     if (!use) return use.error();
     if (const Status given = requireOutput(function, "role", role); !given) return given;
-    const reshape::Roles& roles = (*use)->reshape.roles;
-    const Rank rank = (*use)->engine->rank();
-    *role = roles.empty() ? rank : roles[static_cast<std::size_t>(rank)];
+    *role = (*use)->reshape.roleOf((*use)->engine->rank());
     return {};
   });
 }

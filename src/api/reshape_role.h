@@ -20,6 +20,8 @@ struct ReshapeRole {
   void (*abandon)(void*, int) = nullptr;
   std::vector<ncclComm*> groups;  ///< null: no group at that place
   reshape::Roles roles;           ///< in force, by rank; empty: everyone has its own
+
+  int roleOf(Rank rank) const { return roles.empty() ? rank : roles[static_cast<std::size_t>(rank)]; }
 };
 
 /// Collective between two iterations, over a communicator of host memory that has hooks: see ncclFalconReshape.

@@ -48,6 +48,21 @@ inline constexpr ChoiceParameter trapDeath{
     "What becomes of the others when a rank dies while the job is held: they go on until they miss it (release), or "
     "all their communicators are aborted (abort)."};
 
+// Checkpoints and restarts.
+inline constexpr TextParameter checkpointFolder{
+    "NCCL_FALCON_CHECKPOINT_DIR", "",
+    "Folder of the job's checkpoints (ncclFalconCheckpoint, ncclFalconRestore); empty: the program names one."};
+inline constexpr IntegerParameter checkpointKeep{
+    "NCCL_FALCON_CHECKPOINT_KEEP", 2, 1, 1000,
+    "How many of the newest checkpoints stay that are complete on all ranks; older ones are removed."};
+inline constexpr TextParameter restartFile{
+    "NCCL_FALCON_RESTART_FILE", "",
+    "File that ncclFalconRestart writes its request to, for whoever starts the job again; empty: restart.json in "
+    "NCCL_FALCON_CHECKPOINT_DIR. `falcon run --restarts` sets it."};
+inline constexpr IntegerParameter restartCode{
+    "NCCL_FALCON_RESTART_CODE", 143, 1, 255,
+    "Exit code with which a job asks to be started again (143: as if it was asked to end, which schedulers retry)."};
+
 // Detection.
 inline constexpr NumberParameter onsetThreshold{
     "NCCL_FALCON_ONSET_THRESHOLD", 10, 1, 1000,

@@ -110,6 +110,8 @@ void Controller::handle(ProcessId from, const Message& message) {
     job_.handle(from, *gone);
   } else if (const auto* layout = std::get_if<LayoutKnown>(&message)) {
     job_.handle(from, *layout);
+  } else if (const auto* restart = std::get_if<RestartKnown>(&message)) {
+    job_.handle(from, *restart);
   } else if (const auto* traffic = std::get_if<Traffic>(&message)) {
     job_.handle(from, *traffic);
   } else if (const auto* transfers = std::get_if<TransferProfile>(&message)) {

@@ -332,9 +332,20 @@ std::vector<RangeGrowth> rangeGrowths(const JobView& job, std::size_t window) {
   return growths;
 }
 
+std::optional<double> restartSecondsOf(const JobView& job) {
+  double seconds = 0;
+  for (const auto& [process, member] : job.members()) {
+    const RestartKnown& known = member.restart;
+    if (!known.asked) return std::nullopt;
+    seconds = std::max(seconds, known.startSeconds + known.waitedSeconds + known.writtenSeconds);
+  }
+  return seconds;
+}
+
 rebalance::JobFacts jobFactsOf(const JobView& job, std::size_t window, bool deterministic) {
   rebalance::JobFacts facts;
   facts.deterministic = deterministic;
+  facts.restartSeconds = restartSecondsOf(job);
   std::map<std::string, int> nodes;
   const instrument::CommunicatorNames names = communicatorNames(job);
   for (const auto& [id, communicator] : job.communicators()) {
@@ -359,6 +370,8 @@ rebalance::Strategy strategyOf(const rebalance::Plan& plan) {
       return Strategy::reroute;
     case PlanKind::splitMicroBatches:
       return Strategy::splitMicroBatches;
+    case PlanKind::restart:
+      return Strategy::restart;
     case PlanKind::advise:
       return plan.swap ? Strategy::changeTopology : Strategy::restart;
   }
@@ -367,7 +380,10 @@ rebalance::Strategy strategyOf(const rebalance::Plan& plan) {
 
 bool isDue(const rebalance::Plan& plan, double lossSeconds, double healthyIterationSeconds) {
   const rebalance::Strategy strategy = strategyOf(plan);
-  const rebalance::PricedStrategy priced{strategy, rebalance::priceOf(strategy, healthyIterationSeconds)};
+  const double price = plan.kind == rebalance::PlanKind::restart
+                           ? plan.priceSeconds
+                           : rebalance::priceOf(strategy, healthyIterationSeconds);
+  const rebalance::PricedStrategy priced{strategy, price};
   return rebalance::strategyDue(lossSeconds, std::span(&priced, 1)) == strategy;
 }
 

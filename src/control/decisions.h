@@ -46,6 +46,10 @@ std::optional<double> shareOfDelay(const JobView& job, const MemberView& member,
 /// The application's ranges that take longer than in their rank's healthy baseline, the most first; at most eight.
 std::vector<RangeGrowth> rangeGrowths(const JobView& job, std::size_t window);
 
+/// What a restart takes, by what this attempt took to start and its checkpoints to be written; nothing where not every
+/// process's framework asks whether one is wanted.
+std::optional<double> restartSecondsOf(const JobView& job);
+
 /// What the planner decides from. Rings and splits can be changed only where everybody concerned runs Falcon.
 rebalance::JobFacts jobFactsOf(const JobView& job, std::size_t window, bool deterministic);
 

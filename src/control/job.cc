@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/parameters.h"
 #include "base/per_process.h"
+#include "base/process_age.h"
 #include "bootstrap/bus.h"
 #include "bootstrap/random.h"
 #include "collectives/member_info.h"
@@ -21,6 +22,7 @@
 #include "control/job_files.h"
 #include "control/monitor.h"
 #include "control/plan_book.h"
+#include "control/restart_book.h"
 #include "control/suspend_requests.h"
 #include "control/transfer_sums.h"
 #include "control/trap.h"
@@ -44,7 +46,7 @@ class LiveJob final : public Job, private CallRecorder, public std::enable_share
     if (!bus) throw std::runtime_error(bus.error().message());
     bus_ = std::move(*bus);
     monitor_.emplace(MonitorParts{name_, clock_, *reactor_, *bus_, *files_, trap_, transfers_, communicators_, plans_,
-                                  requests_, *benchmark_, gpu_.get(), &launched_});
+                                  requests_, *benchmark_, gpu_.get(), &launched_, &restarts_});
     thread_ = libraryThread("nccl-falcon-mon", [this] { monitor_->run(); });
   }
 
@@ -117,6 +119,30 @@ class LiveJob final : public Job, private CallRecorder, public std::enable_share
     return plans_.begin({membership.id(), membership.rank()}, iteration);
   }
 
+  bool restartWanted(std::uint64_t iteration) override {
+    trap_.noteCall(clock_.now());
+    const bool first = !restarts_.isAsked();
+    const bool wanted = restarts_.wanted(iteration);
+    if (first)
+      sayRestart([](RestartKnown& known) {
+        known.asked = true;
+        known.startSeconds = secondsSinceProcessStart();
+      });
+    return wanted;
+  }
+  std::vector<Rank> leftOut() override { return restarts_.decided().value_or(std::vector<Rank>()); }
+  void checkpointed(std::uint64_t iteration, double waitedSeconds, double writtenSeconds) override {
+    sayRestart([&](RestartKnown& known) {
+      known.checkpoint = static_cast<std::int64_t>(iteration);
+      known.waitedSeconds = waitedSeconds;
+      known.writtenSeconds = writtenSeconds;
+    });
+  }
+  void aside(const std::function<void()>& work) override {
+    const Trap::Asking asking(trap_);
+    work();
+  }
+
   Status suspend(Nanoseconds limit) override {
     const Trap::Asking asking(trap_);  // or the trap would wait for this thread
     return ask([&](std::uint64_t number) { return AskSuspend{number, seconds(limit)}; });
@@ -126,6 +152,16 @@ class LiveJob final : public Job, private CallRecorder, public std::enable_share
   }
 
  private:
+  void sayRestart(const std::function<void(RestartKnown&)>& change) {
+    RestartKnown now;
+    {
+      const std::lock_guard lock(restartMutex_);
+      change(restart_);
+      now = restart_;
+    }
+    monitor_->post([now](Member& member) { member.restartKnown(now); });
+  }
+
   Status ask(const std::function<Message(std::uint64_t number)>& request) {
     const std::uint64_t number = requests_.open(request);
     monitor_->ask(number);
@@ -155,6 +191,9 @@ class LiveJob final : public Job, private CallRecorder, public std::enable_share
   TransferSums transfers_;
   CommunicatorTable communicators_;
   PlanBook plans_;
+  RestartBook restarts_;
+  std::mutex restartMutex_;
+  RestartKnown restart_;
   std::atomic<bool> severalRanks_{false};  ///< with layouts of their own, and it was said
   std::unique_ptr<validate::ComputeBenchmark> benchmark_;
   std::unique_ptr<validate::GpuTester> gpu_;

@@ -1,6 +1,7 @@
 // This process's part in the job: the seams it gives to the engines, and the one monitor thread.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -73,6 +74,16 @@ class Job {
   virtual Status registerLayout(Membership& membership, const Layout& layout) = 0;
   /// Local; may hold the caller while a plan is being agreed or the job is trapped.
   virtual Result<IterationPlan> iterationBegin(Membership& membership, std::uint64_t iteration) = 0;
+
+  /// Whether the job is to restart at the end of this iteration, alike on all ranks; may hold the caller while that is
+  /// being agreed.
+  virtual bool restartWanted(std::uint64_t iteration) = 0;
+  /// Whom that restart leaves out, ranks of the job; empty: nobody, or none was decided.
+  virtual std::vector<Rank> leftOut() = 0;
+  /// A checkpoint was taken: the number, how long training waited, and how long the one before took to be written.
+  virtual void checkpointed(std::uint64_t iteration, double waitedSeconds, double writtenSeconds) = 0;
+  /// Runs `work`, for whose calling thread the trap does not wait meanwhile: it waits for other ranks itself.
+  virtual void aside(const std::function<void()>& work) = 0;
 
   /// Holds the whole job until resume(), `limit` at most; returns when every rank is held. Errors: it is suspended
   /// already (invalidUsage), not all ranks came (system), one died (remote).

@@ -39,6 +39,7 @@ struct TransferView {
 struct MemberView {
   Introduce identity;
   std::optional<LayoutKnown> layout;
+  RestartKnown restart;
   std::map<CommunicatorId, Traffic> traffic;
   std::deque<Sample> recent;         ///< the newest, undisturbed, not provisional; bounded
   std::uint64_t received = 0;        ///< such samples ever
@@ -60,6 +61,7 @@ class JobView {
 
   void handle(ProcessId from, const Introduce& message) { members_[from].identity = message; }
   void handle(ProcessId from, const LayoutKnown& message) { members_[from].layout = message; }
+  void handle(ProcessId from, const RestartKnown& message) { members_[from].restart = message; }
   void handle(ProcessId from, const CommunicatorFormed& message) { (void)from, communicators_[message.id] = message; }
   void handle(ProcessId from, const CommunicatorGone& message) { (void)from, communicators_.erase(message.id); }
   void handle(ProcessId from, const Traffic& message) { members_[from].traffic[message.id] = message; }

@@ -45,6 +45,7 @@ void Member::newController() {
   if (!orphans_.empty()) undecidedUntil_ = parts_.clock.now() + decisionPatience;
   say(identity_);
   if (layout_) say(*layout_);
+  if (restart_) say(*restart_);
   for (const CommunicatorFormed& communicator : formed_) say(communicator);
   for (const auto& [id, traffic] : traffic_) say(traffic);
   recall();
@@ -87,6 +88,11 @@ void Member::gone(CommunicatorId id) {
 void Member::layoutKnown(const LayoutKnown& layout) {
   layout_ = layout;
   say(layout);
+}
+
+void Member::restartKnown(const RestartKnown& restart) {
+  restart_ = restart;
+  say(restart);
 }
 
 void Member::tick() {
@@ -294,6 +300,8 @@ void Member::order(const AskCounter& order) {
   Counter counter{order.agreement, 0};
   if (order.kind == AgreementKind::microBatches) {
     counter.next = parts_.plans.nextIteration();
+  } else if (order.kind == AgreementKind::restart) {
+    if (parts_.restarts) counter.next = parts_.restarts->nextIteration();
   } else {
     parts_.communicators.with(order.communicator, [&](KnownCommunicator& known) {
       counter.next = std::max(counter.next, known.membership->nextCollective());
@@ -306,6 +314,9 @@ void Member::order(const Propose& order) {
   bool yes = true;
   if (yes && order.kind == AgreementKind::microBatches) {
     yes = parts_.plans.propose(order.agreement, order.from, {order.values.begin(), order.values.end()});
+  } else if (order.kind == AgreementKind::restart) {
+    yes = parts_.restarts &&
+          parts_.restarts->propose(order.agreement, order.from, {order.values.begin(), order.values.end()});
   } else if (yes) {
     bool any = false;
     parts_.communicators.with(order.communicator, [&](KnownCommunicator& known) {
@@ -343,6 +354,8 @@ void Member::decide(std::uint64_t agreement, bool commit) {
   const bool inherited = orphans_.erase(agreement) > 0;
   if (decided.kind == AgreementKind::microBatches) {
     parts_.plans.decide(agreement, commit);
+  } else if (decided.kind == AgreementKind::restart) {
+    parts_.restarts->decide(agreement, commit);
   } else {
     parts_.communicators.with(decided.communicator, [&](KnownCommunicator& known) {
       if (known.host) known.host->decideRing(decided.from, commit);
@@ -364,6 +377,7 @@ void Member::keep(const Propose& decided) {
     if (layout_) layout_->split = decided.values;
     return;
   }
+  if (decided.kind == AgreementKind::restart) return;  // it ends soon, and nobody plans any more
   for (CommunicatorFormed& communicator : formed_)
     if (communicator.id == decided.communicator) communicator.ring.assign(decided.values.begin(), decided.values.end());
 }

@@ -21,6 +21,7 @@
 #include "control/plan_book.h"
 #include "control/range_sums.h"
 #include "control/read_budget.h"
+#include "control/restart_book.h"
 #include "control/told_work.h"
 #include "control/transfer_sums.h"
 #include "control/trap.h"
@@ -48,6 +49,7 @@ struct MemberParts {
   validate::GpuTester* gpu = nullptr;
   gpu::LaunchedWork* launched = nullptr;
   const std::atomic<bool>* stopping = nullptr;  ///< true: somebody waits for the monitor's end
+  RestartBook* restarts = nullptr;              ///< null: none is ever agreed to
 };
 
 /// Used by the monitor thread alone. member_trap.cc: its part in holding the job.
@@ -66,6 +68,7 @@ class Member {
   void formed(const CommunicatorFormed& communicator);
   void gone(CommunicatorId id);
   void layoutKnown(const LayoutKnown& layout);
+  void restartKnown(const RestartKnown& restart);
   /// This process was held by a controller that died, and has let itself go.
   struct LetGo {
     bool asked = false;  ///< somebody had asked for it; else it was held for tests
@@ -118,6 +121,7 @@ class Member {
   Introduce identity_;
   std::vector<CommunicatorFormed> formed_;
   std::optional<LayoutKnown> layout_;
+  std::optional<RestartKnown> restart_;
   std::map<CommunicatorId, Traffic> traffic_;
   instrument::PeriodFinder finder_;
   instrument::ProcessorMeter processors_;

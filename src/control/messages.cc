@@ -61,6 +61,10 @@ void visit(A& a, LayoutKnown& m) {
       m.tensorParallelIndex, m.microBatches, m.split);
 }
 template <class A>
+void visit(A& a, RestartKnown& m) {
+  all(a, m.asked, m.startSeconds, m.checkpoint, m.waitedSeconds, m.writtenSeconds);
+}
+template <class A>
 void visit(A& a, Traffic& m) {
   all(a, m.id, m.collectives, m.sendsTo);
 }

@@ -48,6 +48,15 @@ struct LayoutKnown {
   std::vector<std::int32_t> split;  ///< micro-batches by replica, in force; empty: equal
 };
 
+/// What this process's framework does for a restart; said again at each checkpoint.
+struct RestartKnown {
+  bool asked = false;            ///< it asks at its iterations' ends whether a restart is wanted, so that it can be had
+  double startSeconds = 0;       ///< from the process's start to the end of its first iteration
+  std::int64_t checkpoint = -1;  ///< number of the last one; -1: none yet
+  double waitedSeconds = 0;      ///< training, for the last one
+  double writtenSeconds = 0;     ///< the one before took in the background; 0: unknown
+};
+
 /// What this process does with a communicator; said again when it does more.
 struct Traffic {
   CommunicatorId id = 0;
@@ -215,7 +224,7 @@ struct Decide {
   std::uint64_t agreement = 0;
   bool commit = false;
 };
-enum class AgreementKind : std::uint8_t { ring, microBatches };
+enum class AgreementKind : std::uint8_t { ring, microBatches, restart };
 /// A proposal that this process has accepted, and of which it has heard no decision.
 struct Undecided {
   std::uint64_t agreement = 0;
@@ -274,7 +283,7 @@ struct Propose {
   AgreementKind kind = AgreementKind::ring;
   CommunicatorId communicator = 0;
   std::uint64_t from = 0;              ///< collective or iteration from which it holds
-  std::vector<std::int32_t> values;    ///< ring order, or micro-batches by replica
+  std::vector<std::int32_t> values;    ///< ring order, micro-batches by replica, or the ranks that a restart leaves out
   std::vector<std::uint64_t> members;  ///< the processes that have to accept it; empty: all of the job
 };
 /// For the screens of operators: what the controller is doing.
@@ -301,8 +310,8 @@ struct Examined {
 using Message = std::variant<Introduce, CommunicatorFormed, CommunicatorGone, LayoutKnown, Traffic, Samples,
                              TransferProfile, CallTimes, ClockAnswer, TrapState, ComputeResult, LinkResults, Counter,
                              Vote, RequestOff, AskSuspend, AskResume, AskExamination, Leaving, DrainState, Recall,
-                             SetProfiling, AskClock, CloseTrap, DrainTargets, OpenTrap, RunCompute, RunWave, AskCounter,
-                             Propose, Decide, ShowState, SwitchOff, SuspendAnswer, Examined>;
+                             RestartKnown, SetProfiling, AskClock, CloseTrap, DrainTargets, OpenTrap, RunCompute,
+                             RunWave, AskCounter, Propose, Decide, ShowState, SwitchOff, SuspendAnswer, Examined>;
 
 /// Orders go from the controller to members; everything else the other way.
 bool isOrder(const Message& message);

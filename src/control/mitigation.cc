@@ -23,6 +23,7 @@ double lossOf(CulpritKind kind, std::span<const FailSlow> failSlows) {
 }
 
 const char* actionOf(const rebalance::Plan& plan) {
+  if (plan.kind == PlanKind::restart) return "restart";
   return plan.kind == PlanKind::reroute ? "reroute" : "split";
 }
 
@@ -69,6 +70,7 @@ void Mitigation::plan(std::span<const FailSlow> failSlows) {
 void Mitigation::advise(const rebalance::Plan& plan, std::span<const FailSlow> failSlows) {
   const std::string text = plan.kind == PlanKind::reroute             ? "re-route " + plan.reason
                            : plan.kind == PlanKind::splitMicroBatches ? "these would help: " + plan.reason
+                           : plan.kind == PlanKind::restart           ? "a restart would help: " + plan.reason
                                                                       : plan.reason;
   tell_({.kind = EventKind::mitigationAdvised, .culprit = concerned({plan, false}, failSlows), .text = text});
 }
@@ -94,6 +96,9 @@ void Mitigation::start(Step step, double currentSeconds) {
   const rebalance::Plan& plan = step.plan;
   if (plan.kind == PlanKind::splitMicroBatches)
     agree({AgreementKind::microBatches, 0, {plan.microBatches.begin(), plan.microBatches.end()}}, job_.allProcesses(),
+          iterationMargin);
+  if (plan.kind == PlanKind::restart)
+    agree({AgreementKind::restart, 0, {plan.leaveOut.begin(), plan.leaveOut.end()}}, job_.allProcesses(),
           iterationMargin);
   for (const RingPlan& ring : plan.rings)
     if (const auto communicator = job_.communicators().find(ring.communicator);
@@ -136,6 +141,10 @@ Mitigation::Progress Mitigation::finish(std::span<const FailSlow> failSlows) {
     return committed > 0 ? Progress::changed : Progress::idle;
   }
   tries_ = 0;
+  if (inHand_.plan.kind == PlanKind::restart)
+    inHand_.plan.reason =
+        fmt::format("restarts, {}; slowness has cost {:.1f} s, as much as the price of {:.1f} s", inHand_.plan.reason,
+                    lossOf(inHand_.plan.against, failSlows), inHand_.plan.priceSeconds);
   ++counts_[{actionOf(inHand_.plan), undo ? "undone" : "applied"}];
   tell_({.kind = undo ? EventKind::mitigationUndone : EventKind::mitigationApplied,
          .culprit = culprit,
@@ -152,6 +161,7 @@ void Mitigation::putInForce(const Agreement& agreement) {
       found->second.ring.assign(subject.values.begin(), subject.values.end());
     return;
   }
+  if (subject.kind == AgreementKind::restart) return;
   for (auto& [process, member] : job_.members())
     if (member.layout) member.layout->split = subject.values;
 }

@@ -83,7 +83,7 @@ void Monitor::takePart() {
   member_ =
       std::make_unique<Member>(MemberParts{parts_.bus, parts_.clock, parts_.files.log(), parts_.trap, parts_.transfers,
                                            parts_.communicators, parts_.plans, decisions_, parts_.benchmark,
-                                           parts_.files.ranges(), parts_.gpu, parts_.launched, &stop_},
+                                           parts_.files.ranges(), parts_.gpu, parts_.launched, &stop_, parts_.restarts},
                                identity);
   authority_.emplace(parts_.bus.self());
   office_.emplace(parts_.jobName, parts_.bus, parts_.clock, parts_.files, decisions_);

@@ -36,6 +36,7 @@ struct MonitorParts {
   validate::ComputeBenchmark& benchmark;
   validate::GpuTester* gpu = nullptr;
   gpu::LaunchedWork* launched = nullptr;
+  RestartBook* restarts = nullptr;
 };
 
 /// run() is the thread's body; everything else is thread-safe.

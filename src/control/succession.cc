@@ -9,7 +9,8 @@ namespace falcon::control {
 namespace {
 
 const char* inForce(AgreementKind kind) {
-  return kind == AgreementKind::ring ? "ring" : "split of micro-batches";
+  constexpr const char* names[] = {"ring", "split of micro-batches", "restart"};
+  return names[static_cast<int>(kind)];
 }
 
 }  // namespace

@@ -74,6 +74,14 @@ struct CoreFunctions {
   ncclResult_t (*resume)(ncclComm_t communicator);
   ncclResult_t (*trapCallbackAdded)(ncclFalconTrapCallback_t callback, void* context);
   ncclResult_t (*trapCallbackRemoved)(ncclFalconTrapCallback_t callback, void* context);
+  ncclResult_t (*stateRegistered)(ncclComm_t communicator, const char* name, void* pointer, size_t bytes,
+                                  unsigned int flags);
+  ncclResult_t (*stateUnregistered)(ncclComm_t communicator, const char* name);
+  ncclResult_t (*checkpoint)(ncclComm_t communicator, uint64_t iteration, const char* folder);
+  ncclResult_t (*checkpointSynchronize)(ncclComm_t communicator);
+  ncclResult_t (*restore)(ncclComm_t communicator, const char* folder, uint64_t* iteration);
+  ncclResult_t (*wanted)(ncclComm_t communicator, uint64_t iteration, unsigned int* wanted);
+  ncclResult_t (*restart)(ncclComm_t communicator, int* exitCode);
 };
 
 /// The core's only export. Null where the front is of another build (`build`: FALCON_BUILD of both).

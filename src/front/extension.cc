@@ -42,6 +42,12 @@ ncclResult_t noStream(const char* function) {
   return ncclInvalidUsage;
 }
 
+/// Roles go with the communicators and the state behind them, and those are the vendor's here.
+ncclResult_t noReshape(const char* function) {
+  sayOfCall("%s: the preload library makes no communicators, so it exchanges no roles (docs/reshape.md)", function);
+  return ncclInvalidUsage;
+}
+
 ncclResult_t notAStream(const char* function, const void* stream) {
   if (!stream) return ncclSuccess;
   sayOfCall("%s: %p is no host stream: the preload library makes none", function, stream);
@@ -183,6 +189,80 @@ ncclResult_t ncclFalconTrapCallbackRemove(ncclFalconTrapCallback_t callback, voi
   FALCON_EXTENSION(TrapCallbackRemove, callback, context);
   if (!callback) return isNull("ncclFalconTrapCallbackRemove", "callback");
   return route.core ? route.core->trapCallbackRemoved(callback, context) : ncclSuccess;
+}
+
+// While Falcon is off nothing is remembered: what would need it says so.
+ncclResult_t ncclFalconRegisterState(ncclComm_t comm, const char* name, void* pointer, size_t bytes,
+                                     unsigned int flags) {
+  FALCON_EXTENSION(RegisterState, comm, name, pointer, bytes, flags);
+  if (!comm) return isNull("ncclFalconRegisterState", "comm");
+  if (!name) return isNull("ncclFalconRegisterState", "name");
+  if (!pointer) return isNull("ncclFalconRegisterState", "pointer");
+  return route.core ? route.core->stateRegistered(comm, name, pointer, bytes, flags) : ncclSuccess;
+}
+
+ncclResult_t ncclFalconUnregisterState(ncclComm_t comm, const char* name) {
+  FALCON_EXTENSION(UnregisterState, comm, name);
+  if (!comm) return isNull("ncclFalconUnregisterState", "comm");
+  if (!name) return isNull("ncclFalconUnregisterState", "name");
+  return route.core ? route.core->stateUnregistered(comm, name) : ncclSuccess;
+}
+
+ncclResult_t ncclFalconCheckpoint(ncclComm_t comm, uint64_t iteration, const char* folder) {
+  FALCON_EXTENSION(Checkpoint, comm, iteration, folder);
+  if (!comm) return isNull("ncclFalconCheckpoint", "comm");
+  return route.core ? route.core->checkpoint(comm, iteration, folder) : off("ncclFalconCheckpoint");
+}
+
+ncclResult_t ncclFalconCheckpointSynchronize(ncclComm_t comm) {
+  FALCON_EXTENSION(CheckpointSynchronize, comm);
+  if (!comm) return isNull("ncclFalconCheckpointSynchronize", "comm");
+  return route.core ? route.core->checkpointSynchronize(comm) : ncclSuccess;
+}
+
+ncclResult_t ncclFalconRestore(ncclComm_t comm, const char* folder, uint64_t* iteration) {
+  FALCON_EXTENSION(Restore, comm, folder, iteration);
+  if (!comm) return isNull("ncclFalconRestore", "comm");
+  if (!iteration) return isNull("ncclFalconRestore", "iteration");
+  return route.core ? route.core->restore(comm, folder, iteration) : off("ncclFalconRestore");
+}
+
+ncclResult_t ncclFalconRegisterReshape(ncclComm_t comm, const ncclFalconReshapeHooks_t* hooks) {
+  FALCON_EXTENSION(RegisterReshape, comm, hooks);
+  if (!comm) return isNull("ncclFalconRegisterReshape", "comm");
+  if (!hooks) return isNull("ncclFalconRegisterReshape", "hooks");
+  return noReshape("ncclFalconRegisterReshape");
+}
+
+ncclResult_t ncclFalconReshape(ncclComm_t comm, const int* roles, int count) {
+  FALCON_EXTENSION(Reshape, comm, roles, count);
+  if (!comm) return isNull("ncclFalconReshape", "comm");
+  if (!roles) return isNull("ncclFalconReshape", "roles");
+  return noReshape("ncclFalconReshape");
+}
+
+ncclResult_t ncclFalconRole(ncclComm_t comm, int* role) {
+  FALCON_EXTENSION(Role, comm, role);
+  if (!comm) return isNull("ncclFalconRole", "comm");
+  if (!role) return isNull("ncclFalconRole", "role");
+  if (!route.vendor->questions.userRank) return noReshape("ncclFalconRole");
+  return route.vendor->questions.userRank(comm, role);
+}
+
+ncclResult_t ncclFalconWanted(ncclComm_t comm, uint64_t iteration, unsigned int* wanted) {
+  FALCON_EXTENSION(Wanted, comm, iteration, wanted);
+  if (!comm) return isNull("ncclFalconWanted", "comm");
+  if (!wanted) return isNull("ncclFalconWanted", "wanted");
+  if (route.core) return route.core->wanted(comm, iteration, wanted);
+  *wanted = 0;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclFalconRestart(ncclComm_t comm, int* exitCode) {
+  FALCON_EXTENSION(Restart, comm, exitCode);
+  if (!comm) return isNull("ncclFalconRestart", "comm");
+  if (!exitCode) return isNull("ncclFalconRestart", "exitCode");
+  return route.core ? route.core->restart(comm, exitCode) : off("ncclFalconRestart");
 }
 
 }  // extern "C"

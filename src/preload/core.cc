@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <future>
+#include <new>
 
 #include "base/log.h"
 #include "base/parameters.h"
@@ -292,6 +294,23 @@ ncclResult_t withJob(const char* function, ncclComm_t communicator,
   });
 }
 
+/// Runs `work` on what Falcon knows of a communicator, watched yet or not. Unlike what is only watched, what the
+/// application asked for must not seem done where there was no memory for it.
+template <class Work>
+ncclResult_t withCommunicator(const char* function, ncclComm_t communicator, Work&& work) noexcept {
+  try {
+    const Directory::Use use = find(communicator);
+    if (use) return resultOf(work(use));
+    return resultOf(
+        log::decided(Error::invalidUsage("{}: Falcon does not know comm: NCCL_DEBUG=INFO says why", function)));
+  } catch (const std::bad_alloc&) {
+    return ncclSystemError;
+  } catch (const std::exception& error) {
+    log::notice("{}: {}", function, error.what());
+    return ncclInternalError;
+  }
+}
+
 ncclResult_t suspend(ncclComm_t communicator, unsigned limitMilliseconds) noexcept {
   constexpr const char* function = "ncclFalconSuspend";
   return withJob(function, communicator, [&](control::Job& job) -> Status {
@@ -320,6 +339,84 @@ ncclResult_t trapCallbackRemoved(ncclFalconTrapCallback_t callback, void* contex
   });
 }
 
+ncclResult_t stateRegistered(ncclComm_t communicator, const char* name, void* pointer, std::size_t bytes,
+                             unsigned flags) noexcept {
+  return withCommunicator("ncclFalconRegisterState", communicator, [&](const Directory::Use& use) {
+    return (*use).checkpoints().registerState(name, pointer, bytes, flags);
+  });
+}
+
+ncclResult_t stateUnregistered(ncclComm_t communicator, const char* name) noexcept {
+  return withCommunicator("ncclFalconUnregisterState", communicator,
+                          [&](const Directory::Use& use) { return (*use).checkpoints().unregisterState(name); });
+}
+
+/// What all ranks of a communicator do together over Falcon's network of them, in turn with what it is otherwise used
+/// for. Waits until the communicator is known, or is known not to be.
+template <class Work>
+ncclResult_t together(const char* function, ncclComm_t communicator, Work&& work) noexcept {
+  return withCommunicator(function, communicator, [&](const Directory::Use& use) -> Status {
+    std::promise<void> done;
+    const auto [step, before] = WatchedCommunicator::queueStep(use.share(), done.get_future().share());
+    before.wait();
+    const auto end = std::shared_ptr<void>(nullptr, [&](void*) { done.set_value(); });
+    const auto network = (*use).network();
+    const auto job = (*use).job();
+    if (!network)
+      return log::decided(Error::invalidUsage(
+          "{}: Falcon does not watch comm, so it does not know its ranks: NCCL_DEBUG=INFO says why", function));
+    control::NetworkExchange exchange(*network, job.get());
+    const reshape::Place place = control::placeOf((*use).rank(), (*use).size(), (*use).layout());
+    return work(*use, exchange, place, job.get());
+  });
+}
+
+ncclResult_t checkpoint(ncclComm_t communicator, std::uint64_t iteration, const char* folder) noexcept {
+  return together(
+      "ncclFalconCheckpoint", communicator,
+      [&](WatchedCommunicator& of, reshape::Exchange& exchange, const reshape::Place& place, control::Job* job) {
+        return of.checkpoints().checkpoint(iteration, folder, place, exchange, job);
+      });
+}
+
+ncclResult_t checkpointSynchronize(ncclComm_t communicator) noexcept {
+  return withCommunicator("ncclFalconCheckpointSynchronize", communicator,
+                          [](const Directory::Use& use) { return (*use).checkpoints().synchronize(); });
+}
+
+ncclResult_t restore(ncclComm_t communicator, const char* folder, std::uint64_t* iteration) noexcept {
+  return together(
+      "ncclFalconRestore", communicator,
+      [&](WatchedCommunicator& of, reshape::Exchange& exchange, const reshape::Place& place, control::Job*) -> Status {
+        const auto restored = of.checkpoints().restore(folder, place, exchange);
+        if (!restored) return restored.error();
+        *iteration = *restored;
+        return {};
+      });
+}
+
+/// 0 of a communicator that is not watched, or not yet: Falcon asks only those who are, all of them.
+ncclResult_t wanted(ncclComm_t communicator, std::uint64_t iteration, unsigned* output) noexcept {
+  return carefully([&] {
+    const Directory::Use use = find(communicator);
+    const Watch* const watch = use ? (*use).watch() : nullptr;
+    const bool restart = watch && watch->job->restartWanted(iteration);
+    *output = restart ? NCCL_FALCON_WANTED_CHECKPOINT | NCCL_FALCON_WANTED_RESTART : 0;
+    return ncclSuccess;
+  });
+}
+
+ncclResult_t restart(ncclComm_t communicator, int* exitCode) noexcept {
+  return together("ncclFalconRestart", communicator,
+                  [&](WatchedCommunicator& of, reshape::Exchange& exchange, const reshape::Place& place,
+                      control::Job* job) -> Status {
+                    const auto code = of.checkpoints().restart(place, of.device(), exchange, job);
+                    if (!code) return code.error();
+                    *exitCode = *code;
+                    return {};
+                  });
+}
+
 /// In a forked child the parent's communicators and threads are gone.
 void inChild() {
   directory.forgetAll();
@@ -330,11 +427,37 @@ void inChild() {
   log::reset();
 }
 
-constexpr front::CoreFunctions functions{
-    uniqueIdMade, initBegins, initEnds,         initAllEnded,     splitEnded,        shrinkEnded,
-    growthIdMade, growEnded,  communicatorEnds, callBegins,       callEnds,          groupStarted,
-    groupEnds,    groupEnded, groupDropped,     layoutRegistered, iterationBegins,   rangeBegins,
-    rangeEnds,    workTold,   suspend,          resume,           trapCallbackAdded, trapCallbackRemoved};
+constexpr front::CoreFunctions functions{uniqueIdMade,
+                                         initBegins,
+                                         initEnds,
+                                         initAllEnded,
+                                         splitEnded,
+                                         shrinkEnded,
+                                         growthIdMade,
+                                         growEnded,
+                                         communicatorEnds,
+                                         callBegins,
+                                         callEnds,
+                                         groupStarted,
+                                         groupEnds,
+                                         groupEnded,
+                                         groupDropped,
+                                         layoutRegistered,
+                                         iterationBegins,
+                                         rangeBegins,
+                                         rangeEnds,
+                                         workTold,
+                                         suspend,
+                                         resume,
+                                         trapCallbackAdded,
+                                         trapCallbackRemoved,
+                                         stateRegistered,
+                                         stateUnregistered,
+                                         checkpoint,
+                                         checkpointSynchronize,
+                                         restore,
+                                         wanted,
+                                         restart};
 
 const front::CoreFunctions* start(const char* build) {
   if (std::strcmp(build, FALCON_BUILD) != 0 || !parameters::falcon.value()) return nullptr;

@@ -38,6 +38,11 @@ bool WatchedCommunicator::hasLayout() const {
   return layout_.has_value();
 }
 
+std::optional<control::Layout> WatchedCommunicator::layout() const {
+  const std::lock_guard lock(mutex_);
+  return layout_;
+}
+
 void WatchedCommunicator::keepGrowthId(const bootstrap::UniqueId& id) {
   const std::lock_guard lock(mutex_);
   growthId_ = id;

@@ -11,6 +11,7 @@
 #include "base/call_counts.h"
 #include "base/engine.h"
 #include "bootstrap/communicator_network.h"
+#include "control/checkpointing.h"
 #include "control/job.h"
 
 namespace falcon::preload {
@@ -52,6 +53,9 @@ class WatchedCommunicator final : public Membership {
   /// The application's layout of the job's ranks; told to the job when that knows the communicator.
   void setLayout(const control::Layout& layout);
   bool hasLayout() const;
+  std::optional<control::Layout> layout() const;
+
+  control::Checkpointing& checkpoints() { return checkpoints_; }
 
   /// Falcon's part of the id for the ranks that join when this grows: this rank has asked the vendor for it.
   void keepGrowthId(const bootstrap::UniqueId& id);
@@ -90,6 +94,7 @@ class WatchedCommunicator final : public Membership {
   const Rank rank_;
   const int size_, device_;
   CallCounts counts_;
+  control::Checkpointing checkpoints_;
   std::atomic<CommunicatorId> id_{0};
   std::atomic<const Watch*> watch_{nullptr};
   std::atomic<bool> ended_{false};

@@ -43,8 +43,20 @@ Plan advice(std::string reason) {
   return plan;
 }
 
+/// Nothing else helps: from a checkpoint, where the framework takes part, without the slow one's place.
+Plan restartWithout(const JobFacts& job, Rank slow) {
+  Plan plan;
+  plan.kind = PlanKind::restart;
+  plan.leaveOut = {slow};
+  plan.priceSeconds = *job.restartSeconds;
+  plan.reason = fmt::format("rank {} is slow, and nothing else helps: from a checkpoint, without its place", slow);
+  return plan;
+}
+
 Plan planForRank(const JobFacts& job, Rank slow) {
-  if (!job.layout || job.layout->dataSize < 2 || job.microBatches == 0)
+  const bool canMoveWork = job.layout && job.layout->dataSize >= 2 && job.microBatches != 0;
+  if (!canMoveWork && job.restartSeconds) return restartWithout(job, slow);
+  if (!canMoveWork)
     return advice(
         fmt::format("rank {} is slow, and no data-parallel layout is registered to move its work within: "
                     "replace it at a checkpoint",

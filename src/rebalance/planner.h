@@ -45,9 +45,11 @@ struct JobFacts {
   std::vector<int> microBatchesNow;          ///< the split in force; empty: equal
   std::vector<double> secondsPerMicroBatch;  ///< of each replica's slowest member; empty: unknown
   bool deterministic = false;                ///< the order of float sums may not change
+  /// What a restart from a checkpoint is known to take, seconds; nothing: the framework cannot be asked for one.
+  std::optional<double> restartSeconds;
 };
 
-enum class PlanKind : std::uint8_t { none, splitMicroBatches, reroute, advise };
+enum class PlanKind : std::uint8_t { none, splitMicroBatches, reroute, advise, restart };
 
 struct Plan {
   PlanKind kind = PlanKind::none;
@@ -55,6 +57,8 @@ struct Plan {
   std::vector<int> microBatches;            ///< splitMicroBatches: by replica
   std::vector<RingPlan> rings;              ///< reroute: fromCollective is not set, the agreement finds it
   std::optional<NodeSwap> swap;  ///< advise: nodes to swap at the next chance; nothing: checkpoint and restart
+  std::vector<Rank> leaveOut;    ///< restart: whose places somebody else is to take
+  double priceSeconds = 0;       ///< restart: what it will cost
   double gain = 0;               ///< splitMicroBatches: share of the computing time that is saved, 0 to 1
   std::string reason;            ///< one sentence
 };

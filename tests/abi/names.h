@@ -25,10 +25,29 @@ inline std::vector<VendorFunction> vendorFunctions() {
 /// The one function of the vendor's that has no twin, and is in no header.
 inline constexpr const char* withoutTwin = "ncclResetDebugInitInternal";
 
-inline constexpr const char* falconFunctionNames[] = {
-    "ncclFalconGetVersion",         "ncclFalconRegisterLayout", "ncclFalconIterationBegin", "ncclFalconStreamCreate",
-    "ncclFalconStreamSynchronize",  "ncclFalconStreamQuery",    "ncclFalconStreamDestroy",  "ncclFalconRangeBegin",
-    "ncclFalconRangeEnd",           "ncclFalconSuspend",        "ncclFalconResume",         "ncclFalconTrapCallbackAdd",
-    "ncclFalconTrapCallbackRemove", "ncclFalconIterationWork"};
+inline constexpr const char* falconFunctionNames[] = {"ncclFalconGetVersion",
+                                                      "ncclFalconRegisterLayout",
+                                                      "ncclFalconIterationBegin",
+                                                      "ncclFalconStreamCreate",
+                                                      "ncclFalconStreamSynchronize",
+                                                      "ncclFalconStreamQuery",
+                                                      "ncclFalconStreamDestroy",
+                                                      "ncclFalconRangeBegin",
+                                                      "ncclFalconRangeEnd",
+                                                      "ncclFalconSuspend",
+                                                      "ncclFalconResume",
+                                                      "ncclFalconTrapCallbackAdd",
+                                                      "ncclFalconTrapCallbackRemove",
+                                                      "ncclFalconIterationWork",
+                                                      "ncclFalconRegisterState",
+                                                      "ncclFalconUnregisterState",
+                                                      "ncclFalconCheckpoint",
+                                                      "ncclFalconCheckpointSynchronize",
+                                                      "ncclFalconRestore",
+                                                      "ncclFalconWanted",
+                                                      "ncclFalconRestart",
+                                                      "ncclFalconRegisterReshape",
+                                                      "ncclFalconReshape",
+                                                      "ncclFalconRole"};
 
 }  // namespace falcon::abi

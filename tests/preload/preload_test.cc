@@ -180,7 +180,7 @@ TEST_F(Preload, TheVendorsIdIsAsItWasWithCommId) {
 }
 
 TEST_F(Preload, AProgramTellsFalconWhatItDoes) {
-  std::string environment = on();
+  std::string environment = on() + " NCCL_FALCON_CHECKPOINT_DIR=" + file("checkpoints");
 #ifdef FALCON_BINARY
   environment += fmt::format(" BEFORE_THE_END='" FALCON_BINARY " trace --job {} -o {}'", job(), file("trace.json"));
 #endif
@@ -193,6 +193,7 @@ TEST_F(Preload, AProgramTellsFalconWhatItDoes) {
   for (const char* label : {R"("tag":4711)", R"("group":5)", R"("iteration":3)"}) EXPECT_THAT(trace, HasSubstr(label));
 #endif
   EXPECT_THAT(contentOf("events"), HasSubstr("the job has 3 ranks"));
+  EXPECT_THAT(contentOf("checkpoints/restart.json"), HasSubstr(R"("leave_out":[],"checkpoint":{"folder":)"));
 }
 
 TEST_F(Preload, ThePlanIsTheEqualSplitWhereNobodyIsWatched) {
@@ -205,13 +206,17 @@ TEST_F(Preload, TheExtensionAnswersOnAndOff) {
   const std::string same =
       "GetVersion 0\nGetVersion(NULL) 4\nRangeBegin 0\nRangeBegin(NULL) 4\nRangeEnd 0\n"
       "IterationWork 0\nIterationWork(0) 4\n"
+      "RegisterState(NULL) 4\nCheckpointSynchronize(NULL) 4\nWanted(NULL) 4\nRestart(NULL) 4\n"
+      "RegisterReshape 5\nReshape 5\nRole(NULL) 4\n"
       "StreamCreate 5\nStreamQuery(NULL) 0\nStreamSynchronize(other) 4\nStreamDestroy(other) 4\n"
       "TrapCallbackAdd 0\nTrapCallbackRemove 0\nTrapCallbackAdd(NULL) 4\n"
       "IterationBegin without a layout 5\nRegisterLayout of two ranks 4\nRegisterLayout of no size 4\n"
       "RegisterLayout(NULL) 4\nRegisterLayout 0\nIterationBegin 0\n8 from 0, 1\nIterationBegin afterwards 5\n"
       "Suspend(NULL) 4\n";
   const Outcome without = run(off + " NCCL_FALCON_OFF=1", FALCON_PROGRAM " extension");
-  EXPECT_EQ(without.output, same + "Suspend 5\n");
+  EXPECT_EQ(without.output, same +
+                                "Suspend 5\nRegisterState 0\nCheckpoint 5\nCheckpointSynchronize 0\nRestore 5\n"
+                                "Wanted 0\n0\nRestart 5\nUnregisterState 0\n");
   EXPECT_THAT(without.errors, AllOf(HasSubstr("the preload library moves no host memory"),
                                     HasSubstr("dataParallelSize is 2, not 1 to 1"), HasSubstr("Falcon is off")));
   EXPECT_THAT(without.errors, HasSubstr("layout->size is 8; set it to sizeof(ncclFalconLayout_t)"));

@@ -230,8 +230,29 @@ int toldRank(Shared& shared, int rank, int size, double span) {
     DO(EXTENSION(ncclFalconSuspend)(world, 5000));
     DO(EXTENSION(ncclFalconResume)(world));
   });
+  // Kept and restored over Falcon's network of the vendor's communicator, which is on its way still. Off, it is
+  // refused.
+  int shared = 4711, own = 100 + rank;
+  uint64_t restored = 0;
+  const bool keeps = std::getenv("NCCL_FALCON_CHECKPOINT_DIR") != nullptr;
+  if (keeps) {
+    DO(EXTENSION(ncclFalconRegisterState)(world, "shared", &shared, sizeof shared, NCCL_FALCON_STATE_REPLICATED));
+    DO(EXTENSION(ncclFalconRegisterState)(world, "own", &own, sizeof own, 0));
+    DO(EXTENSION(ncclFalconCheckpoint)(world, 3, nullptr));
+    shared = own = 0;
+    DO(EXTENSION(ncclFalconCheckpointSynchronize)(world));
+    DO(EXTENSION(ncclFalconCheckpoint)(world, 2, nullptr));  // so that all have written the one before
+    DO(EXTENSION(ncclFalconCheckpointSynchronize)(world));
+    DO(EXTENSION(ncclFalconRestore)(world, nullptr, &restored));
+    if (restored != 3 || shared != 4711 || own != 100 + rank)
+      std::printf("restored %d: %d, %d\n", static_cast<int>(restored), shared, own);
+    DO(EXTENSION(ncclFalconUnregisterState)(world, "own"));
+  }
   const auto start = std::chrono::steady_clock::now();
   for (int iteration = 0; std::chrono::steady_clock::now() - start < std::chrono::duration<double>(span); ++iteration) {
+    unsigned wanted = 7;
+    DO(EXTENSION(ncclFalconWanted)(world, iteration, &wanted));
+    if (wanted != 0) std::printf("wanted: %u\n", wanted);
     ncclFalconPlan_t plan{sizeof plan, 77, 0, 0, 0};
     DO(EXTENSION(ncclFalconIterationBegin)(world, iteration, &plan));
     if (plan.microBatches != 4 + (rank == 0) || plan.firstMicroBatch != 4 * rank + (rank > 0))
@@ -250,6 +271,9 @@ int toldRank(Shared& shared, int rank, int size, double span) {
   if (!rangesHave("forward pass", rank)) std::puts("the range was not recorded");
   if (timesHeld == 0 || timesHeld != timesReleased) std::printf("held %d, let go %d\n", +timesHeld, +timesReleased);
   DO(EXTENSION(ncclFalconTrapCallbackRemove)(noteHeld, nullptr));
+  int code = 0;
+  if (keeps) DO(EXTENSION(ncclFalconRestart)(world, &code));
+  if (keeps && code != 143) std::printf("code: %d\n", code);
   if (rank == 0)
     if (const char* const command = std::getenv("BEFORE_THE_END")) std::printf("%d\n", std::system(command));
   DO(ncclCommDestroy(world));
@@ -270,6 +294,17 @@ void extension() {
   say("IterationWork", EXTENSION(ncclFalconIterationWork)(4096));
   say("IterationWork(0)", EXTENSION(ncclFalconIterationWork)(0));
   ncclFalconStream_t made = nullptr;
+  int state = 5, code = 0;
+  say("RegisterState(NULL)", EXTENSION(ncclFalconRegisterState)(nullptr, "a", &state, sizeof state, 0));
+  say("CheckpointSynchronize(NULL)", EXTENSION(ncclFalconCheckpointSynchronize)(nullptr));
+  say("Wanted(NULL)", EXTENSION(ncclFalconWanted)(nullptr, 0, nullptr));
+  say("Restart(NULL)", EXTENSION(ncclFalconRestart)(nullptr, &code));
+  const ncclFalconReshapeHooks_t hooks{sizeof hooks, nullptr, nullptr, nullptr, nullptr, nullptr, 0};
+  const int roles[] = {0};
+  int role = 0;
+  say("RegisterReshape", EXTENSION(ncclFalconRegisterReshape)(reinterpret_cast<ncclComm_t>(&state), &hooks));
+  say("Reshape", EXTENSION(ncclFalconReshape)(reinterpret_cast<ncclComm_t>(&state), roles, 1));
+  say("Role(NULL)", EXTENSION(ncclFalconRole)(nullptr, &role));
   say("StreamCreate", EXTENSION(ncclFalconStreamCreate)(&made));
   say("StreamQuery(NULL)", EXTENSION(ncclFalconStreamQuery)(nullptr));
   say("StreamSynchronize(other)", EXTENSION(ncclFalconStreamSynchronize)(stream));
@@ -299,7 +334,19 @@ void extension() {
   ncclComm_t other = nullptr;
   DO(ncclGetUniqueId(&id));
   DO(ncclCommInitRank(&other, 1, id, 0));
-  if (std::getenv("NCCL_FALCON_OFF")) say("Suspend", EXTENSION(ncclFalconSuspend)(other, 0));
+  if (std::getenv("NCCL_FALCON_OFF")) {
+    say("Suspend", EXTENSION(ncclFalconSuspend)(other, 0));
+    uint64_t iteration = 0;
+    unsigned wanted = 7;
+    say("RegisterState", EXTENSION(ncclFalconRegisterState)(other, "a", &state, sizeof state, 0));
+    say("Checkpoint", EXTENSION(ncclFalconCheckpoint)(other, 1, "/tmp"));
+    say("CheckpointSynchronize", EXTENSION(ncclFalconCheckpointSynchronize)(other));
+    say("Restore", EXTENSION(ncclFalconRestore)(other, "/tmp", &iteration));
+    say("Wanted", EXTENSION(ncclFalconWanted)(other, 0, &wanted));
+    std::printf("%u\n", wanted);
+    say("Restart", EXTENSION(ncclFalconRestart)(other, &code));
+    say("UnregisterState", EXTENSION(ncclFalconUnregisterState)(other, "a"));
+  }
   DO(ncclCommDestroy(other));
 }
 

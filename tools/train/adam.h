@@ -26,6 +26,11 @@ class Adam {
 
   void step(std::span<float> values, std::span<const float> gradients);
 
+  // What a checkpoint keeps beside the parameters.
+  std::span<float> firstMoments() { return first_; }
+  std::span<float> secondMoments() { return second_; }
+  int& steps() { return steps_; }
+
  private:
   AdamSettings settings_;
   int steps_ = 0;

@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "nccl_falcon.h"
 #include "train/rendezvous.h"
@@ -14,6 +15,12 @@
 #pragma weak ncclFalconStreamCreate
 #pragma weak ncclFalconStreamSynchronize
 #pragma weak ncclFalconStreamDestroy
+#pragma weak ncclFalconRegisterState
+#pragma weak ncclFalconCheckpoint
+#pragma weak ncclFalconCheckpointSynchronize
+#pragma weak ncclFalconRestore
+#pragma weak ncclFalconWanted
+#pragma weak ncclFalconRestart
 
 namespace falcon::train {
 
@@ -127,6 +134,44 @@ void Communicators::awaitGradients() {
 void Communicators::sumOverJob(std::span<double> values) {
   require(ncclAllReduce(values.data(), values.data(), values.size(), ncclFloat64, ncclSum, world_, nullptr),
           "ncclAllReduce");
+}
+
+void Communicators::useCheckpoints(std::string folder) {
+  if (ncclFalconRestore == nullptr)
+    throw std::runtime_error("--checkpoints: this libnccl.so.2 keeps none; NCCL Falcon's does");
+  checkpoints_ = std::move(folder);
+}
+
+void Communicators::registerState(const std::string& name, std::span<std::byte> bytes) {
+  require(ncclFalconRegisterState(world_, name.c_str(), bytes.data(), bytes.size(), NCCL_FALCON_STATE_REPLICATED),
+          "ncclFalconRegisterState");
+}
+
+std::optional<std::uint64_t> Communicators::restore() {
+  std::uint64_t number = 0;
+  require(ncclFalconRestore(world_, checkpoints_.c_str(), &number), "ncclFalconRestore");
+  if (number == NCCL_FALCON_NO_CHECKPOINT) return std::nullopt;
+  return number;
+}
+
+Communicators::Wanted Communicators::wanted(std::uint64_t iteration) {
+  unsigned wanted = 0;
+  require(ncclFalconWanted(world_, iteration, &wanted), "ncclFalconWanted");
+  return {(wanted & NCCL_FALCON_WANTED_CHECKPOINT) != 0, (wanted & NCCL_FALCON_WANTED_RESTART) != 0};
+}
+
+void Communicators::checkpoint(std::uint64_t number) {
+  require(ncclFalconCheckpoint(world_, number, checkpoints_.c_str()), "ncclFalconCheckpoint");
+}
+
+void Communicators::synchronizeCheckpoint() {
+  require(ncclFalconCheckpointSynchronize(world_), "ncclFalconCheckpointSynchronize");
+}
+
+int Communicators::restart() {
+  int code = 0;
+  require(ncclFalconRestart(world_, &code), "ncclFalconRestart");
+  return code;
 }
 
 }  // namespace falcon::train

@@ -2,8 +2,11 @@
 // words when it fails.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 
 #include "train/layout.h"
 #include "train/options.h"
@@ -44,6 +47,25 @@ class Communicators final : public Reducer<float>, public PipelineLink<float> {
   /// Over all ranks of the job.
   void sumOverJob(std::span<double> values);
 
+  // Checkpoints: all ranks alike. Replicas have the same state.
+
+  /// Before the first of the functions below; throws where the library has none of this.
+  void useCheckpoints(std::string folder);
+  /// Stays registered until close().
+  void registerState(const std::string& name, std::span<std::byte> bytes);
+  /// The number of the newest checkpoint, which is loaded; nothing: there is none.
+  std::optional<std::uint64_t> restore();
+  /// What Falcon wants at the end of an iteration.
+  struct Wanted {
+    bool checkpoint = false, restart = false;
+  };
+  Wanted wanted(std::uint64_t iteration);
+  void checkpoint(std::uint64_t number);
+  /// Waits until it is written.
+  void synchronizeCheckpoint();
+  /// The code to exit with.
+  int restart();
+
  private:
   /// Tells Falcon the layout; false, on all ranks alike, where some rank's library does not offer that.
   bool registerLayout();
@@ -51,6 +73,7 @@ class Communicators final : public Reducer<float>, public PipelineLink<float> {
   RankParts layout_;
   int microBatches_;
   bool planned_ = false;
+  std::string checkpoints_;
   CUstream_st* gradientStream_ = nullptr;  // null: sums are complete on return
   ncclComm* world_ = nullptr;
   ncclComm* data_ = nullptr;  // null where the group has one rank

@@ -1,5 +1,7 @@
 #include "train/iteration_log.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cinttypes>
 #include <cstring>
@@ -23,8 +25,13 @@ std::string logPath(std::string path, int rank) {
 IterationLog::IterationLog(const std::string& path, int rank) {
   const std::string own = logPath(path, rank);
   if (own.empty()) return;
-  file_.reset(std::fopen(own.c_str(), "we"));
+  file_.reset(std::fopen(own.c_str(), "ae"));
   if (!file_) throw std::runtime_error("cannot write the log " + own + ": " + std::strerror(errno));
+}
+
+void IterationLog::begin(bool goesOn) {
+  if (file_ && !goesOn && ::ftruncate(::fileno(file_.get()), 0) != 0)
+    throw std::runtime_error(std::string("cannot empty the log: ") + std::strerror(errno));
 }
 
 void IterationLog::write(const IterationRecord& record) {

@@ -21,7 +21,10 @@ class IterationLog {
  public:
   /// Empty path: no log. "%r" in the path stands for the rank; without it only rank 0 writes. Throws
   /// std::runtime_error if the file cannot be written.
+  /// What is in the file stays until begin().
   IterationLog(const std::string& path, int rank);
+  /// @param goesOn  after what earlier runs have written; else the file is emptied
+  void begin(bool goesOn);
   void write(const IterationRecord& record);
 
  private:

@@ -107,6 +107,13 @@ ParsedOptions parseOptions(int argc, char** argv) {
                                      "Stop when this file is there for rank 0, all ranks at the same iteration");
   app.add_option("--seed", options.seed, "Seed of weights and data")->check(tools::wholeNumber());
   app.add_option("--learning-rate", options.learningRate, "Adam's learning rate")->check(tools::numberAbove(0, 1000));
+  auto* checkpointsOption = app.add_option(
+      "--checkpoints", options.checkpoints,
+      "Folder of checkpoints: training goes on from the newest one there, and restarts where Falcon wants it");
+  app.add_option("--checkpoint-every", options.checkpointEvery,
+                 "Iterations between checkpoints; 0: only when Falcon wants one")
+      ->check(tools::wholeNumber())
+      ->needs(checkpointsOption);
   app.add_option("--log", options.log,
                  "One JSON line per iteration, from rank 0; from every rank if the name has %r, its rank");
   app.add_flag("--no-overlap{false},--overlap{true}", options.overlap,

@@ -28,7 +28,9 @@ struct Options {
   std::string until;             ///< a file; empty: none
   std::uint64_t seed = 1;
   double learningRate = 3e-3;
-  std::string log;  ///< empty: none
+  std::string checkpoints;            ///< their folder; empty: none
+  std::uint64_t checkpointEvery = 0;  ///< iterations; 0: only when it is wanted
+  std::string log;                    ///< empty: none
   bool quiet = false;
   bool overlap = true;  ///< gradients are summed while others are computed
   RankInJob inJob;

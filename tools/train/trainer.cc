@@ -34,17 +34,54 @@ Trainer::Trainer(const Options& options)
   for (auto& bucket : stage_.buckets()) optimisers_.emplace_back(bucket.count(), settings);
 }
 
-void Trainer::run() {
+int Trainer::run() {
   describe();
   if (options_.duration > 0) stopTime_ = monotonicSeconds() + options_.duration;
-  bool stop = false;
-  for (std::uint64_t iteration = 0; !stop; ++iteration) {
+  const std::uint64_t first = resume();
+  log_.begin(first > 0);
+  bool stop = options_.iterations > 0 && first >= options_.iterations;
+  std::optional<int> restart;
+  for (std::uint64_t iteration = first; !stop && !restart; ++iteration) {
     const double start = monotonicSeconds();
     const Outcome outcome = iterate(iteration);
     report({iteration, outcome.loss, start, monotonicSeconds(), outcome.microBatches});
     stop = outcome.stop || iteration + 1 == options_.iterations;
+    restart = keep(iteration, stop);
   }
   communicators_.close();
+  return restart.value_or(0);
+}
+
+std::uint64_t Trainer::resume() {
+  if (options_.checkpoints.empty()) return 0;
+  communicators_.useCheckpoints(options_.checkpoints);
+  const auto add = [&](std::size_t bucket, const char* what, std::span<std::byte> bytes) {
+    communicators_.registerState("bucket-" + std::to_string(bucket) + "." + what, bytes);
+  };
+  for (std::size_t i = 0; i < optimisers_.size(); ++i) {
+    add(i, "weights", std::as_writable_bytes(std::span(stage_.buckets()[i].values())));
+    add(i, "adam.first", std::as_writable_bytes(optimisers_[i].firstMoments()));
+    add(i, "adam.second", std::as_writable_bytes(optimisers_[i].secondMoments()));
+    add(i, "adam.steps", std::as_writable_bytes(std::span(&optimisers_[i].steps(), 1)));
+  }
+  const std::uint64_t first = communicators_.restore().value_or(0);
+  if (first > 0 && !options_.quiet && options_.inJob.rank == 0)
+    std::printf("goes on from the checkpoint of iteration %" PRIu64 "\n", first);
+  return first;
+}
+
+std::optional<int> Trainer::keep(std::uint64_t iteration, bool last) {
+  if (options_.checkpoints.empty()) return std::nullopt;
+  const auto wanted = communicators_.wanted(iteration);
+  const bool due = options_.checkpointEvery > 0 && (iteration + 1) % options_.checkpointEvery == 0;
+  if (due || wanted.checkpoint) {
+    communicators_.beginPhase("checkpoint");
+    communicators_.checkpoint(iteration + 1);
+    communicators_.endPhase();
+  }
+  if (last) communicators_.synchronizeCheckpoint();
+  if (last || !wanted.restart) return std::nullopt;
+  return communicators_.restart();
 }
 
 Trainer::Outcome Trainer::iterate(std::uint64_t iteration) {

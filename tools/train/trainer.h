@@ -2,6 +2,7 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "train/adam.h"
@@ -16,8 +17,9 @@ namespace falcon::train {
 class Trainer {
  public:
   explicit Trainer(const Options& options);
-  /// Until the iterations or the duration are used up, or the file is there; all ranks stop after the same iteration.
-  void run();
+  /// Until the iterations or the duration are used up, or the file is there, or Falcon wants a restart; all ranks stop
+  /// after the same iteration. Returns the code to exit with.
+  int run();
 
  private:
   struct Outcome {
@@ -25,6 +27,10 @@ class Trainer {
     int microBatches = 0;
     bool stop = false;
   };
+  /// The iteration to begin with: after the newest checkpoint, else 0.
+  std::uint64_t resume();
+  /// What follows an iteration; the code to exit with where the job is to restart.
+  std::optional<int> keep(std::uint64_t iteration, bool last);
   Outcome iterate(std::uint64_t iteration);
   /// As rank 0 knows it.
   bool isTimeToStop() const;

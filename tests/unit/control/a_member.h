@@ -23,11 +23,12 @@ struct AMember : testing::Test {
   control::TransferSums transfers;
   control::CommunicatorTable communicators;
   control::PlanBook plans;
+  control::RestartBook restarts;
   control::DecisionBook decisions;
   NoBenchmark benchmark;
   std::atomic<bool> stopping{false};
   control::Member member{{bus, clock, *log, trap, transfers, communicators, plans, decisions, benchmark, nullptr,
-                          nullptr, nullptr, &stopping},
+                          nullptr, nullptr, &stopping, &restarts},
                          {}};
 };
 

@@ -13,6 +13,7 @@
 
 #include "demo/evaluation.h"
 #include "demo/interruption.h"
+#include "demo/restart_demo.h"
 #include "demo/schedule.h"
 #include "demo/session.h"
 #include "demo/surroundings.h"
@@ -36,6 +37,7 @@ struct DemoOptions {
   bool keep = false;
   bool noNamespaces = false;
   bool noCgroups = false;
+  bool restart = false;
 };
 
 report_page::Series seriesOf(const Run& run, const std::string& name, const std::string& color) {
@@ -86,6 +88,7 @@ bool canBeWritten(const std::string& path) {
 }
 
 int runDemo(const DemoOptions& options) {
+  if (options.restart) return runRestartDemo({options.seed, options.json, options.keep});
   if (!canBeWritten(options.report)) {
     fmt::print(stderr, "falcon demo: {} cannot be written; choose another place with --report\n", options.report);
     return badUsage;
@@ -167,6 +170,13 @@ void addDemoCommand(CLI::App& app, int& exitCode) {
   demo->add_flag("--keep-logs", options->keep, "Keep the runs' logs and say where they are");
   demo->add_flag("--no-namespaces", options->noNamespaces, "Do as where network namespaces are not permitted");
   demo->add_flag("--no-cgroups", options->noCgroups, "Do as where cpu cgroups are not permitted");
+  demo->add_flag("--restart", options->restart,
+                 "Instead: a rank so slow that nothing but a restart with a spare in its place helps; needs cgroups")
+      ->excludes("--healthy")
+      ->excludes("--seconds")
+      ->excludes("--report")
+      ->excludes("--no-namespaces")
+      ->excludes("--no-cgroups");
   demo->callback([options, &exitCode] { exitCode = runInterruptibly(*options); });
 }
 

@@ -189,7 +189,8 @@ std::vector<Said> parseEvents(const std::string& text) {
     const json entry = json::parse(line, nullptr, false);
     if (!entry.is_object()) continue;
     Said one{entry.value("kind", ""),        entry.value("time_s", 0.0), {},
-             entry.value("duration_s", 0.0), entry.value("text", ""),    entry.value("severity", 0)};
+             entry.value("duration_s", 0.0), entry.value("text", ""),    entry.value("severity", 0),
+             entry.value("action", "")};
     if (entry.contains("culprit")) {
       const json& culprit = entry["culprit"];
       const std::string kind = culprit.value("kind", "");

@@ -25,6 +25,7 @@ struct Said {
   double duration = 0;
   std::string text;
   int severity = 0;  ///< 0: does not apply
+  std::string action{};
 };
 /// What was really done to the job, as the injecting process measured it.
 struct Truth {

@@ -44,6 +44,11 @@ void addRunCommand(CLI::App& app, int& exitCode) {
       ->add_flag("--cgroups{must}", words->cgroups,
                  "Every rank in a cpu cgroup of its own; --cgroups=try goes on without if need be")
       ->check(CLI::IsMember({"must", "try", "no"}));
+  command->add_option("--restarts", options->restarts,
+                      "Starts a job that failed again, so many times at most: one that asked for it (docs/restart.md) "
+                      "as well as one that died by itself");
+  command->add_option("--spares", options->spares,
+                      "Places (a cgroup, a node) beyond the ranks', for those that a restart leaves out");
   command->add_option("--describe", options->describe,
                       "File to write the job's description to once all ranks have started");
 

@@ -57,13 +57,18 @@ Environment environmentOf(const RankPlacement& place, const JobSettings& job, co
   // Who names a rendezvous by hand may have ranks elsewhere, which must know the same.
   if (!inherited.contains("NCCL_FALCON_SECRET") && !inherited.contains("NCCL_COMM_ID") && !job.secret.empty())
     set["NCCL_FALCON_SECRET"] = job.secret;
+  if (job.restarts > 0) {
+    set["TORCHELASTIC_RESTART_COUNT"] = std::to_string(job.restarted);
+    set["TORCHELASTIC_MAX_RESTARTS"] = std::to_string(job.restarts);
+    set["NCCL_FALCON_RESTART_FILE"] = job.restartFile;
+  }
   const auto libraries = inherited.find("LD_LIBRARY_PATH");
   set["LD_LIBRARY_PATH"] = job.libraryFolder;
   if (libraries != inherited.end() && !libraries->second.empty()) set["LD_LIBRARY_PATH"] += ":" + libraries->second;
   if (job.nodes > 0) {
     // Nodes on one machine share host name, boot id and /dev/shm: only this tells them apart.
     set["NCCL_HOSTID"] = fmt::format("node{}-{}", place.node, job.run);
-    set["NCCL_SOCKET_IFNAME"] = "=" + interfaceOf(place.rank);
+    set["NCCL_SOCKET_IFNAME"] = "=" + interfaceOf(place.place);
   }
   return set;
 }

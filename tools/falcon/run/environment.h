@@ -18,6 +18,9 @@ struct JobSettings {
   int masterPort = 0;
   std::string libraryFolder;  ///< comes first in LD_LIBRARY_PATH
   std::string secret{};       ///< NCCL_FALCON_SECRET
+  int restarts = 0;           ///< that may be; 0: nothing of them is said
+  int restarted = 0;          ///< so often by now
+  std::string restartFile{};  ///< NCCL_FALCON_RESTART_FILE
 };
 
 using Environment = std::map<std::string, std::string>;

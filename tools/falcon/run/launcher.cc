@@ -91,6 +91,13 @@ int launch(const RunOptions& options, int* asked) {
   }
   FileDescriptor watched(ends[0]);
   FileDescriptor lifeline(ends[1]);
+  if (char folder[] = "/tmp/falcon-run-XXXXXX"; options.restarts > 0) {
+    if (!::mkdtemp(folder)) {
+      fmt::print(stderr, "falcon run: cannot make {}: {}\n", folder, std::strerror(errno));
+      return toolFailed;
+    }
+    plan->restartFolder = folder;
+  }
 
   ::signal(SIGCHLD, SIG_DFL);  // whoever started us may have had it ignored: then there is nothing to wait for
   const BlockedSignals signals(plan->signalMask);

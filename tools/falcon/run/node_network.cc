@@ -63,8 +63,9 @@ std::string bridgeCommands(const std::vector<RankPlacement>& places, const std::
   std::string text = "link set lo up\nlink add bridge0 type bridge\nlink set bridge0 up\n";
   for (const auto& place : places) {
     const std::string node = pathOfNetNamespace(::getpid(), nodes[static_cast<size_t>(place.node)].get());
-    text += fmt::format("link add port{} type veth peer name {} netns {}\n", place.rank, interfaceOf(place.rank), node);
-    text += fmt::format("link set port{} master bridge0 up\n", place.rank);
+    text +=
+        fmt::format("link add port{} type veth peer name {} netns {}\n", place.place, interfaceOf(place.place), node);
+    text += fmt::format("link set port{} master bridge0 up\n", place.place);
   }
   return text;
 }
@@ -74,9 +75,9 @@ std::string nodeCommands(const std::vector<RankPlacement>& places, int node) {
   std::string text = "link set lo up\n";
   for (const auto& place : places) {
     if (place.node != node) continue;
-    const std::string interface = interfaceOf(place.rank);
-    const std::string address = addressOf(place.rank);
-    const int table = 1000 + place.rank;
+    const std::string interface = interfaceOf(place.place);
+    const std::string address = addressOf(place.place);
+    const int table = 1000 + place.place;
     text += fmt::format("addr add {}/{} dev {}\n", address, addressPrefixLength, interface);
     text += fmt::format("link set {} up\n", interface);
     text += fmt::format("rule add from {} table {}\n", address, table);
@@ -92,7 +93,7 @@ Result<NodeNetwork> NodeNetwork::make(const std::vector<RankPlacement>& places) 
   auto bridge = makeConfiguredNamespace();
   if (!bridge) return bridge.error();
   network.bridge_ = std::move(*bridge);
-  const int nodes = places.back().node + 1;  // blocks: the last rank is on the last node
+  const int nodes = places.back().node + 1;  // blocks, then spares: the last place is on the last node
   for (int node = 0; node < nodes; ++node) {
     auto made = makeConfiguredNamespace();
     if (!made) return made.error();

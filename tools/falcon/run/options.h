@@ -15,6 +15,8 @@ struct RunOptions {
   int nodes = 0;  ///< network namespaces; 0: none
   Bind bind = Bind::automatic;
   UseCgroups cgroups = UseCgroups::no;
+  int restarts = 0;                  ///< how often a job that failed is started again
+  int spares = 0;                    ///< places beyond the ranks', for whom a restart leaves out
   std::string describe;              ///< file for the job's description; empty: none
   std::vector<std::string> program;  ///< with its arguments; not empty
   /// How ranks end after a signal that asked this process to end is not said: the caller says the same of itself.

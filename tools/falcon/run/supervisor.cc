@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <random>
 
 #include "base/clock.h"
@@ -71,9 +72,14 @@ void cleanUp(const RunPlan& plan) {
   if (plan.cpuController && !removeJobCgroups(*plan.cpuController, plan.run))
     fmt::print(stderr, "falcon run: the cgroup falcon-{} could not be removed from {}\n", plan.run,
                plan.cpuController->string());
+  std::error_code ignored;
+  if (!plan.restartFolder.empty()) std::filesystem::remove_all(plan.restartFolder, ignored);
 }
 
-Supervisor::Supervisor(RunPlan plan, FileDescriptor lifeline) : plan_(std::move(plan)), lifeline_(std::move(lifeline)) {
+Supervisor::Supervisor(RunPlan plan, FileDescriptor lifeline)
+    : plan_(std::move(plan)),
+      lifeline_(std::move(lifeline)),
+      restarts_(plan_.options.ranks, plan_.options.restarts, plan_.options.spares) {
   ::setsid();  // signals from a terminal reach the launcher only, which passes them on once
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::signal(SIGPIPE, SIG_IGN);
@@ -86,41 +92,90 @@ Supervisor::Supervisor(RunPlan plan, FileDescriptor lifeline) : plan_(std::move(
 int Supervisor::run() {
   if (auto ready = prepare(); !ready) {
     fmt::print(stderr, "falcon run: {}\n", ready.error().message());
+    cleanUp(plan_);
     return toolFailed;
   }
+  int code = healthy;
+  do {
+    setOut();
+    const auto ended = runOnce();
+    if (!ended) fmt::print(stderr, "falcon run: {}\n", ended.error().message());
+    code = ended ? *ended : toolFailed;
+    if (!ended || cannotExecute_) break;
+  } while (goesOn(code));
+  cleanUp(plan_);
+  return code == healthy && lostOutput_ ? toolFailed : code;
+}
+
+Result<int> Supervisor::runOnce() {
   const auto started = startRanks();
   if (!started || *started != 0) {
-    if (!started) fmt::print(stderr, "falcon run: {}\n", started.error().message());
     killDescendants({}, 5s);
-    cleanUp(plan_);
-    return started ? *started : toolFailed;
+    return started;
   }
-  relay_.start();
+  relay_->start();
   superviseRanks();
   // What ranks left behind would hold the streams open, and is not to outlive the job.
   killDescendants({}, 5s);
   messages_.reset();
-  relay_.finish();
-  cleanUp(plan_);
-  return failure_.value_or(relay_.lostOutput() ? toolFailed : healthy);
+  relay_->finish();
+  lostOutput_ = lostOutput_ || relay_->lostOutput();
+  return failure_.value_or(healthy);
+}
+
+/// Whether the job is started again; says so.
+bool Supervisor::goesOn(int code) {
+  passOnSignals();  // who asked between two attempts asked for the end
+  AttemptEnd end{code, asked_, {}};
+  const std::string file = settings_.restartFile;
+  if (std::ifstream content(file); !file.empty() && content) {
+    auto request = parseRestartRequest({std::istreambuf_iterator<char>(content), {}});
+    if (request)
+      end.request = std::move(*request);
+    else
+      fmt::print(stderr, "falcon run: the request in {} is not heeded: {}\n", file, request.error().message());
+  }
+  const RestartPolicy::Next next = restarts_.after(end);
+  if (!next.text.empty()) fmt::print(stderr, "falcon run: {}\n", next.text);
+  return next.again;
+}
+
+/// What is another one in each attempt.
+void Supervisor::setOut() {
+  places_ = placeRanks(plan_.options, usableCores(), restarts_.places());
+  settings_.restarted = restarts_.restarted();
+  settings_.secret = newSecret();
+  settings_.masterPort = freePort();
+  if (network_) {
+    settings_.masterAddress = addressOf(places_.front().place);
+    settings_.masterPort = portInsideNodes + settings_.restarted;
+  }
+  processes_.clear();
+  running_.clear();
+  policy_ = {};
+  failure_.reset();
+  relay_.emplace();
+  std::error_code ignored;
+  if (!settings_.restartFile.empty()) std::filesystem::remove(settings_.restartFile, ignored);
 }
 
 Status Supervisor::prepare() {
-  places_ = placeRanks(plan_.options, usableCores());
-  settings_ = {plan_.run,   plan_.job, plan_.options.ranks, plan_.options.nodes,
-               "127.0.0.1", 0,         libraryFolder(),     newSecret()};
+  settings_ = {plan_.run, plan_.job, plan_.options.ranks, plan_.options.nodes, "127.0.0.1", 0, libraryFolder(), ""};
+  settings_.restarts = plan_.options.restarts;
+  if (settings_.restarts > 0) {
+    const Environment inherited = ownEnvironment();
+    const auto chosen = inherited.find("NCCL_FALCON_RESTART_FILE");
+    const bool isChosen = chosen != inherited.end() && !chosen->second.empty();
+    settings_.restartFile = isChosen ? chosen->second : plan_.restartFolder + "/restart.json";
+  }
   if (plan_.options.nodes > 0) {
-    auto network = NodeNetwork::make(places_);
+    auto network = NodeNetwork::make(allPlaces(plan_.options));
     if (!network) return network.error();
     network_ = std::move(*network);
-    settings_.masterAddress = addressOf(0);
-    settings_.masterPort = portInsideNodes;
-  } else {
-    settings_.masterPort = freePort();
   }
   if (!plan_.cpuController) return {};
   removeStaleJobCgroups(*plan_.cpuController);
-  auto cgroups = makeJobCgroups(*plan_.cpuController, plan_.run, plan_.options.ranks);
+  auto cgroups = makeJobCgroups(*plan_.cpuController, plan_.run, plan_.options.ranks + plan_.options.spares);
   if (cgroups) {
     cgroups_ = *cgroups;
   } else if (plan_.options.cgroups == UseCgroups::must) {
@@ -130,7 +185,7 @@ Status Supervisor::prepare() {
 }
 
 Result<int> Supervisor::startRanks() {
-  auto messages = relay_.addStream(STDERR_FILENO, "");
+  auto messages = relay_->addStream(STDERR_FILENO, "");
   if (!messages) return messages.error();
   messages_ = std::move(*messages);
   for (const auto& place : places_) {
@@ -138,6 +193,7 @@ Result<int> Supervisor::startRanks() {
     if (started) continue;
     if (started.error().code() != ErrorCode::invalidArgument) return started.error();
     fmt::print(stderr, "falcon run: {}\n", started.error().message());
+    cannotExecute_ = true;
     return cannotExecute;
   }
   if (auto described = describe(); !described) return described.error();
@@ -146,9 +202,9 @@ Result<int> Supervisor::startRanks() {
 
 Status Supervisor::startRank(const RankPlacement& place) {
   const std::string prefix = fmt::format("[{}] ", place.rank);
-  const auto output = relay_.addStream(STDOUT_FILENO, prefix);
+  const auto output = relay_->addStream(STDOUT_FILENO, prefix);
   if (!output) return output.error();
-  const auto errors = relay_.addStream(STDERR_FILENO, prefix);
+  const auto errors = relay_->addStream(STDERR_FILENO, prefix);
   if (!errors) return errors.error();
 
   RankStart start{place,
@@ -159,7 +215,7 @@ Status Supervisor::startRank(const RankPlacement& place) {
                   output->get(),
                   errors->get(),
                   plan_.signalMask};
-  if (cgroups_) start.cgroup = cgroups_->ranks[static_cast<size_t>(place.rank)];
+  if (cgroups_) start.cgroup = cgroups_->ranks[static_cast<size_t>(place.place)];
   if (network_) start.netNamespace = network_->descriptorOf(place.node);
   const auto process = tools::startRank(start);
   if (!process) return process.error();
@@ -176,10 +232,10 @@ Status Supervisor::describe() {
     RankDescription rank{place.rank, processes_[at], place.node, "", "", "", ""};
     if (network_) {
       rank.netNamespace = pathOfNetNamespace(::getpid(), network_->descriptorOf(place.node));
-      rank.interface = interfaceOf(place.rank);
-      rank.address = addressOf(place.rank);
+      rank.interface = interfaceOf(place.place);
+      rank.address = addressOf(place.place);
     }
-    if (cgroups_) rank.cgroup = cgroups_->ranks[at].path();
+    if (cgroups_) rank.cgroup = cgroups_->ranks[static_cast<size_t>(place.place)].path();
     job.ranks.push_back(std::move(rank));
   }
   return writeDescription(job, plan_.options.describe);

@@ -15,6 +15,7 @@
 #include "run/node_network.h"
 #include "run/output_relay.h"
 #include "run/rank_process.h"
+#include "run/restart_policy.h"
 
 namespace falcon::tools {
 
@@ -26,9 +27,11 @@ struct RunPlan {
   int launcher = -1;
   std::optional<std::filesystem::path> cpuController;  ///< where the cgroups go; empty: none are made
   sigset_t signalMask{};                               ///< as the launcher found it
+  std::string restartFolder{};  ///< a folder of its own, for the job's requests to be restarted; empty: none
 };
 
-/// Removes what a run may have left: the cgroups with all processes in them. Namespaces go by themselves.
+/// Removes what a run may have left: the cgroups with all processes in them, and its folder. Namespaces go by
+/// themselves.
 void cleanUp(const RunPlan& plan);
 
 /// Lives in a process of its own, a child subreaper in its own session, with SIGINT and its like blocked.
@@ -47,6 +50,9 @@ class Supervisor {
   };
 
   Status prepare();
+  void setOut();
+  Result<int> runOnce();  ///< the code of an attempt; an error: it could not be started
+  bool goesOn(int code);
   Result<int> startRanks();  ///< 0, or 127 where the program cannot be executed
   Status startRank(const RankPlacement& place);
   Status describe();
@@ -67,10 +73,13 @@ class Supervisor {
   std::vector<RankPlacement> places_;
   std::optional<NodeNetwork> network_;
   std::optional<JobCgroups> cgroups_;
-  OutputRelay relay_;
-  std::vector<pid_t> processes_;  ///< of all ranks, in rank order
+  std::optional<OutputRelay> relay_;  ///< of the attempt that runs
+  std::vector<pid_t> processes_;      ///< of all ranks, in rank order
   std::map<pid_t, Running> running_;
   EndPolicy policy_;
+  RestartPolicy restarts_;
+  bool cannotExecute_ = false;  ///< the program, so that it makes no sense to try again
+  bool lostOutput_ = false;
   bool asked_ = false;          ///< a signal that ends jobs was passed on
   std::optional<int> failure_;  ///< exit code of the first rank that failed
 };

@@ -1,0 +1,188 @@
+#include "control/checkpointing.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/job_rank.h"
+#include "base/log.h"
+#include "base/parameters.h"
+#include "base/wire.h"
+#include "control/job_files.h"
+#include "gpu/cuda_driver.h"
+#include "nccl_falcon.h"
+#include "reshape/restart_request.h"
+
+namespace falcon::control {
+namespace {
+
+// A rank that died is noticed at once; one that writes its last checkpoint to a slow storage is waited for.
+constexpr Nanoseconds longestWait = std::chrono::hours(1);
+
+Error decidedIn(const char* function, const Error& error) {
+  return log::decided(Error(error.code(), fmt::format("{}: {}", function, error.message())));
+}
+
+Status decidedIn(const char* function, const Status& status) {
+  if (status) return status;
+  return decidedIn(function, status.error());
+}
+
+Result<std::string> chosen(const char* folder) {
+  if (folder && *folder) return std::string(folder);
+  if (parameters::checkpointFolder.isSet()) return parameters::checkpointFolder.value();
+  return Error::invalidUsage("no folder is named; pass one, or set NCCL_FALCON_CHECKPOINT_DIR");
+}
+
+/// What a rank says of itself before a restart.
+struct Word {
+  std::string problem;
+  bool hasCheckpoint = false;
+  std::uint64_t checkpoint = 0;
+  reshape::LeftOutRank self;
+};
+
+std::string encode(const Word& word) {
+  return WireWriter()
+      .put(std::string_view(word.problem))
+      .put(word.hasCheckpoint)
+      .put(word.checkpoint)
+      .put(word.self.rank)
+      .put(std::string_view(word.self.host))
+      .put(word.self.device)
+      .bytes();
+}
+
+Result<Word> decodeWord(std::string_view bytes) {
+  WireReader wire(bytes);
+  Word word;
+  word.problem = wire.getString();
+  word.hasCheckpoint = wire.get<bool>();
+  word.checkpoint = wire.get<std::uint64_t>();
+  word.self.rank = wire.get<Rank>();
+  word.self.host = wire.getString();
+  word.self.device = wire.get<int>();
+  if (wire.finished()) return word;
+  return Error::remote("a rank tells of itself in another way than this one; is it of the same build?");
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> NetworkExchange::allGather(std::string_view mine) {
+  std::optional<Result<std::vector<std::string>>> all;
+  const auto gather = [&] { all.emplace(network_.allGather(mine, longestWait)); };
+  if (job_)
+    job_->aside(gather);
+  else
+    gather();
+  return std::move(*all);
+}
+
+Status NetworkExchange::broadcast(int, Rank, std::span<const std::span<std::byte>>) {
+  return Error::internal("the out-of-band network carries no state");
+}
+
+reshape::Place placeOf(Rank rank, int ranks, const std::optional<Layout>& layout) {
+  reshape::Place place{.rank = rank, .ranks = ranks};
+  if (!layout) return place;
+  return {rank,
+          ranks,
+          layout->dataParallelSize,
+          layout->pipelineParallelSize,
+          layout->tensorParallelSize,
+          layout->dataParallelIndex,
+          layout->pipelineParallelIndex,
+          layout->tensorParallelIndex,
+          true};
+}
+
+Status Checkpointing::registerState(const char* name, void* pointer, std::size_t bytes, unsigned flags) {
+  constexpr const char* function = "ncclFalconRegisterState";
+  if (!name) return log::decided(Error::invalidArgument("{}: name is NULL", function));
+  if ((flags & ~NCCL_FALCON_STATE_REPLICATED) != 0)
+    return log::decided(
+        Error::invalidArgument("{}: flags are {:#x}; NCCL_FALCON_STATE_REPLICATED is the only one", function, flags));
+  if (const auto driver = gpu::cudaDriverIfLoaded(); driver && pointer) {
+    const gpu::MemoryKind kind = driver->memoryOf(pointer);
+    if (kind == gpu::MemoryKind::device)
+      return log::decided(Error::invalidArgument(
+          "{}: {} is memory of a device; register its copy in host memory, taken at the iteration's end", function,
+          name));
+  }
+  return decidedIn(function, checkpoints_.state().add({name, static_cast<std::byte*>(pointer), bytes,
+                                                       (flags & NCCL_FALCON_STATE_REPLICATED) != 0}));
+}
+
+Status Checkpointing::unregisterState(const char* name) {
+  constexpr const char* function = "ncclFalconUnregisterState";
+  if (!name) return log::decided(Error::invalidArgument("{}: name is NULL", function));
+  return decidedIn(function, checkpoints_.state().remove(name));
+}
+
+Status Checkpointing::checkpoint(std::uint64_t iteration, const char* folder, const reshape::Place& place,
+                                 reshape::Exchange& exchange, Job* job) {
+  constexpr const char* function = "ncclFalconCheckpoint";
+  const auto into = chosen(folder);
+  if (!into) return decidedIn(function, into.error());
+  folder_ = *into;
+  const auto keep = static_cast<int>(parameters::checkpointKeep.value());
+  // What the one before took is known by now.
+  const double writing = checkpoints_.times().writtenSeconds;
+  if (const Status taken = checkpoints_.take(folder_, iteration, keep, place, exchange); !taken)
+    return decidedIn(function, taken);
+  if (job) job->checkpointed(iteration, checkpoints_.times().waitedSeconds, writing);
+  return {};
+}
+
+Status Checkpointing::synchronize() {
+  return decidedIn("ncclFalconCheckpointSynchronize", checkpoints_.synchronize());
+}
+
+Result<std::uint64_t> Checkpointing::restore(const char* folder, const reshape::Place& place,
+                                             reshape::Exchange& exchange) {
+  constexpr const char* function = "ncclFalconRestore";
+  const auto from = chosen(folder);
+  if (!from) return decidedIn(function, from.error());
+  folder_ = *from;
+  const auto restored = checkpoints_.restore(folder_, place, exchange);
+  if (!restored) return decidedIn(function, restored.error());
+  return restored->value_or(NCCL_FALCON_NO_CHECKPOINT);
+}
+
+Result<int> Checkpointing::restart(const reshape::Place& place, int device, reshape::Exchange& exchange, Job* job) {
+  constexpr const char* function = "ncclFalconRestart";
+  const std::string folder = folder_.empty() ? parameters::checkpointFolder.value() : folder_;
+  const std::string path = parameters::restartFile.isSet() ? parameters::restartFile.value()
+                           : folder.empty()                ? std::string()
+                                                           : folder + "/restart.json";
+  Word mine;
+  const Rank jobRank = jobRankFromEnvironment();
+  mine.self = {jobRank < 0 ? place.rank : jobRank, hostName(), device};
+  if (const Status written = checkpoints_.synchronize(); !written) mine.problem = written.error().message();
+  if (path.empty()) mine.problem = "there is no place for the request; set NCCL_FALCON_RESTART_FILE";
+  if (const auto stored = checkpoints_.stored()) mine.hasCheckpoint = true, mine.checkpoint = *stored;
+  const auto told = exchange.allGather(encode(mine));
+  if (!told) return decidedIn(function, told.error());
+
+  reshape::RestartRequest request{.job = jobNameFromEnvironment(), .checkpointFolder = folder};
+  const auto leaveOut = job ? job->leftOut() : std::vector<Rank>();
+  std::uint64_t complete = std::numeric_limits<std::uint64_t>::max();
+  bool all = true;
+  for (std::size_t rank = 0; rank < told->size(); ++rank) {
+    const auto word = decodeWord((*told)[rank]);
+    if (!word) return decidedIn(function, word.error());
+    if (!word->problem.empty())
+      return log::decided(Error(path.empty() ? ErrorCode::invalidUsage : ErrorCode::system,
+                                fmt::format("{}: rank {}: {}", function, rank, word->problem)));
+    all = all && word->hasCheckpoint;
+    complete = std::min(complete, word->checkpoint);
+    if (std::find(leaveOut.begin(), leaveOut.end(), word->self.rank) != leaveOut.end())
+      request.leaveOut.push_back(word->self);
+  }
+  if (all) request.iteration = complete;
+  // The same from every rank: each host has it, and who writes last changes nothing.
+  if (const Status written = reshape::writeRestartRequest(path, request); !written)
+    return decidedIn(function, written.error());
+  return static_cast<int>(parameters::restartCode.value());
+}
+
+}  // namespace falcon::control

@@ -1,0 +1,201 @@
+#include "reshape/checkpoints.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/clock.h"
+#include "base/contained.h"
+#include "base/library_thread.h"
+#include "base/log.h"
+#include "base/wire.h"
+#include "reshape/recovery.h"
+
+namespace falcon::reshape {
+namespace {
+
+constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
+
+double secondsSince(Nanoseconds start) {
+  return seconds(SystemClock::instance().now() - start);
+}
+
+/// What a rank says before it copies.
+struct Word {
+  std::uint64_t iteration = 0;
+  std::uint64_t stored = none;
+};
+
+/// The newest iteration that every rank has on the storage; nothing: some rank has none.
+Result<std::optional<std::uint64_t>> agreeOn(std::uint64_t iteration, std::optional<std::uint64_t> stored,
+                                             Exchange& exchange) {
+  const auto words = exchange.allGather(WireWriter().put(iteration).put(stored.value_or(none)).bytes());
+  if (!words) return words.error();
+  std::uint64_t complete = none;
+  bool all = true;
+  for (std::size_t rank = 0; rank < words->size(); ++rank) {
+    WireReader wire((*words)[rank]);
+    const Word word{wire.get<std::uint64_t>(), wire.get<std::uint64_t>()};
+    if (!wire.finished() || word.iteration != iteration)
+      return Error::invalidUsage("rank {} takes the checkpoint of iteration {}, this rank that of {}", rank,
+                                 word.iteration, iteration);
+    all = all && word.stored != none;
+    complete = std::min(complete, word.stored);
+  }
+  return all ? std::optional(complete) : std::nullopt;
+}
+
+int groupOf(const Place& place) {
+  return place.hasLayout ? place.pipelineIndex * place.tensorSize + place.tensorIndex : place.roleOrRank();
+}
+
+}  // namespace
+
+Checkpoints::~Checkpoints() {
+  await();
+}
+
+void Checkpoints::await() {
+  if (writer_.joinable()) writer_.join();
+}
+
+Status Checkpoints::take(const std::string& folder, std::uint64_t iteration, int keep, const Place& place,
+                         Exchange& exchange) {
+  if (state_.empty()) return Error::invalidUsage("no state is registered, so there is nothing to keep");
+  if (iteration == none) return Error::invalidArgument("iteration {} is none: it stands for no checkpoint", iteration);
+  const Nanoseconds start = SystemClock::instance().now();
+  await();
+  const auto complete = agreeOn(iteration, stored(), exchange);
+  if (!complete) return complete.error();
+  std::vector<std::pair<std::string, std::vector<StateBuffer>>> parts;
+  if (auto own = state_.buffers(false); !own.empty()) parts.emplace_back(ownPart(place), std::move(own));
+  if (auto replicated = state_.buffers(true); !replicated.empty() && writesReplicated(place))
+    parts.emplace_back(replicatedPart(place), std::move(replicated));
+  staged_.resize(parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) stage(parts[i].second, place, iteration, parts[i].first, staged_[i]);
+  {
+    const std::lock_guard lock(mutex_);
+    times_ = {secondsSince(start), 0};
+  }
+  writer_ = libraryThread("nccl-falcon-ckp", [=, this, complete = *complete] {
+    contained([&] { writeStaged(folder, iteration, complete, keep); },
+              [this](const char* problem) {
+                const std::lock_guard lock(mutex_);
+                if (!failure_) failure_ = Error(ErrorCode::system, problem);
+              });
+  });
+  return {};
+}
+
+void Checkpoints::writeStaged(const std::string& folder, std::uint64_t iteration, std::optional<std::uint64_t> complete,
+                              int keep) {
+  const Nanoseconds start = SystemClock::instance().now();
+  for (StagedPart& part : staged_) {
+    const Status written = write(storage_, folder, part);
+    if (written) continue;
+    const Error error = log::decided(
+        Error::system("the checkpoint of iteration {} could not be kept: {}", iteration, written.error().message()));
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = error;
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    stored_ = iteration;
+    times_.writtenSeconds = secondsSince(start);
+  }
+  if (!complete) return;
+  for (const StagedPart& part : staged_) prune(storage_, folder, part.name, *complete, keep);
+}
+
+Status Checkpoints::synchronize() {
+  await();
+  const std::lock_guard lock(mutex_);
+  if (!failure_) return {};
+  const Error error = *failure_;
+  failure_.reset();
+  return error;
+}
+
+CheckpointTimes Checkpoints::times() const {
+  const std::lock_guard lock(mutex_);
+  return times_;
+}
+
+std::optional<std::uint64_t> Checkpoints::stored() const {
+  const std::lock_guard lock(mutex_);
+  return stored_;
+}
+
+/// Whether what this rank is to read of the iteration is what was written.
+bool Checkpoints::verifyOn(const std::string& folder, std::uint64_t iteration, const Place& place, bool reads) {
+  const auto isGood = [&](const std::string& part) {
+    const Status good = verify(storage_, folder, iteration, part);
+    if (!good) log::notice("the checkpoint of iteration {} does not count: {}", iteration, good.error().message());
+    return static_cast<bool>(good);
+  };
+  return (state_.buffers(false).empty() || isGood(ownPart(place))) && (!reads || isGood(replicatedPart(place)));
+}
+
+Result<std::optional<std::uint64_t>> Checkpoints::restore(const std::string& folder, const Place& place,
+                                                          Exchange& exchange) {
+  if (state_.empty()) return Error::invalidUsage("no state is registered, so nothing can be restored");
+  await();
+  const auto own = state_.buffers(false), replicated = state_.buffers(true);
+  Findings mine{groupOf(place), !own.empty(), !replicated.empty(), {}, {}};
+  const auto find = [&](const std::vector<StateBuffer>& buffers, const std::string& part,
+                        std::vector<std::uint64_t>& found) {
+    if (buffers.empty()) return;
+    auto iterations =
+        iterationsOf(storage_, folder, part, buffers, place, [](const std::string& why) { log::notice("{}", why); });
+    if (iterations)
+      found = std::move(*iterations);
+    else
+      log::notice("no checkpoint is found: {}", iterations.error().message());
+  };
+  find(own, ownPart(place), mine.own);
+  find(replicated, replicatedPart(place), mine.replicated);
+  const auto told = exchange.allGather(encode(mine));
+  if (!told) return told.error();
+  std::vector<Findings> byRank;
+  bool anyReplicated = false;
+  for (const std::string& bytes : *told) {
+    auto findings = decodeFindings(bytes);
+    if (!findings) return findings.error();
+    anyReplicated = anyReplicated || findings->needsReplicated;
+    byRank.push_back(std::move(*findings));
+  }
+  // Every rank sees the same, so all try the same ones in the same order.
+  std::set<std::uint64_t> spoiled;
+  while (const auto chosen = chooseRecovery(byRank, exchange.canBroadcast(), spoiled)) {
+    const Rank reader = chosen->readers[static_cast<std::size_t>(place.rank)];
+    const bool reads = !replicated.empty() && reader == place.rank;
+    const bool good = verifyOn(folder, chosen->iteration, place, reads);
+    const auto verdicts = exchange.allGather(good ? "1" : "0");
+    if (!verdicts) return verdicts.error();
+    if (std::any_of(verdicts->begin(), verdicts->end(), [](const std::string& each) { return each != "1"; })) {
+      spoiled.insert(chosen->iteration);
+      continue;
+    }
+    Status loaded;
+    if (!own.empty()) loaded = load(storage_, folder, chosen->iteration, ownPart(place), own);
+    if (loaded && reads) loaded = load(storage_, folder, chosen->iteration, replicatedPart(place), replicated);
+    // Whoever could not load says so before anybody sends what is not there.
+    const auto outcomes = exchange.allGather(loaded ? std::string() : loaded.error().message());
+    if (!outcomes) return outcomes.error();
+    for (std::size_t rank = 0; rank < outcomes->size(); ++rank)
+      if (!(*outcomes)[rank].empty())
+        return Error::system("rank {} cannot load the checkpoint of iteration {}: {}", rank, chosen->iteration,
+                             (*outcomes)[rank]);
+    if (anyReplicated && exchange.canBroadcast()) {
+      std::vector<std::span<std::byte>> buffers;
+      for (const StateBuffer& buffer : replicated) buffers.push_back(buffer.span());
+      if (const Status sent = exchange.broadcast(mine.group, reader, buffers); !sent) return sent.error();
+    }
+    const std::lock_guard lock(mutex_);
+    stored_ = chosen->iteration;
+    return std::optional(chosen->iteration);
+  }
+  return std::optional<std::uint64_t>();
+}
+
+}  // namespace falcon::reshape

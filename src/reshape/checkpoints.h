@@ -1,0 +1,72 @@
+// The checkpoints of one communicator: its registered state, the two stages of writing, and the way back.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "reshape/checkpoint_part.h"
+#include "reshape/exchange.h"
+#include "reshape/registered_state.h"
+#include "reshape/storage.h"
+
+namespace falcon::reshape {
+
+/// What the last checkpoints took, for whoever prices a restart.
+struct CheckpointTimes {
+  double waitedSeconds = 0;   ///< the framework, for the last one
+  double writtenSeconds = 0;  ///< from then until it was on the storage; 0: none is yet
+};
+
+/// Registering is thread-safe; take() and restore() are collective and one at a time. Destruction waits for what is
+/// being written.
+class Checkpoints {
+ public:
+  explicit Checkpoints(Storage& storage = fileStorage()) : storage_(storage) {}
+  ~Checkpoints();
+  Checkpoints(const Checkpoints&) = delete;
+  Checkpoints& operator=(const Checkpoints&) = delete;
+
+  RegisteredState& state() { return state_; }
+
+  /// Copies the state (which is all that the caller waits for, if the one before has been written) and writes it in the
+  /// background. On the storage stay the `keep` newest that are complete on all ranks, and what is newer.
+  /// Collective. Errors: nothing is registered, the ranks pass different iterations (invalidUsage); no memory (system).
+  /// What goes wrong on the storage is told by synchronize().
+  Status take(const std::string& folder, std::uint64_t iteration, int keep, const Place& place, Exchange& exchange);
+
+  /// Waits until the last one taken is on the storage. Local. Errors (system): it, or one before it that nobody asked
+  /// for, could not be written; told once.
+  Status synchronize();
+
+  /// Loads the newest that is complete on all ranks and whose checksums are right. Collective; nothing where there is
+  /// none, and then nothing was changed. Errors: nothing is registered (invalidUsage); a part that had been verified
+  /// could not be loaded (system), and then the state is undefined.
+  Result<std::optional<std::uint64_t>> restore(const std::string& folder, const Place& place, Exchange& exchange);
+
+  CheckpointTimes times() const;
+  /// The newest that this rank has on the storage, or has nothing to write for; nothing: none.
+  std::optional<std::uint64_t> stored() const;
+
+ private:
+  void await();
+  void writeStaged(const std::string& folder, std::uint64_t iteration, std::optional<std::uint64_t> complete, int keep);
+  bool verifyOn(const std::string& folder, std::uint64_t iteration, const Place& place, bool reads);
+
+  Storage& storage_;
+  RegisteredState state_;
+  std::vector<StagedPart> staged_;
+  std::thread writer_;
+  mutable std::mutex mutex_;
+  std::optional<Error> failure_;
+  std::optional<std::uint64_t> stored_;
+  CheckpointTimes times_;
+};
+
+}  // namespace falcon::reshape

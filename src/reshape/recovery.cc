@@ -1,0 +1,76 @@
+#include "reshape/recovery.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/wire.h"
+
+namespace falcon::reshape {
+namespace {
+
+bool has(const std::vector<std::uint64_t>& iterations, std::uint64_t iteration) {
+  return std::find(iterations.begin(), iterations.end(), iteration) != iterations.end();
+}
+
+std::optional<Recovery> at(std::uint64_t iteration, const std::vector<Findings>& byRank, bool shared) {
+  std::map<int, Rank> readerOf;
+  for (std::size_t rank = 0; rank < byRank.size(); ++rank)
+    if (byRank[rank].needsReplicated && has(byRank[rank].replicated, iteration))
+      readerOf.emplace(byRank[rank].group, static_cast<Rank>(rank));
+  Recovery recovery{iteration, {}};
+  for (std::size_t rank = 0; rank < byRank.size(); ++rank) {
+    const Findings& each = byRank[rank];
+    if (each.needsOwn && !has(each.own, iteration)) return std::nullopt;
+    recovery.readers.push_back(static_cast<Rank>(rank));
+    if (!each.needsReplicated) continue;
+    if (!shared) {
+      if (!has(each.replicated, iteration)) return std::nullopt;
+      continue;
+    }
+    const auto reader = readerOf.find(each.group);
+    if (reader == readerOf.end()) return std::nullopt;
+    recovery.readers.back() = reader->second;
+  }
+  return recovery;
+}
+
+}  // namespace
+
+std::string encode(const Findings& findings) {
+  WireWriter wire;
+  wire.put(findings.group).put(findings.needsOwn).put(findings.needsReplicated);
+  for (const auto* list : {&findings.own, &findings.replicated}) {
+    wire.put(static_cast<std::uint32_t>(list->size()));
+    for (const std::uint64_t iteration : *list) wire.put(iteration);
+  }
+  return wire.take();
+}
+
+Result<Findings> decodeFindings(std::string_view bytes) {
+  WireReader wire(bytes);
+  Findings findings;
+  findings.group = wire.get<int>();
+  findings.needsOwn = wire.get<bool>();
+  findings.needsReplicated = wire.get<bool>();
+  for (auto* list : {&findings.own, &findings.replicated}) {
+    list->resize(wire.getCount(sizeof(std::uint64_t)));
+    for (std::uint64_t& iteration : *list) iteration = wire.get<std::uint64_t>();
+  }
+  if (wire.finished()) return findings;
+  return Error::remote("a rank tells of its checkpoints in another way than this one; is it of the same build?");
+}
+
+std::optional<Recovery> chooseRecovery(const std::vector<Findings>& byRank, bool shared,
+                                       const std::set<std::uint64_t>& spoiled) {
+  std::set<std::uint64_t, std::greater<>> candidates;
+  for (const Findings& each : byRank) {
+    candidates.insert(each.own.begin(), each.own.end());
+    candidates.insert(each.replicated.begin(), each.replicated.end());
+  }
+  for (const std::uint64_t iteration : candidates)
+    if (!spoiled.contains(iteration))
+      if (auto recovery = at(iteration, byRank, shared)) return recovery;
+  return std::nullopt;
+}
+
+}  // namespace falcon::reshape

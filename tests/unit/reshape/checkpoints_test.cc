@@ -1,0 +1,197 @@
+#include "reshape/checkpoints.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "unit/reshape/power_cut_storage.h"
+#include "unit/reshape/thread_exchange.h"
+
+namespace falcon::reshape {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// 2 replicas of 2 stages: the weights are the stage's, the dice each rank's own.
+constexpr int ranks = 4;
+Place placeOf(Rank rank) {
+  return {rank, ranks, 2, 2, 1, rank / 2, rank % 2, 0, true};
+}
+
+struct ARank {
+  explicit ARank(Rank of) : rank(of) {
+    const auto bytes = [](auto& list) { return reinterpret_cast<std::byte*>(list.data()); };
+    EXPECT_TRUE(checkpoints.state().add({"weights", bytes(weights), weights.size() * sizeof(int), true}));
+    EXPECT_TRUE(checkpoints.state().add({"dice", bytes(dice), dice.size() * sizeof(int), false}));
+  }
+  void train(int iteration) {
+    std::fill(weights.begin(), weights.end(), 100 * iteration + rank % 2);
+    std::fill(dice.begin(), dice.end(), 1000 * iteration + rank);
+  }
+  void expectState(int iteration) const {
+    EXPECT_EQ(weights, std::vector<int>(weights.size(), 100 * iteration + rank % 2)) << rank;
+    EXPECT_EQ(dice, std::vector<int>(dice.size(), 1000 * iteration + rank)) << rank;
+  }
+
+  const Rank rank;
+  std::vector<int> weights = std::vector<int>(5000), dice = std::vector<int>(3);
+  Checkpoints checkpoints;
+};
+
+class CheckpointsOnDisk : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = testing::TempDir() + "falcon-" + test->name() + "-" + std::to_string(getpid());
+    fs::remove_all(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  /// A job that takes a checkpoint of each iteration, and goes on after it.
+  void trainTo(int last, int keep = 3) {
+    asRanks(ranks, [&](Rank rank, Exchange& exchange) {
+      ARank self(rank);
+      for (int iteration = 1; iteration <= last; ++iteration) {
+        self.train(iteration);
+        EXPECT_TRUE(
+            self.checkpoints.take(folder_, static_cast<std::uint64_t>(iteration), keep, placeOf(rank), exchange));
+        self.train(999);  // while it is written
+      }
+      EXPECT_TRUE(self.checkpoints.synchronize());
+      EXPECT_EQ(self.checkpoints.stored(), static_cast<std::uint64_t>(last));
+    });
+  }
+  void expectRestored(int iteration, bool broadcasts = true) {
+    asRanks(
+        ranks,
+        [&](Rank rank, Exchange& exchange) {
+          ARank self(rank);
+          const auto restored = self.checkpoints.restore(folder_, placeOf(rank), exchange);
+          ASSERT_TRUE(restored) << restored.error().message();
+          ASSERT_EQ(*restored, iteration < 0 ? std::nullopt : std::optional<std::uint64_t>(iteration));
+          self.expectState(std::max(iteration, 0));
+        },
+        broadcasts);
+  }
+  std::string file(int iteration, const std::string& name) const {
+    return folderOf(folder_, static_cast<std::uint64_t>(iteration)) + "/" + name;
+  }
+  void spoil(const std::string& path) {
+    std::fstream stream(path, std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekp(5);
+    stream.put('\x7f');
+    ASSERT_TRUE(stream.good()) << path;
+  }
+
+  std::string folder_;
+};
+
+TEST_F(CheckpointsOnDisk, TheNewestIsLoaded) {
+  trainTo(3);
+  expectRestored(3);
+  expectRestored(3, false);
+}
+
+TEST_F(CheckpointsOnDisk, WithoutAnyNothingIsChanged) {
+  asRanks(ranks, [&](Rank rank, Exchange& exchange) {
+    ARank self(rank);
+    self.train(7);
+    const auto restored = self.checkpoints.restore(folder_, placeOf(rank), exchange);
+    ASSERT_TRUE(restored);
+    EXPECT_FALSE(*restored);
+    self.expectState(7);
+  });
+}
+
+TEST_F(CheckpointsOnDisk, OneThatIsIncompleteOnAnyRankDoesNotCount) {
+  trainTo(3);
+  fs::remove(file(3, "rank-2.manifest"));
+  expectRestored(2);
+  fs::remove(file(2, "stage-1-shard-0.manifest"));
+  expectRestored(1);
+  fs::remove(file(1, "rank-0.state"));
+  asRanks(ranks, [&](Rank rank, Exchange& exchange) {
+    ARank self(rank);
+    EXPECT_EQ(*self.checkpoints.restore(folder_, placeOf(rank), exchange), std::nullopt);
+  });
+}
+
+TEST_F(CheckpointsOnDisk, OneThatWasChangedDoesNotCountOnAnyRank) {
+  trainTo(3);
+  spoil(file(3, "stage-0-shard-0.state"));
+  expectRestored(2);
+  spoil(file(2, "rank-3.state"));
+  expectRestored(1);
+}
+
+TEST_F(CheckpointsOnDisk, TheNewestAreKeptThatAllHave) {
+  trainTo(6, 2);
+  // The last one's writers knew that the fifth was complete: it and the one before stay, and itself.
+  for (const int iteration : {4, 5, 6}) EXPECT_TRUE(fs::exists(file(iteration, "rank-1.manifest"))) << iteration;
+  for (const int iteration : {1, 2, 3})
+    EXPECT_FALSE(fs::exists(fs::path(file(iteration, "")).parent_path())) << iteration;
+  expectRestored(6);
+}
+
+TEST_F(CheckpointsOnDisk, ReplicatedStateIsWrittenOnce) {
+  trainTo(1);
+  std::size_t states = 0;
+  for (const auto& entry : fs::directory_iterator(fs::path(file(1, "x")).parent_path()))
+    states += entry.path().extension() == ".state";
+  EXPECT_EQ(states, 2u + ranks) << "two stages', and each rank's own";
+}
+
+TEST_F(CheckpointsOnDisk, WhatCannotBeWrittenIsToldOnceAndTheOldOneStays) {
+  trainTo(1);
+  // A file where the folder of the next one has to be.
+  std::ofstream(folderOf(folder_, 2)) << "in the way";
+  asRanks(ranks, [&](Rank rank, Exchange& exchange) {
+    ARank self(rank);
+    self.train(2);
+    EXPECT_TRUE(self.checkpoints.take(folder_, 2, 1, placeOf(rank), exchange));
+    const Status first = self.checkpoints.synchronize();
+    ASSERT_FALSE(first);
+    EXPECT_NE(first.error().message().find("iteration 2 could not be kept"), std::string::npos);
+    EXPECT_TRUE(self.checkpoints.synchronize());
+  });
+  expectRestored(1);
+}
+
+TEST_F(CheckpointsOnDisk, DifferentNumbersAreRefusedOnAllRanks) {
+  asRanks(ranks, [&](Rank rank, Exchange& exchange) {
+    ARank self(rank);
+    const Status taken = self.checkpoints.take(folder_, rank == 2 ? 8u : 7u, 1, placeOf(rank), exchange);
+    ASSERT_FALSE(taken);
+    EXPECT_EQ(taken.error().code(), ErrorCode::invalidUsage);
+  });
+  EXPECT_FALSE(fs::exists(folder_));
+}
+
+TEST_F(CheckpointsOnDisk, WithoutStateThereIsNothingToKeep) {
+  asRanks(1, [&](Rank, Exchange& exchange) {
+    Checkpoints checkpoints;
+    EXPECT_EQ(checkpoints.take(folder_, 1, 1, {}, exchange).error().code(), ErrorCode::invalidUsage);
+    EXPECT_EQ(checkpoints.restore(folder_, {}, exchange).error().code(), ErrorCode::invalidUsage);
+  });
+}
+
+TEST(RegisteredState, NamesAreCheckedAndTaken) {
+  RegisteredState state;
+  std::byte byte{};
+  EXPECT_TRUE(state.add({"b", &byte, 1}));
+  EXPECT_TRUE(state.add({"a", &byte, 1, true}));
+  for (const std::string& wrong : {std::string(), std::string("two words"), std::string("line\nfeed"),
+                                   std::string(128, 'x'), std::string("b"), std::string("\xc3\xa4")})
+    EXPECT_FALSE(state.add({wrong, &byte, 1})) << wrong;
+  EXPECT_TRUE(state.add({std::string(127, 'x'), &byte, 1}));
+  EXPECT_FALSE(state.add({"null", nullptr, 1}));
+  EXPECT_FALSE(state.add({"empty", &byte, 0}));
+  EXPECT_EQ(state.buffers(false).size(), 2u);
+  EXPECT_TRUE(state.remove("b"));
+  EXPECT_FALSE(state.remove("b"));
+  EXPECT_EQ(state.buffers(true).front().name, "a");
+}
+
+}  // namespace
+}  // namespace falcon::reshape
