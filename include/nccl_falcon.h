@@ -221,7 +221,7 @@ ncclResult_t ncclFalconRestart(ncclComm_t comm, int* exitCode);
  *
  * All or nothing: the old state and the old groups stay until all ranks have the new ones; where anything fails on any
  * rank, all go on as before. A rank that dies meanwhile ends the job as at any other time. */
-typedef struct {
+typedef struct ncclFalconBuffer {
   const char* name; /* as ncclFalconRegisterState knows it */
   void* pointer;
   size_t bytes;

@@ -1,5 +1,7 @@
 #include "train/communicators.h"
 
+#include <cstdio>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -21,6 +23,8 @@
 #pragma weak ncclFalconRestore
 #pragma weak ncclFalconWanted
 #pragma weak ncclFalconRestart
+#pragma weak ncclFalconRegisterReshape
+#pragma weak ncclFalconReshape
 
 namespace falcon::train {
 
@@ -56,6 +60,8 @@ Communicators::Communicators(const RankInJob& inJob, const RankParts& layout, in
   if (overlap && data_ != nullptr && ncclFalconStreamCreate != nullptr)
     require(ncclFalconStreamCreate(&gradientStream_), "ncclFalconStreamCreate");
 }
+
+Communicators::~Communicators() = default;
 
 void Communicators::close() {
   if (gradientStream_ != nullptr) require(ncclFalconStreamDestroy(gradientStream_), "ncclFalconStreamDestroy");
@@ -134,6 +140,43 @@ void Communicators::awaitGradients() {
 void Communicators::sumOverJob(std::span<double> values) {
   require(ncclAllReduce(values.data(), values.data(), values.size(), ncclFloat64, ncclSum, world_, nullptr),
           "ncclAllReduce");
+}
+
+bool Communicators::canReshape() {
+  return ncclFalconRegisterReshape != nullptr && ncclFalconRegisterState != nullptr;
+}
+
+/// What the library calls, from this thread, in beginIteration() and reshape().
+struct Communicators::Hooks {
+  static Communicators& of(void* context) { return *static_cast<Communicators*>(context); }
+
+  static ncclResult_t prepare(void* context, int role, const ncclFalconBuffer_t** buffers, size_t* count) try {
+    Communicators& own = of(context);
+    own.room_ = own.taker_->prepare(role);
+    own.buffers_.clear();
+    for (const NamedState& each : own.room_)
+      own.buffers_.push_back({each.name.c_str(), each.bytes.data(), each.bytes.size()});
+    *buffers = own.buffers_.data();
+    *count = own.buffers_.size();
+    return ncclSuccess;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "falcon-train: role %d cannot be taken: %s\n", role, error.what());
+    return ncclSystemError;
+  }
+  static void commit(void* context, int role) { of(context).taker_->commit(role); }
+  static void abandon(void* context, int) { of(context).taker_->abandon(); }
+};
+
+void Communicators::useReshape(RoleTaker& taker) {
+  taker_ = &taker;
+  const ncclComm_t groups[] = {data_, pipeline_, tensor_};
+  const ncclFalconReshapeHooks_t hooks{sizeof hooks, this,           &Hooks::prepare, &Hooks::commit, &Hooks::abandon,
+                                       groups,       std::size(groups)};
+  require(ncclFalconRegisterReshape(world_, &hooks), "ncclFalconRegisterReshape");
+}
+
+void Communicators::reshape(std::span<const int> roles) {
+  require(ncclFalconReshape(world_, roles.data(), static_cast<int>(roles.size())), "ncclFalconReshape");
 }
 
 void Communicators::useCheckpoints(std::string folder) {

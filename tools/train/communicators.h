@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "train/layout.h"
 #include "train/options.h"
@@ -15,8 +16,26 @@
 
 struct CUstream_st;
 struct ncclComm;
+struct ncclFalconBuffer;
 
 namespace falcon::train {
+
+/// A part of a rank's state, in memory that stays.
+struct NamedState {
+  std::string name;
+  std::span<std::byte> bytes;
+};
+
+/// Who takes another role between two iterations: see nccl_falcon.h. Roles are numbered as ranks.
+class RoleTaker {
+ public:
+  virtual ~RoleTaker() = default;
+  /// Room for the state of the role; it stays until abandon(), or for good after commit(). May throw.
+  virtual std::vector<NamedState> prepare(int role) = 0;
+  /// The state is there, and the communicators are those of the role.
+  virtual void commit(int role) = 0;
+  virtual void abandon() = 0;
+};
 
 /// Collective: every rank of the job makes one. Host memory, used by one thread; all calls but sumGradients() block.
 class Communicators final : public Reducer<float>, public PipelineLink<float> {
@@ -26,7 +45,7 @@ class Communicators final : public Reducer<float>, public PipelineLink<float> {
   Communicators(const Communicators&) = delete;
   Communicators& operator=(const Communicators&) = delete;
   /// Leaves what is open to the end of the process: after an error, peers may never answer.
-  ~Communicators() override = default;
+  ~Communicators() override;
   /// Destroys the communicators, after the last iteration.
   void close();
 
@@ -46,6 +65,14 @@ class Communicators final : public Reducer<float>, public PipelineLink<float> {
   void awaitGradients();
   /// Over all ranks of the job.
   void sumOverJob(std::span<double> values);
+
+  /// Whether the library lets ranks exchange their roles.
+  static bool canReshape();
+  /// From now on Falcon may give this rank another role, in beginIteration(). `taker` lives as long as this. Its state
+  /// is registered.
+  void useReshape(RoleTaker& taker);
+  /// Rank r takes role roles[r], now; all ranks alike.
+  void reshape(std::span<const int> roles);
 
   // Checkpoints: all ranks alike. Replicas have the same state.
 
@@ -67,6 +94,7 @@ class Communicators final : public Reducer<float>, public PipelineLink<float> {
   int restart();
 
  private:
+  struct Hooks;
   /// Tells Falcon the layout; false, on all ranks alike, where some rank's library does not offer that.
   bool registerLayout();
 
@@ -74,6 +102,9 @@ class Communicators final : public Reducer<float>, public PipelineLink<float> {
   int microBatches_;
   bool planned_ = false;
   std::string checkpoints_;
+  RoleTaker* taker_ = nullptr;
+  std::vector<NamedState> room_;
+  std::vector<ncclFalconBuffer> buffers_;  // of room_, as the library takes it
   CUstream_st* gradientStream_ = nullptr;  // null: sums are complete on return
   ncclComm* world_ = nullptr;
   ncclComm* data_ = nullptr;  // null where the group has one rank

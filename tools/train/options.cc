@@ -53,6 +53,27 @@ void require(bool holds, const std::string& message) {
   if (!holds) throw std::invalid_argument(message);
 }
 
+/// "10:1,0,2,3" is: before iteration 10 rank 0 takes role 1, rank 1 role 0.
+RolesAt rolesFrom(const std::string& text) {
+  const auto refuse = [&] {
+    throw std::invalid_argument("--roles " + text + " is not ITERATION:ROLE,ROLE,... with a role for each rank");
+  };
+  RolesAt change;
+  const char* at = text.c_str();
+  const char* const end = at + text.size();
+  const auto number = [&](auto& value) {
+    const auto [stop, error] = std::from_chars(at, end, value);
+    if (error != std::errc()) refuse();
+    at = stop;
+  };
+  number(change.iteration);
+  for (char before = ':'; at != end || before == ':'; before = ',') {
+    if (at == end || *at++ != before) refuse();
+    number(change.roles.emplace_back());
+  }
+  return change;
+}
+
 void check(const Options& options) {
   const auto text = [](long long value) { return std::to_string(value); };
   const ModelShape& shape = options.shape;
@@ -70,6 +91,10 @@ void check(const Options& options) {
   require(options.microBatches >= options.dataParallel, "--micro-batches " + text(options.microBatches) +
                                                             " is less than --dp " + text(options.dataParallel) +
                                                             ": every replica needs one");
+  for (const RolesAt& change : options.roles)
+    require(static_cast<int>(change.roles.size()) == options.inJob.size,
+            "--roles names " + text(static_cast<long long>(change.roles.size())) + " roles for " +
+                text(options.inJob.size) + " ranks");
 }
 
 }  // namespace
@@ -114,6 +139,13 @@ ParsedOptions parseOptions(int argc, char** argv) {
                  "Iterations between checkpoints; 0: only when Falcon wants one")
       ->check(tools::wholeNumber())
       ->needs(checkpointsOption);
+  std::vector<std::string> roles;
+  app.add_option("--roles", roles,
+                 "ITERATION:ROLE,ROLE,...: before this iteration rank r takes the role of the r-th number, with its "
+                 "state and its groups; several times for several changes")
+      ->type_name("ITERATION:ROLES")
+      ->take_all()
+      ->allow_extra_args(false);
   app.add_option("--log", options.log,
                  "One JSON line per iteration, from rank 0; from every rank if the name has %r, its rank");
   app.add_flag("--no-overlap{false},--overlap{true}", options.overlap,
@@ -122,6 +154,7 @@ ParsedOptions parseOptions(int argc, char** argv) {
   try {
     app.parse(argc, argv);
     options.inJob = rankInJobFromEnvironment();
+    for (const std::string& each : roles) options.roles.push_back(rolesFrom(each));
     check(options);
   } catch (const CLI::Success& request) {
     return {std::nullopt, app.exit(request)};

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "train/layout.h"
 
@@ -15,6 +16,12 @@ struct RankInJob {
   int size = 1;
   std::string masterAddress;
   std::string masterPort;
+};
+
+/// Before this iteration rank r takes role roles[r].
+struct RolesAt {
+  std::uint64_t iteration = 0;
+  std::vector<int> roles;
 };
 
 struct Options {
@@ -30,6 +37,7 @@ struct Options {
   double learningRate = 3e-3;
   std::string checkpoints;            ///< their folder; empty: none
   std::uint64_t checkpointEvery = 0;  ///< iterations; 0: only when it is wanted
+  std::vector<RolesAt> roles;         ///< given by hand
   std::string log;                    ///< empty: none
   bool quiet = false;
   bool overlap = true;  ///< gradients are summed while others are computed

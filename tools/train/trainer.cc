@@ -6,8 +6,6 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "train/schedule.h"
-
 namespace falcon::train {
 
 namespace {
@@ -22,16 +20,13 @@ double monotonicSeconds() {
 
 Trainer::Trainer(const Options& options)
     : options_(options),
-      layout_(layoutOf(options.inJob.rank, options.dataParallel, options.pipelineParallel, options.tensorParallel)),
       log_(options.log, options.inJob.rank),
-      communicators_(options.inJob, layout_, options.microBatches, options.overlap),
+      communicators_(options.inJob, layoutOfRole(options.inJob.rank), options.microBatches, options.overlap),
       source_(options.seed, options.shape.vocabulary),
-      stage_(options.shape, options.seed, layout_.pipeline, layout_.tensor, pipelineSlots(layout_.pipeline),
-             communicators_),
-      pipeline_(stage_, layout_.pipeline, communicators_) {
-  AdamSettings settings;
-  settings.learningRate = options.learningRate;
-  for (auto& bucket : stage_.buckets()) optimisers_.emplace_back(bucket.count(), settings);
+      part_(std::make_unique<Part>(options_, layoutOfRole(options.inJob.rank), communicators_)) {}
+
+RankParts Trainer::layoutOfRole(int role) const {
+  return layoutOf(role, options_.dataParallel, options_.pipelineParallel, options_.tensorParallel);
 }
 
 int Trainer::run() {
@@ -53,21 +48,34 @@ int Trainer::run() {
 }
 
 std::uint64_t Trainer::resume() {
+  const bool moves = communicators_.canReshape();
+  if (!options_.roles.empty() && !moves)
+    throw std::runtime_error("--roles: this libnccl.so.2 exchanges no roles; NCCL Falcon's does");
+  if (options_.checkpoints.empty() && !moves) return 0;
+  if (!options_.checkpoints.empty()) communicators_.useCheckpoints(options_.checkpoints);
+  for (const NamedState& each : part_->state()) communicators_.registerState(each.name, each.bytes);
+  if (moves) communicators_.useReshape(*this);
   if (options_.checkpoints.empty()) return 0;
-  communicators_.useCheckpoints(options_.checkpoints);
-  const auto add = [&](std::size_t bucket, const char* what, std::span<std::byte> bytes) {
-    communicators_.registerState("bucket-" + std::to_string(bucket) + "." + what, bytes);
-  };
-  for (std::size_t i = 0; i < optimisers_.size(); ++i) {
-    add(i, "weights", std::as_writable_bytes(std::span(stage_.buckets()[i].values())));
-    add(i, "adam.first", std::as_writable_bytes(optimisers_[i].firstMoments()));
-    add(i, "adam.second", std::as_writable_bytes(optimisers_[i].secondMoments()));
-    add(i, "adam.steps", std::as_writable_bytes(std::span(&optimisers_[i].steps(), 1)));
-  }
   const std::uint64_t first = communicators_.restore().value_or(0);
   if (first > 0 && !options_.quiet && options_.inJob.rank == 0)
     std::printf("goes on from the checkpoint of iteration %" PRIu64 "\n", first);
   return first;
+}
+
+std::vector<NamedState> Trainer::prepare(int role) {
+  next_ = std::make_unique<Part>(options_, layoutOfRole(role), communicators_);
+  return next_->state();
+}
+
+void Trainer::commit(int role) {
+  part_ = std::move(next_);
+  if (options_.quiet) return;
+  std::printf("rank %d has role %d now\n", options_.inJob.rank, role);
+  std::fflush(stdout);
+}
+
+void Trainer::abandon() {
+  next_.reset();
 }
 
 std::optional<int> Trainer::keep(std::uint64_t iteration, bool last) {
@@ -85,27 +93,13 @@ std::optional<int> Trainer::keep(std::uint64_t iteration, bool last) {
 }
 
 Trainer::Outcome Trainer::iterate(std::uint64_t iteration) {
+  for (const RolesAt& change : options_.roles)
+    if (change.iteration == iteration) communicators_.reshape(change.roles);
+  // The rank may have another role afterwards.
   const MicroBatchRange share = communicators_.beginIteration(iteration);
-  auto& buckets = stage_.buckets();
-  for (auto& bucket : buckets) bucket.clearGradients();
-  // Every micro-batch counts the same, whichever replica computes it: the sum over all is the mean over all.
-  const double lossSum = pipeline_.run(
-      share.count, 1.0 / options_.microBatches,
-      [&](int index) {
-        return source_.batch(iteration, share.first + index, options_.shape.microBatchSize, options_.shape.sequence);
-      },
-      [&](std::size_t bucket) {
-        if (communicators_.overlaps()) communicators_.sumGradients(buckets[bucket].gradients());
-      });
-  communicators_.beginPhase("gradients");
-  communicators_.awaitGradients();
-  for (std::size_t i = buckets.size(); i-- > 0;) {
-    if (!communicators_.overlaps()) communicators_.sumGradients(buckets[i].gradients());
-    communicators_.beginPhase("optimiser");
-    optimisers_[i].step(buckets[i].values(), buckets[i].gradients());
-    communicators_.endPhase();
-  }
-  communicators_.endPhase();
+  const double lossSum = part_->iterate(share, [&](int index) {
+    return source_.batch(iteration, share.first + index, options_.shape.microBatchSize, options_.shape.sequence);
+  });
   return agree(iteration, lossSum, share.count, isTimeToStop());
 }
 
@@ -114,7 +108,7 @@ bool Trainer::isTimeToStop() const {
 }
 
 Trainer::Outcome Trainer::agree(std::uint64_t iteration, double lossSum, int microBatches, bool isTimeToStop) {
-  const bool speaks = stage_.last() && layout_.tensor.index == 0;  // for its replica
+  const bool speaks = part_->speaks();
   const bool decides = options_.inJob.rank == 0;
   double sums[] = {speaks ? lossSum : 0.0, speaks ? microBatches : 0.0, decides && isTimeToStop ? 1.0 : 0.0};
   communicators_.sumOverJob(sums);
@@ -134,7 +128,7 @@ void Trainer::describe() const {
   NoReducer<float> alone;
   const Stage<float> whole(options_.shape, options_.seed, {}, {}, 1, alone);
   std::printf("model %zu parameters, dp %d x pp %d x tp %d, %d micro-batches of %d x %d tokens\n",
-              whole.parameterCount(), layout_.data.count, layout_.pipeline.count, layout_.tensor.count,
+              whole.parameterCount(), options_.dataParallel, options_.pipelineParallel, options_.tensorParallel,
               options_.microBatches, options_.shape.microBatchSize, options_.shape.sequence);
   std::fflush(stdout);
 }

@@ -2,19 +2,20 @@
 #pragma once
 
 #include <limits>
+#include <memory>
 #include <optional>
 #include <vector>
 
-#include "train/adam.h"
 #include "train/communicators.h"
 #include "train/iteration_log.h"
 #include "train/markov_source.h"
 #include "train/options.h"
+#include "train/part.h"
 
 namespace falcon::train {
 
 /// Collective: every rank of the job makes one, with the same options. Throws std::runtime_error on any failure.
-class Trainer {
+class Trainer final : private RoleTaker {
  public:
   explicit Trainer(const Options& options);
   /// Until the iterations or the duration are used up, or the file is there, or Falcon wants a restart; all ranks stop
@@ -22,6 +23,11 @@ class Trainer {
   int run();
 
  private:
+  RankParts layoutOfRole(int role) const;
+  std::vector<NamedState> prepare(int role) override;
+  void commit(int role) override;
+  void abandon() override;
+
   struct Outcome {
     double loss = 0;
     int microBatches = 0;
@@ -41,13 +47,11 @@ class Trainer {
 
   Options options_;
   double stopTime_ = std::numeric_limits<double>::infinity();  // CLOCK_MONOTONIC seconds
-  RankParts layout_;
   IterationLog log_;
   Communicators communicators_;
   MarkovSource source_;
-  Stage<float> stage_;
-  Pipeline<float> pipeline_;
-  std::vector<Adam> optimisers_;  // one a bucket
+  std::unique_ptr<Part> part_;
+  std::unique_ptr<Part> next_;  ///< of the role that the rank is about to take
 };
 
 }  // namespace falcon::train
