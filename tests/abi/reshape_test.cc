@@ -178,7 +178,7 @@ TEST(ReshapingArguments, AreNamedWhereTheyAreWrong) {
     refused({0, 1, 2}, ncclInvalidArgument, "3 roles for 4 ranks");
     refused({0, 1, 2, 2}, ncclInvalidArgument, "two ranks take role 2");
     refused({0, 1, 2, 4}, ncclInvalidArgument, "role 4");
-    refused(rank == 3 ? std::vector{0, 1, 3, 2} : std::vector{1, 0, 2, 3}, ncclSystemError, "the same");
+    refused(rank == 3 ? std::vector{0, 1, 3, 2} : std::vector{1, 0, 2, 3}, ncclInvalidUsage, "the same");
     trainer.expectRole(rank);
     EXPECT_EQ(ncclFalconReshape(job, nullptr, ranks), ncclInvalidArgument);
     EXPECT_EQ(ncclFalconRole(job, nullptr), ncclInvalidArgument);
