@@ -155,6 +155,7 @@ std::span<const ParameterRow* const> allParameters() {
                                              &checkpointFolder,
                                              &checkpointKeep,
                                              &restartFile,
+                                             &restartExpected,
                                              &restartCode,
                                              &onsetThreshold,
                                              &period,

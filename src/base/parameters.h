@@ -59,6 +59,10 @@ inline constexpr TextParameter restartFile{
     "NCCL_FALCON_RESTART_FILE", "",
     "File that ncclFalconRestart writes its request to, for whoever starts the job again; empty: restart.json in "
     "NCCL_FALCON_CHECKPOINT_DIR. `falcon run --restarts` sets it."};
+inline constexpr DurationParameter restartExpected{"NCCL_FALCON_RESTART_EXPECTED", 5min, 1s, 24h,
+                                                   "What a restart takes from the request to the first iteration after "
+                                                   "it, queueing included, until one of this job has "
+                                                   "been measured. A restart waits until slowness has cost as much."};
 inline constexpr IntegerParameter restartCode{
     "NCCL_FALCON_RESTART_CODE", 143, 1, 255,
     "Exit code with which a job asks to be started again (143: as if it was asked to end, which schedulers retry)."};

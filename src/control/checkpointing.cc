@@ -123,12 +123,12 @@ Status Checkpointing::checkpoint(std::uint64_t iteration, const char* folder, co
   constexpr const char* function = "ncclFalconCheckpoint";
   const auto into = chosen(folder);
   if (!into) return decidedIn(function, into.error());
-  folder_ = *into;
   const auto keep = static_cast<int>(parameters::checkpointKeep.value());
   // What the one before took is known by now.
   const double writing = checkpoints_.times().writtenSeconds;
-  if (const Status taken = checkpoints_.take(folder_, iteration, keep, place, exchange); !taken)
+  if (const Status taken = checkpoints_.take(*into, iteration, keep, place, exchange); !taken)
     return decidedIn(function, taken);
+  folder_ = *into;
   if (job) job->checkpointed(iteration, checkpoints_.times().waitedSeconds, writing);
   return {};
 }
@@ -142,9 +142,9 @@ Result<std::uint64_t> Checkpointing::restore(const char* folder, const reshape::
   constexpr const char* function = "ncclFalconRestore";
   const auto from = chosen(folder);
   if (!from) return decidedIn(function, from.error());
-  folder_ = *from;
-  const auto restored = checkpoints_.restore(folder_, place, exchange);
+  const auto restored = checkpoints_.restore(*from, place, exchange);
   if (!restored) return decidedIn(function, restored.error());
+  folder_ = *from;
   return restored->value_or(NCCL_FALCON_NO_CHECKPOINT);
 }
 
@@ -182,6 +182,7 @@ Result<int> Checkpointing::restart(const reshape::Place& place, int device, resh
   // The same from every rank: each host has it, and who writes last changes nothing.
   if (const Status written = reshape::writeRestartRequest(path, request); !written)
     return decidedIn(function, written.error());
+  if (job) job->restarts();
   return static_cast<int>(parameters::restartCode.value());
 }
 

@@ -333,13 +333,15 @@ std::vector<RangeGrowth> rangeGrowths(const JobView& job, std::size_t window) {
 }
 
 std::optional<double> restartSecondsOf(const JobView& job) {
-  double seconds = 0;
+  double expected = 0, measured = 0, keeping = 0;
   for (const auto& [process, member] : job.members()) {
     const RestartKnown& known = member.restart;
     if (!known.asked) return std::nullopt;
-    seconds = std::max(seconds, known.startSeconds + known.waitedSeconds + known.writtenSeconds);
+    expected = std::max(expected, known.expectedSeconds);
+    measured = std::max(measured, known.measuredSeconds);
+    keeping = std::max(keeping, known.waitedSeconds + known.writtenSeconds);
   }
-  return seconds;
+  return (measured > 0 ? measured : expected) + keeping;
 }
 
 rebalance::JobFacts jobFactsOf(const JobView& job, std::size_t window, bool deterministic) {

@@ -46,8 +46,8 @@ std::optional<double> shareOfDelay(const JobView& job, const MemberView& member,
 /// The application's ranges that take longer than in their rank's healthy baseline, the most first; at most eight.
 std::vector<RangeGrowth> rangeGrowths(const JobView& job, std::size_t window);
 
-/// What a restart takes, by what this attempt took to start and its checkpoints to be written; nothing where not every
-/// process's framework asks whether one is wanted.
+/// What a restart takes: as the last one did, else as is expected, and a checkpoint to be written before; nothing where
+/// not every process's framework asks whether one is wanted.
 std::optional<double> restartSecondsOf(const JobView& job);
 
 /// What the planner decides from. Rings and splits can be changed only where everybody concerned runs Falcon.

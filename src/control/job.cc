@@ -13,7 +13,6 @@
 #include "base/log.h"
 #include "base/parameters.h"
 #include "base/per_process.h"
-#include "base/process_age.h"
 #include "bootstrap/bus.h"
 #include "bootstrap/random.h"
 #include "collectives/member_info.h"
@@ -23,12 +22,17 @@
 #include "control/monitor.h"
 #include "control/plan_book.h"
 #include "control/restart_book.h"
+#include "control/restart_time.h"
 #include "control/suspend_requests.h"
 #include "control/transfer_sums.h"
 #include "control/trap.h"
 
 namespace falcon::control {
 namespace {
+
+double wallTime() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 class LiveJob final : public Job, private CallRecorder, public std::enable_shared_from_this<LiveJob> {
  public:
@@ -124,13 +128,15 @@ class LiveJob final : public Job, private CallRecorder, public std::enable_share
     const bool first = !restarts_.isAsked();
     const bool wanted = restarts_.wanted(iteration);
     if (first)
-      sayRestart([](RestartKnown& known) {
+      sayRestart([this](RestartKnown& known) {
         known.asked = true;
-        known.startSeconds = secondsSinceProcessStart();
+        known.expectedSeconds = seconds(parameters::restartExpected.value());
+        known.measuredSeconds = restartSeconds(files_->folder(), wallTime());
       });
     return wanted;
   }
   std::vector<Rank> leftOut() override { return restarts_.decided().value_or(std::vector<Rank>()); }
+  void restarts() override { noteRestart(files_->folder(), wallTime()); }
   void checkpointed(std::uint64_t iteration, double waitedSeconds, double writtenSeconds) override {
     sayRestart([&](RestartKnown& known) {
       known.checkpoint = static_cast<std::int64_t>(iteration);

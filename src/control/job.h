@@ -80,6 +80,8 @@ class Job {
   virtual bool restartWanted(std::uint64_t iteration) = 0;
   /// Whom that restart leaves out, ranks of the job; empty: nobody, or none was decided.
   virtual std::vector<Rank> leftOut() = 0;
+  /// The framework is about to end and to be started again.
+  virtual void restarts() = 0;
   /// A checkpoint was taken: the number, how long training waited, and how long the one before took to be written.
   virtual void checkpointed(std::uint64_t iteration, double waitedSeconds, double writtenSeconds) = 0;
   /// Runs `work`, for whose calling thread the trap does not wait meanwhile: it waits for other ranks itself.

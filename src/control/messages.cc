@@ -62,7 +62,7 @@ void visit(A& a, LayoutKnown& m) {
 }
 template <class A>
 void visit(A& a, RestartKnown& m) {
-  all(a, m.asked, m.startSeconds, m.checkpoint, m.waitedSeconds, m.writtenSeconds);
+  all(a, m.asked, m.expectedSeconds, m.measuredSeconds, m.checkpoint, m.waitedSeconds, m.writtenSeconds);
 }
 template <class A>
 void visit(A& a, Traffic& m) {

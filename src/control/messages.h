@@ -51,7 +51,8 @@ struct LayoutKnown {
 /// What this process's framework does for a restart; said again at each checkpoint.
 struct RestartKnown {
   bool asked = false;            ///< it asks at its iterations' ends whether a restart is wanted, so that it can be had
-  double startSeconds = 0;       ///< from the process's start to the end of its first iteration
+  double expectedSeconds = 0;    ///< what a restart takes, as this process was told
+  double measuredSeconds = 0;    ///< what the last one took; 0: unknown here
   std::int64_t checkpoint = -1;  ///< number of the last one; -1: none yet
   double waitedSeconds = 0;      ///< training, for the last one
   double writtenSeconds = 0;     ///< the one before took in the background; 0: unknown

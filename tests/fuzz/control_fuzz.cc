@@ -20,7 +20,7 @@ std::vector<std::string> seeds() {
                               CommunicatorFormed{3, true, {4, 5, 6}, {"a", "b", "c"}, {0, 2, 1}, {0, 1, 2}},
                               CommunicatorGone{3},
                               LayoutKnown{2, 1, 1, 1, 0, 0, 8, {5, 3}},
-                              RestartKnown{true, 9, 40, 0.5, 2},
+                              RestartKnown{true, 300, 9, 40, 0.5, 2},
                               Traffic{9, true, {1, 2}},
                               Samples{{{.index = 7, .seconds = 0.5, .communicators = {{42, 0.125, 9}}}}},
                               TransferProfile{{{1, 2, true, 3, 2, 0.5, 0.25}}},

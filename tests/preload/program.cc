@@ -232,20 +232,20 @@ int toldRank(Shared& shared, int rank, int size, double span) {
   });
   // Kept and restored over Falcon's network of the vendor's communicator, which is on its way still. Off, it is
   // refused.
-  int shared = 4711, own = 100 + rank;
+  int common = 4711, own = 100 + rank;
   uint64_t restored = 0;
   const bool keeps = std::getenv("NCCL_FALCON_CHECKPOINT_DIR") != nullptr;
   if (keeps) {
-    DO(EXTENSION(ncclFalconRegisterState)(world, "shared", &shared, sizeof shared, NCCL_FALCON_STATE_REPLICATED));
+    DO(EXTENSION(ncclFalconRegisterState)(world, "common", &common, sizeof common, NCCL_FALCON_STATE_REPLICATED));
     DO(EXTENSION(ncclFalconRegisterState)(world, "own", &own, sizeof own, 0));
     DO(EXTENSION(ncclFalconCheckpoint)(world, 3, nullptr));
-    shared = own = 0;
+    common = own = 0;
     DO(EXTENSION(ncclFalconCheckpointSynchronize)(world));
     DO(EXTENSION(ncclFalconCheckpoint)(world, 2, nullptr));  // so that all have written the one before
     DO(EXTENSION(ncclFalconCheckpointSynchronize)(world));
     DO(EXTENSION(ncclFalconRestore)(world, nullptr, &restored));
-    if (restored != 3 || shared != 4711 || own != 100 + rank)
-      std::printf("restored %d: %d, %d\n", static_cast<int>(restored), shared, own);
+    if (restored != 3 || common != 4711 || own != 100 + rank)
+      std::printf("restored %d: %d, %d\n", static_cast<int>(restored), common, own);
     DO(EXTENSION(ncclFalconUnregisterState)(world, "own"));
   }
   const auto start = std::chrono::steady_clock::now();

@@ -264,6 +264,8 @@ void FakeJob::obey(Member& member, const Message& message) {
     const Propose& what = proposal->second;
     if (decide->commit && what.kind == AgreementKind::microBatches)
       member.split.assign(what.values.begin(), what.values.end());
+    else if (decide->commit && what.kind == AgreementKind::restart)
+      restartsWithout.emplace(what.values.begin(), what.values.end());
     else if (decide->commit)
       member.rings[what.communicator].assign(what.values.begin(), what.values.end());
     disturbed_ = disturbed_ || decide->commit;

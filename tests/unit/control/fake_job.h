@@ -44,6 +44,7 @@ class FakeJob final : public Outbox, public EventSink {
   std::function<bool(Rank, const Message&)> deaf;
   std::set<Rank> refusing;  ///< vote no
   int microBatches = 32;
+  std::set<std::vector<Rank>> restartsWithout;  ///< what members were told to leave out, each
 
   void run(double seconds);
   /// Runs until there are `count` events of the kind, at most `limit` seconds; says whether there are.

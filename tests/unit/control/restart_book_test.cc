@@ -66,13 +66,14 @@ TEST_F(MemberRestart, IsAgreedToWhereTheFrameworkAsks) {
 }
 
 TEST_F(MemberRestart, WhatTheFrameworkDoesForItIsToldToALaterController) {
-  member.restartKnown({true, 9, 40, 0.25, 3});
+  member.restartKnown({true, 300, 9, 40, 0.25, 3});
   EXPECT_EQ(bus.take<RestartKnown>().size(), 1u);
   member.newController();
   const auto told = bus.take<RestartKnown>();
   ASSERT_EQ(told.size(), 1u);
   EXPECT_TRUE(told[0].asked);
-  EXPECT_EQ(told[0].startSeconds, 9);
+  EXPECT_EQ(told[0].expectedSeconds, 300);
+  EXPECT_EQ(told[0].measuredSeconds, 9);
   EXPECT_EQ(told[0].checkpoint, 40);
   EXPECT_EQ(told[0].waitedSeconds, 0.25);
   EXPECT_EQ(told[0].writtenSeconds, 3);

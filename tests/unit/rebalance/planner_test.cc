@@ -73,6 +73,20 @@ TEST(Planner, LeavesASplitThatIsAlreadyBest) {
   EXPECT_FALSE(plans[0].reason.empty());
 }
 
+TEST(Planner, RestartsWithoutASlowRankWhereNoWorkCanBeMoved) {
+  JobFacts job = demoJob();
+  job.restartSeconds = 90;
+  EXPECT_EQ(plansFor(job, std::vector{slowRank(5)})[0].kind, PlanKind::none) << "a split comes first";
+  job.layout = topology::Layout{1, 8, 1};
+  const auto plans = plansFor(job, std::vector{slowRank(5)});
+  ASSERT_EQ(plans.size(), 1u);
+  EXPECT_EQ(plans[0].kind, PlanKind::restart);
+  EXPECT_EQ(plans[0].leaveOut, std::vector<Rank>{5});
+  EXPECT_EQ(plans[0].priceSeconds, 90);
+  job.restartSeconds.reset();
+  EXPECT_EQ(plansFor(job, std::vector{slowRank(5)})[0].kind, PlanKind::advise) << "nobody could be asked";
+}
+
 TEST(Planner, AdvisesWhereASplitIsNotPossible) {
   for (const auto& spoil : std::vector<void (*)(JobFacts&)>{
            [](JobFacts& job) { job.layout.reset(); }, [](JobFacts& job) { job.layout->dataSize = 1; },

@@ -54,6 +54,7 @@ class RestartSession {
     say(fmt::format(
         "1. the job with Falcon: {} ranks, one data-parallel replica; the place of rank {} will become slow", ranks,
         run_.slow));
+    say("   with NCCL_FALCON_MITIGATE=auto NCCL_FALCON_TRAP_BUDGET=100 NCCL_FALCON_RESTART_EXPECTED=12s");
     trainDisturbed();
     say("2. the same job, undisturbed");
     trainUndisturbed();
@@ -82,6 +83,7 @@ class RestartSession {
                      {{"NCCL_FALCON", "1"},
                       {"NCCL_FALCON_MITIGATE", "auto"},
                       {"NCCL_FALCON_TRAP_BUDGET", "100"},
+                      {"NCCL_FALCON_RESTART_EXPECTED", "12s"},
                       {"NCCL_FALCON_JOB", fmt::format("demo-{}", getpid())},
                       {"NCCL_FALCON_EVENTS", file("events.jsonl")}},
                      file("job.out"), file("job.err"));
