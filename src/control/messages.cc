@@ -58,7 +58,11 @@ void visit(A& a, CommunicatorGone& m) {
 template <class A>
 void visit(A& a, LayoutKnown& m) {
   all(a, m.dataParallelSize, m.pipelineParallelSize, m.tensorParallelSize, m.dataParallelIndex, m.pipelineParallelIndex,
-      m.tensorParallelIndex, m.microBatches, m.split);
+      m.tensorParallelIndex, m.microBatches, m.split, m.role, m.stateBytes);
+}
+template <class A>
+void visit(A& a, Reshaped& m) {
+  all(a, m.agreement, m.done, m.seconds, m.problem);
 }
 template <class A>
 void visit(A& a, RestartKnown& m) {

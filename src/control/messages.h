@@ -46,6 +46,16 @@ struct LayoutKnown {
   int dataParallelIndex = 0, pipelineParallelIndex = 0, tensorParallelIndex = 0;
   int microBatches = 1;
   std::vector<std::int32_t> split;  ///< micro-batches by replica, in force; empty: equal
+  std::int32_t role = -1;           ///< that the rank has, numbered as ranks of the job; -1: roles are not exchanged
+  std::uint64_t stateBytes = 0;     ///< that go with the role
+};
+
+/// To the controller: how the exchange of roles went here that was agreed on.
+struct Reshaped {
+  std::uint64_t agreement = 0;
+  bool done = false;
+  double seconds = 0;   ///< that it took
+  std::string problem;  ///< not done: why; then all go on with the roles that they had
 };
 
 /// What this process's framework does for a restart; said again at each checkpoint.
@@ -225,7 +235,7 @@ struct Decide {
   std::uint64_t agreement = 0;
   bool commit = false;
 };
-enum class AgreementKind : std::uint8_t { ring, microBatches, restart };
+enum class AgreementKind : std::uint8_t { ring, microBatches, restart, roles };
 /// A proposal that this process has accepted, and of which it has heard no decision.
 struct Undecided {
   std::uint64_t agreement = 0;
@@ -284,7 +294,7 @@ struct Propose {
   AgreementKind kind = AgreementKind::ring;
   CommunicatorId communicator = 0;
   std::uint64_t from = 0;              ///< collective or iteration from which it holds
-  std::vector<std::int32_t> values;    ///< ring order, micro-batches by replica, or the ranks that a restart leaves out
+  std::vector<std::int32_t> values;    ///< ring order, micro-batches by replica, ranks that a restart leaves out, or roles by rank
   std::vector<std::uint64_t> members;  ///< the processes that have to accept it; empty: all of the job
 };
 /// For the screens of operators: what the controller is doing.
@@ -311,7 +321,7 @@ struct Examined {
 using Message = std::variant<Introduce, CommunicatorFormed, CommunicatorGone, LayoutKnown, Traffic, Samples,
                              TransferProfile, CallTimes, ClockAnswer, TrapState, ComputeResult, LinkResults, Counter,
                              Vote, RequestOff, AskSuspend, AskResume, AskExamination, Leaving, DrainState, Recall,
-                             RestartKnown, SetProfiling, AskClock, CloseTrap, DrainTargets, OpenTrap, RunCompute,
+                             RestartKnown, Reshaped, SetProfiling, AskClock, CloseTrap, DrainTargets, OpenTrap, RunCompute,
                              RunWave, AskCounter, Propose, Decide, ShowState, SwitchOff, SuspendAnswer, Examined>;
 
 /// Orders go from the controller to members; everything else the other way.

@@ -9,7 +9,7 @@ namespace falcon::control {
 namespace {
 
 const char* inForce(AgreementKind kind) {
-  constexpr const char* names[] = {"ring", "split of micro-batches", "restart"};
+  constexpr const char* names[] = {"ring", "split of micro-batches", "restart", "roles"};
   return names[static_cast<int>(kind)];
 }
 
