@@ -234,19 +234,19 @@ typedef struct {
    * buffers are the framework's; the buffers must stay until abandon or, after commit, as long as they are registered.
    * Anything but ncclSuccess: the job goes on as before. */
   ncclResult_t (*prepare)(void* context, int role, const ncclFalconBuffer_t** buffers, size_t* count);
-  /* From now on this process has the role. What prepare gave is filled, and registered in the place of the state before,
-   * which the framework may free. May be NULL. */
+  /* From now on this process has the role. What prepare gave is filled, and registered in the place of the state
+   * before, which the framework may free. May be NULL. */
   void (*commit)(void* context, int role);
   /* All is as before; what prepare gave may be freed. May be NULL. */
   void (*abandon)(void* context, int role);
-  /* Communicators whose members go by their roles, each at the same place on all ranks; NULL where there is none, on all
-   * ranks alike. Copied. They must live as long as comm. */
+  /* Communicators whose members go by their roles, each at the same place on all ranks; NULL where there is none, on
+   * all ranks alike. Copied. They must live as long as comm. */
   const ncclComm_t* groups;
   int groupCount;
 } ncclFalconReshapeHooks_t;
 
-/* For a communicator of all ranks of the job, on each of them. With NCCL_FALCON_MITIGATE=auto Falcon may then reshape the
- * job in ncclFalconIterationBegin. The functions are called from the thread that calls that, or ncclFalconReshape.
+/* For a communicator of all ranks of the job, on each of them. With NCCL_FALCON_MITIGATE=auto Falcon may then reshape
+ * the job in ncclFalconIterationBegin. The functions are called from the thread that calls that, or ncclFalconReshape.
  * Local. Errors: ncclInvalidArgument names what is wrong; ncclInvalidUsage (the vendor's communicators). */
 ncclResult_t ncclFalconRegisterReshape(ncclComm_t comm, const ncclFalconReshapeHooks_t* hooks);
 

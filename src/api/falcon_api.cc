@@ -63,6 +63,8 @@ Status iterationBegin(ncclComm_t comm, std::uint64_t iteration, ncclFalconPlan_t
   ncclComm& communicator = **use;
   if (!communicator.layout)
     return log::decided(Error::invalidUsage("{}: call ncclFalconRegisterLayout for comm first", function));
+  if (communicator.job && communicator.reshape.prepare)
+    if (const Status shaped = reshapeBefore(function, communicator, iteration); !shaped) return shaped;
   const auto plan = communicator.job ? communicator.job->iterationBegin(*communicator.engine, iteration)
                                      : Result(control::equalSplit(*communicator.layout));
   if (!plan) return plan.error();

@@ -82,9 +82,9 @@ class EngineWorld final : public reshape::ReshapeWorld {
     Status queued;
     for (const reshape::StateMessage& message : messages) {
       if (!queued) break;
-      queued = ok(message.sent ? pncclSend(message.sent, message.bytes, ncclInt8, message.to, &communicator_, nullptr)
-                               : pncclRecv(message.received, message.bytes, ncclInt8, message.from, &communicator_,
-                                           nullptr));
+      queued = ok(message.sent
+                      ? pncclSend(message.sent, message.bytes, ncclInt8, message.to, &communicator_, nullptr)
+                      : pncclRecv(message.received, message.bytes, ncclInt8, message.from, &communicator_, nullptr));
     }
     const Status ended = ok(pncclGroupEnd());
     return queued ? ended : queued;
@@ -93,8 +93,7 @@ class EngineWorld final : public reshape::ReshapeWorld {
   std::vector<reshape::GroupPlace> groups() const override {
     std::vector<reshape::GroupPlace> places;
     for (const ncclComm* group : hooks_.groups)
-      places.push_back(group ? reshape::GroupPlace{group->engine->id(), group->engine->rank()}
-                             : reshape::GroupPlace{});
+      places.push_back(group ? reshape::GroupPlace{group->engine->id(), group->engine->rank()} : reshape::GroupPlace{});
     return places;
   }
 
@@ -141,6 +140,14 @@ Result<CommunicatorUse> requireHost(const char* function, ncclComm_t comm) {
   return use;
 }
 
+/// To Falcon, which plans with it.
+void sayRole(ncclComm& communicator) {
+  if (!communicator.job) return;
+  const Rank rank = communicator.engine->rank();
+  communicator.job->canReshape(*communicator.engine, communicator.reshape.roleOf(rank),
+                               reshape::bytesOf(communicator.checkpoints.state().buffers()));
+}
+
 Status registerReshape(ncclComm_t comm, const ncclFalconReshapeHooks_t* given) {
   constexpr const char* function = "ncclFalconRegisterReshape";
   auto use = requireHost(function, comm);
@@ -159,9 +166,10 @@ Status registerReshape(ncclComm_t comm, const ncclFalconReshapeHooks_t* given) {
     if (group) {
       if (const auto ready = requireHost(function, group); !ready) return ready.error();
       if (group == comm)
-        return log::decided(Error::invalidArgument("{}: group {} is comm itself, which has all ranks whatever their "
-                                                   "roles",
-                                                   function, i));
+        return log::decided(
+            Error::invalidArgument("{}: group {} is comm itself, which has all ranks whatever their "
+                                   "roles",
+                                   function, i));
     }
     groups.push_back(group);
   }
@@ -171,6 +179,7 @@ Status registerReshape(ncclComm_t comm, const ncclFalconReshapeHooks_t* given) {
   role.commit = given->commit;
   role.abandon = given->abandon;
   role.groups = std::move(groups);
+  sayRole(**use);
   return {};
 }
 
@@ -219,8 +228,8 @@ Status reshapeTo(const char* function, ncclComm& communicator, reshape::Roles af
   const auto begun = std::chrono::steady_clock::now();
   const auto result = reshape::reshape(request, world);
   if (!result)
-    return log::decided(Error(result.error().code(),
-                              fmt::format("{}: nothing is changed: {}", function, result.error().message())));
+    return log::decided(
+        Error(result.error().code(), fmt::format("{}: nothing is changed: {}", function, result.error().message())));
   own.roles = request.after;
   const int role = own.roles[static_cast<std::size_t>(rank)];
   if (!layouts->empty()) {
@@ -230,9 +239,20 @@ Status reshapeTo(const char* function, ncclComm& communicator, reshape::Roles af
         return known;
   }
   log::info("{}: rank {} has role {} now; {} bytes of state came, of {} in all, in {:.3f} s", function, rank, role,
-            result->bytesReceived, result->bytesInAll,
-            seconds(std::chrono::steady_clock::now() - begun));
+            result->bytesReceived, result->bytesInAll, seconds(std::chrono::steady_clock::now() - begun));
   return {};
+}
+
+Status reshapeBefore(const char* function, ncclComm& communicator, std::uint64_t iteration) {
+  control::Job& job = *communicator.job;
+  const auto due = job.rolesDue(*communicator.engine, iteration);
+  if (!due) return {};
+  const auto begun = std::chrono::steady_clock::now();
+  const Status done = reshapeTo(function, communicator, due->roles, {});
+  sayRole(communicator);
+  job.reshaped(*due, seconds(std::chrono::steady_clock::now() - begun),
+               done ? std::string() : std::string(done.error().message()));
+  return done ? Status() : communicator.engine->asyncError();
 }
 
 }  // namespace falcon::api

@@ -28,4 +28,8 @@ struct ReshapeRole {
 /// Errors: see reshape::reshape(); nothing was changed then.
 Status reshapeTo(const char* function, ncclComm& communicator, reshape::Roles after, std::set<Link> avoid);
 
+/// Does what all have agreed on for the beginning of this iteration, if anything. Where it cannot be done the job goes
+/// on as before, and that is no error; only a communicator that is broken is one.
+Status reshapeBefore(const char* function, ncclComm& communicator, std::uint64_t iteration);
+
 }  // namespace falcon::api

@@ -35,6 +35,7 @@ class Agreement {
     if (!finished()) decide(false);
   }
 
+  std::uint64_t id() const { return id_; }
   State state() const { return state_; }
   bool finished() const { return state_ == State::committed || state_ == State::aborted; }
   std::uint64_t from() const { return from_; }

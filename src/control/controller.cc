@@ -124,6 +124,8 @@ void Controller::handle(ProcessId from, const Message& message) {
     mitigation_.handle(from, *counter);
   } else if (const auto* vote = std::get_if<Vote>(&message)) {
     mitigation_.handle(from, *vote);
+  } else if (const auto* reshaped = std::get_if<Reshaped>(&message)) {
+    mitigation_.handle(from, *reshaped);
   } else if (std::holds_alternative<RequestOff>(message)) {
     switchOff();
   } else if (const auto* ask = std::get_if<AskSuspend>(&message)) {

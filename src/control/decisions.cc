@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/median.h"
+#include "control/layout_facts.h"
 #include "control/network_conditions.h"
 #include "control/peers.h"
 
@@ -97,62 +98,6 @@ rebalance::CommunicatorFacts factsOf(const JobView& job, const CommunicatorForme
   }
   facts.ringCollectives = facts.ringCollectives && everybodyObeys;
   return facts;
-}
-
-/// The layout, once every rank of it has registered its part; and the nodes, where job ranks are numbered as usual.
-void addLayout(const JobView& job, const std::map<std::string, int>& nodes, rebalance::JobFacts& facts) {
-  std::optional<LayoutKnown> any;
-  int registered = 0;
-  for (const auto& [process, member] : job.members()) {
-    if (!member.layout) continue;
-    any = member.layout;
-    ++registered;
-  }
-  if (!any) return;
-  const topology::Layout layout{any->dataParallelSize, any->pipelineParallelSize, any->tensorParallelSize};
-  if (registered != layout.size()) return;
-  facts.layout = layout;
-  facts.microBatches = any->microBatches;
-  facts.microBatchesNow.assign(any->split.begin(), any->split.end());
-
-  std::map<Rank, int> nodeOf;
-  for (const auto& [id, communicator] : job.communicators())
-    for (std::size_t i = 0; i < communicator.jobRanks.size() && i < communicator.nodes.size(); ++i)
-      if (const auto node = nodes.find(communicator.nodes[i]); node != nodes.end())
-        nodeOf[communicator.jobRanks[i]] = node->second;
-  for (const auto& [process, member] : job.members()) {
-    if (!member.layout) continue;
-    const LayoutKnown& part = *member.layout;
-    if (layout.rankAt({part.dataParallelIndex, part.pipelineParallelIndex, part.tensorParallelIndex}) !=
-        member.identity.jobRank)
-      return;
-  }
-  for (Rank rank = 0; rank < layout.size(); ++rank) {
-    const auto node = nodeOf.find(rank);
-    if (node == nodeOf.end()) return facts.nodeOfRank.clear();
-    facts.nodeOfRank.push_back(node->second);
-  }
-}
-
-/// What neighbours of a group sent each other in the baseline, an iteration: the most that any pair did.
-rebalance::TrafficVolumes volumesOf(const JobView& job, const topology::Layout& layout) {
-  rebalance::TrafficVolumes volumes;
-  for (const auto& [process, member] : job.members()) {
-    for (const auto& transfer : perIteration(member.healthyTransfers)) {
-      const auto communicator = job.communicators().find(transfer.communicator);
-      const auto peer = static_cast<std::size_t>(transfer.peer);
-      if (!transfer.sending || transfer.peer < 0 || communicator == job.communicators().end()) continue;
-      if (peer >= communicator->second.jobRanks.size()) continue;
-      const auto from = layout.coordinatesOf(member.identity.jobRank);
-      const auto to = layout.coordinatesOf(communicator->second.jobRanks[peer]);
-      const bool data = from.data != to.data, pipeline = from.pipeline != to.pipeline,
-                 tensor = from.tensor != to.tensor;
-      if (data + pipeline + tensor != 1) continue;  // a communicator across the parts of the layout
-      double& volume = data ? volumes.data : pipeline ? volumes.pipeline : volumes.tensor;
-      volume = std::max(volume, transfer.bytes);
-    }
-  }
-  return volumes;
 }
 
 }  // namespace
@@ -357,9 +302,10 @@ rebalance::JobFacts jobFactsOf(const JobView& job, std::size_t window, bool dete
   for (const auto& [process, member] : job.members())
     if (!member.identity.address.empty()) facts.addresses[member.identity.jobRank] = member.identity.address;
   addLayout(job, nodes, facts);
+  addRoles(job, facts);
   if (!facts.layout) return facts;
   facts.secondsPerMicroBatch = secondsByReplica(job, facts.layout->dataSize, window);
-  if (!facts.nodeOfRank.empty()) facts.volumes = volumesOf(job, *facts.layout);
+  if (!facts.nodeOfPlace.empty()) facts.volumes = volumesOf(job);
   return facts;
 }
 
@@ -374,6 +320,8 @@ rebalance::Strategy strategyOf(const rebalance::Plan& plan) {
       return Strategy::splitMicroBatches;
     case PlanKind::restart:
       return Strategy::restart;
+    case PlanKind::swap:
+      return Strategy::changeTopology;
     case PlanKind::advise:
       return plan.swap ? Strategy::changeTopology : Strategy::restart;
   }
@@ -382,9 +330,8 @@ rebalance::Strategy strategyOf(const rebalance::Plan& plan) {
 
 bool isDue(const rebalance::Plan& plan, double lossSeconds, double healthyIterationSeconds) {
   const rebalance::Strategy strategy = strategyOf(plan);
-  const double price = plan.kind == rebalance::PlanKind::restart
-                           ? plan.priceSeconds
-                           : rebalance::priceOf(strategy, healthyIterationSeconds);
+  const double price =
+      plan.priceSeconds > 0 ? plan.priceSeconds : rebalance::priceOf(strategy, healthyIterationSeconds);
   const rebalance::PricedStrategy priced{strategy, price};
   return rebalance::strategyDue(lossSeconds, std::span(&priced, 1)) == strategy;
 }

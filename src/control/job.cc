@@ -23,6 +23,7 @@
 #include "control/plan_book.h"
 #include "control/restart_book.h"
 #include "control/restart_time.h"
+#include "control/role_book.h"
 #include "control/suspend_requests.h"
 #include "control/transfer_sums.h"
 #include "control/trap.h"
@@ -50,7 +51,7 @@ class LiveJob final : public Job, private CallRecorder, public std::enable_share
     if (!bus) throw std::runtime_error(bus.error().message());
     bus_ = std::move(*bus);
     monitor_.emplace(MonitorParts{name_, clock_, *reactor_, *bus_, *files_, trap_, transfers_, communicators_, plans_,
-                                  requests_, *benchmark_, gpu_.get(), &launched_, &restarts_});
+                                  requests_, *benchmark_, gpu_.get(), &launched_, &restarts_, &roles_});
     thread_ = libraryThread("nccl-falcon-mon", [this] { monitor_->run(); });
   }
 
@@ -114,8 +115,32 @@ class LiveJob final : public Job, private CallRecorder, public std::enable_share
             "process");
       known = {};  // one replica: nothing to split
     }
-    monitor_->post([known](Member& member) { member.layoutKnown(known); });
+    sayLayout([&](LayoutKnown& said) {
+      known.role = said.role;
+      known.stateBytes = said.stateBytes;
+      said = known;
+    });
     return {};
+  }
+
+  void canReshape(Membership& membership, int role, std::uint64_t stateBytes) override {
+    if (membership.rank() != jobRankFromEnvironment() || severalRanks_) return;
+    roles_.enable();
+    sayLayout([&](LayoutKnown& said) {
+      said.role = role;
+      said.stateBytes = stateBytes;
+    });
+  }
+
+  std::optional<RolesDue> rolesDue(Membership&, std::uint64_t iteration) override {
+    auto change = roles_.take(iteration);
+    if (!change) return std::nullopt;
+    return RolesDue{change->agreement, std::move(change->roles)};
+  }
+
+  void reshaped(const RolesDue& change, double seconds, const std::string& problem) override {
+    const Reshaped outcome{change.agreement, problem.empty(), seconds, problem};
+    monitor_->post([outcome](Member& member) { member.reshaped(outcome); });
   }
 
   Result<IterationPlan> iterationBegin(Membership& membership, std::uint64_t iteration) override {
@@ -158,6 +183,16 @@ class LiveJob final : public Job, private CallRecorder, public std::enable_share
   }
 
  private:
+  void sayLayout(const std::function<void(LayoutKnown&)>& change) {
+    LayoutKnown now;
+    {
+      const std::lock_guard lock(layoutMutex_);
+      change(layout_);
+      now = layout_;
+    }
+    monitor_->post([now](Member& member) { member.layoutKnown(now); });
+  }
+
   void sayRestart(const std::function<void(RestartKnown&)>& change) {
     RestartKnown now;
     {
@@ -198,6 +233,9 @@ class LiveJob final : public Job, private CallRecorder, public std::enable_share
   CommunicatorTable communicators_;
   PlanBook plans_;
   RestartBook restarts_;
+  RoleBook roles_;
+  std::mutex layoutMutex_;
+  LayoutKnown layout_;
   std::mutex restartMutex_;
   RestartKnown restart_;
   std::atomic<bool> severalRanks_{false};  ///< with layouts of their own, and it was said

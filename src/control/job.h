@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,19 @@ class Job {
 
   /// Ranks that are threads of one process are told apart by their memberships.
   virtual Status registerLayout(Membership& membership, const Layout& layout) = 0;
+  /// Ranks of the job can exchange roles: `role` is that of this one, which has so much state. Roles are numbered as
+  /// ranks of the job, so that a communicator with another order is never asked to. Said again after each change.
+  virtual void canReshape(Membership& membership, int role, std::uint64_t stateBytes) = 0;
+  /// An exchange that all have agreed on, to be done before this iteration; may hold the caller while it is being
+  /// agreed.
+  struct RolesDue {
+    std::uint64_t agreement = 0;
+    std::vector<int> roles;
+  };
+  virtual std::optional<RolesDue> rolesDue(Membership& membership, std::uint64_t iteration) = 0;
+  /// How it went, and how long it took; `problem` "": it is done.
+  virtual void reshaped(const RolesDue& change, double seconds, const std::string& problem) = 0;
+
   /// Local; may hold the caller while a plan is being agreed or the job is trapped.
   virtual Result<IterationPlan> iterationBegin(Membership& membership, std::uint64_t iteration) = 0;
 

@@ -39,6 +39,7 @@ struct TransferView {
 struct MemberView {
   Introduce identity;
   std::optional<LayoutKnown> layout;
+  double reshapeSeconds = 0;  ///< what the last exchange of roles took; 0: there was none
   RestartKnown restart;
   std::map<CommunicatorId, Traffic> traffic;
   std::deque<Sample> recent;         ///< the newest, undisturbed, not provisional; bounded

@@ -86,13 +86,23 @@ void Member::gone(CommunicatorId id) {
 }
 
 void Member::layoutKnown(const LayoutKnown& layout) {
+  const auto split = layout_ ? layout_->split : std::vector<std::int32_t>();
   layout_ = layout;
-  say(layout);
+  layout_->split = split;  // it belongs to the replicas, whoever they are
+  say(*layout_);
 }
 
 void Member::restartKnown(const RestartKnown& restart) {
   restart_ = restart;
   say(restart);
+}
+
+void Member::reshaped(const Reshaped& outcome) {
+  if (outcome.done) {
+    finder_.rebase();
+    disturbed();
+  }
+  say(outcome);
 }
 
 void Member::tick() {
@@ -302,6 +312,8 @@ void Member::order(const AskCounter& order) {
     counter.next = parts_.plans.nextIteration();
   } else if (order.kind == AgreementKind::restart) {
     if (parts_.restarts) counter.next = parts_.restarts->nextIteration();
+  } else if (order.kind == AgreementKind::roles) {
+    if (parts_.roles) counter.next = parts_.roles->nextIteration();
   } else {
     parts_.communicators.with(order.communicator, [&](KnownCommunicator& known) {
       counter.next = std::max(counter.next, known.membership->nextCollective());
@@ -317,6 +329,9 @@ void Member::order(const Propose& order) {
   } else if (order.kind == AgreementKind::restart) {
     yes = parts_.restarts &&
           parts_.restarts->propose(order.agreement, order.from, {order.values.begin(), order.values.end()});
+  } else if (order.kind == AgreementKind::roles) {
+    yes =
+        parts_.roles && parts_.roles->propose(order.agreement, order.from, {order.values.begin(), order.values.end()});
   } else if (yes) {
     bool any = false;
     parts_.communicators.with(order.communicator, [&](KnownCommunicator& known) {
@@ -356,6 +371,8 @@ void Member::decide(std::uint64_t agreement, bool commit) {
     parts_.plans.decide(agreement, commit);
   } else if (decided.kind == AgreementKind::restart) {
     parts_.restarts->decide(agreement, commit);
+  } else if (decided.kind == AgreementKind::roles) {
+    parts_.roles->decide(agreement, commit);
   } else {
     parts_.communicators.with(decided.communicator, [&](KnownCommunicator& known) {
       if (known.host) known.host->decideRing(decided.from, commit);
@@ -378,6 +395,7 @@ void Member::keep(const Propose& decided) {
     return;
   }
   if (decided.kind == AgreementKind::restart) return;  // it ends soon, and nobody plans any more
+  if (decided.kind == AgreementKind::roles) return;    // the layout says them once they are taken
   for (CommunicatorFormed& communicator : formed_)
     if (communicator.id == decided.communicator) communicator.ring.assign(decided.values.begin(), decided.values.end());
 }

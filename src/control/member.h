@@ -22,6 +22,7 @@
 #include "control/range_sums.h"
 #include "control/read_budget.h"
 #include "control/restart_book.h"
+#include "control/role_book.h"
 #include "control/told_work.h"
 #include "control/transfer_sums.h"
 #include "control/trap.h"
@@ -50,6 +51,7 @@ struct MemberParts {
   gpu::LaunchedWork* launched = nullptr;
   const std::atomic<bool>* stopping = nullptr;  ///< true: somebody waits for the monitor's end
   RestartBook* restarts = nullptr;              ///< null: none is ever agreed to
+  RoleBook* roles = nullptr;                    ///< likewise
 };
 
 /// Used by the monitor thread alone. member_trap.cc: its part in holding the job.
@@ -69,6 +71,8 @@ class Member {
   void gone(CommunicatorId id);
   void layoutKnown(const LayoutKnown& layout);
   void restartKnown(const RestartKnown& restart);
+  /// What was agreed on has been tried. What this rank calls is another's from now on, where it was done.
+  void reshaped(const Reshaped& outcome);
   /// This process was held by a controller that died, and has let itself go.
   struct LetGo {
     bool asked = false;  ///< somebody had asked for it; else it was held for tests

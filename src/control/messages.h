@@ -293,8 +293,9 @@ struct Propose {
   std::uint64_t agreement = 0;
   AgreementKind kind = AgreementKind::ring;
   CommunicatorId communicator = 0;
-  std::uint64_t from = 0;              ///< collective or iteration from which it holds
-  std::vector<std::int32_t> values;    ///< ring order, micro-batches by replica, ranks that a restart leaves out, or roles by rank
+  std::uint64_t from = 0;  ///< collective or iteration from which it holds
+  std::vector<std::int32_t>
+      values;  ///< ring order, micro-batches by replica, ranks that a restart leaves out, or roles by rank
   std::vector<std::uint64_t> members;  ///< the processes that have to accept it; empty: all of the job
 };
 /// For the screens of operators: what the controller is doing.
@@ -318,11 +319,12 @@ struct Examined {
   std::string content;  ///< validate's encoding
 };
 
-using Message = std::variant<Introduce, CommunicatorFormed, CommunicatorGone, LayoutKnown, Traffic, Samples,
-                             TransferProfile, CallTimes, ClockAnswer, TrapState, ComputeResult, LinkResults, Counter,
-                             Vote, RequestOff, AskSuspend, AskResume, AskExamination, Leaving, DrainState, Recall,
-                             RestartKnown, Reshaped, SetProfiling, AskClock, CloseTrap, DrainTargets, OpenTrap, RunCompute,
-                             RunWave, AskCounter, Propose, Decide, ShowState, SwitchOff, SuspendAnswer, Examined>;
+using Message =
+    std::variant<Introduce, CommunicatorFormed, CommunicatorGone, LayoutKnown, Traffic, Samples, TransferProfile,
+                 CallTimes, ClockAnswer, TrapState, ComputeResult, LinkResults, Counter, Vote, RequestOff, AskSuspend,
+                 AskResume, AskExamination, Leaving, DrainState, Recall, RestartKnown, Reshaped, SetProfiling, AskClock,
+                 CloseTrap, DrainTargets, OpenTrap, RunCompute, RunWave, AskCounter, Propose, Decide, ShowState,
+                 SwitchOff, SuspendAnswer, Examined>;
 
 /// Orders go from the controller to members; everything else the other way.
 bool isOrder(const Message& message);

@@ -4,6 +4,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -56,11 +58,13 @@ class Mitigation {
   Progress tick(std::span<const FailSlow> failSlows, double healthySeconds, double currentSeconds);
   void handle(ProcessId from, const Counter& counter);
   void handle(ProcessId from, const Vote& vote);
+  void handle(ProcessId from, const Reshaped& outcome);
   void left(ProcessId process);
   /// No change of what is not decided yet, anywhere. The members must not be left waiting for a decision.
   void abandon();
 
-  bool agreeing() const { return !agreements_.empty(); }
+  /// Also while ranks exchange their roles, as they have agreed to.
+  bool agreeing() const { return !agreements_.empty() || exchange_; }
   const Counts& counts() const { return counts_; }
 
  private:
@@ -69,10 +73,24 @@ class Mitigation {
     bool undo = false;
   };
 
+  /// An exchange of roles that all have agreed to and that goes on.
+  struct Exchange {
+    std::uint64_t agreement = 0;
+    std::map<CommunicatorId, CommunicatorFormed> communicators;  ///< before it
+    std::vector<int> roles;                                      ///< before it, by job rank
+    std::set<ProcessId> awaited;                                 ///< who has not said yet how it went
+    Nanoseconds until{0};
+    double seconds = 0;
+    std::string problem{};  ///< of whoever failed
+  };
+
   void plan(std::span<const FailSlow> failSlows);
   void advise(const rebalance::Plan& plan, std::span<const FailSlow> failSlows);
   void start(Step step, double currentSeconds);
   Progress finish(std::span<const FailSlow> failSlows);
+  Progress finishExchange(std::span<const FailSlow> failSlows);
+  Progress refused(const std::string& what, std::span<const FailSlow> failSlows);
+  void applied(std::span<const FailSlow> failSlows);
   void putInForce(const Agreement& agreement);
   Culprit concerned(const Step& step, std::span<const FailSlow> failSlows) const;
 
@@ -91,6 +109,7 @@ class Mitigation {
   Nanoseconds notBefore_{0};
   Step inHand_;
   std::vector<std::unique_ptr<Agreement>> agreements_;
+  std::optional<Exchange> exchange_;
   Counts counts_;
 };
 

@@ -80,11 +80,11 @@ void Monitor::takePart() {
   identity.address = parts_.reactor.address().host();
   identity.clockDomain = clockDomain();
   identity.processors = static_cast<std::int32_t>(sysconf(_SC_NPROCESSORS_ONLN));
-  member_ =
-      std::make_unique<Member>(MemberParts{parts_.bus, parts_.clock, parts_.files.log(), parts_.trap, parts_.transfers,
-                                           parts_.communicators, parts_.plans, decisions_, parts_.benchmark,
-                                           parts_.files.ranges(), parts_.gpu, parts_.launched, &stop_, parts_.restarts},
-                               identity);
+  member_ = std::make_unique<Member>(
+      MemberParts{parts_.bus, parts_.clock, parts_.files.log(), parts_.trap, parts_.transfers, parts_.communicators,
+                  parts_.plans, decisions_, parts_.benchmark, parts_.files.ranges(), parts_.gpu, parts_.launched,
+                  &stop_, parts_.restarts, parts_.roles},
+      identity);
   authority_.emplace(parts_.bus.self());
   office_.emplace(parts_.jobName, parts_.bus, parts_.clock, parts_.files, decisions_);
   office_->take();

@@ -37,6 +37,7 @@ struct MonitorParts {
   validate::GpuTester* gpu = nullptr;
   gpu::LaunchedWork* launched = nullptr;
   RestartBook* restarts = nullptr;
+  RoleBook* roles = nullptr;
 };
 
 /// run() is the thread's body; everything else is thread-safe.

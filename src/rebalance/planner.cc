@@ -1,6 +1,7 @@
 #include "rebalance/planner.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/format.h"
 #include "instrument/communicator_names.h"
@@ -145,18 +146,51 @@ Taken takenByRing(const CommunicatorFacts& communicator, std::span<const Link> s
   return taken;
 }
 
-/// What stands in the way of a re-route: words, and whose traffic stays on the link.
+/// The roles when two nodes exchange their ranks' places, one by one.
+std::vector<int> rolesAfter(const JobFacts& job, const NodeSwap& swap) {
+  std::vector<int> roles = job.roles;
+  std::vector<Rank> ranks[2];
+  for (std::size_t place = 0; place < job.nodeOfPlace.size(); ++place) {
+    if (job.nodeOfPlace[place] == swap.first) ranks[0].push_back(job.rankAt[place]);
+    if (job.nodeOfPlace[place] == swap.second) ranks[1].push_back(job.rankAt[place]);
+  }
+  for (std::size_t i = 0; i < std::min(ranks[0].size(), ranks[1].size()); ++i)
+    std::swap(roles[static_cast<std::size_t>(ranks[0][i])], roles[static_cast<std::size_t>(ranks[1][i])]);
+  return roles;
+}
+
+/// "ranks 0 and 1, 2 and 3 exchange their roles".
+std::string exchangeText(std::span<const int> before, std::span<const int> after) {
+  std::string text;
+  for (std::size_t rank = 0; rank < before.size(); ++rank)
+    for (std::size_t other = rank + 1; other < before.size(); ++other)
+      if (after[rank] == before[other] && after[rank] != before[rank])
+        text += fmt::format("{}{} and {}", text.empty() ? "" : ", ", rank, other);
+  return "ranks " + text + " exchange their roles";
+}
+
+/// Nodes to swap, into the plan, where that relieves a link; and what is to be done about it, in words.
 std::string swapAdvice(const JobFacts& job, std::span<const Culprit> culprits, Plan& plan) {
-  if (!job.layout || job.nodeOfRank.size() != static_cast<std::size_t>(job.layout->size()))
+  if (!job.layout || job.nodeOfPlace.size() != static_cast<std::size_t>(job.layout->size()))
     return "replace it at a checkpoint";
+  const auto nodeOf = [&](Rank rank) {
+    const auto place = std::find(job.rankAt.begin(), job.rankAt.end(), rank);
+    return place == job.rankAt.end() ? -1 : job.nodeOfPlace[static_cast<std::size_t>(place - job.rankAt.begin())];
+  };
   for (const Culprit& culprit : culprits) {
     if (culprit.kind != CulpritKind::link) continue;
-    const auto node = [&](Rank rank) { return job.nodeOfRank[static_cast<std::size_t>(rank)]; };
-    const Link nodes{node(culprit.link.from), node(culprit.link.to)};
-    plan.swap = swapForLink(*job.layout, job.nodeOfRank, nodes, culprit.bothWays, job.volumes);
-    if (plan.swap)
-      return fmt::format("swap nodes {} and {}: the link then carries {:.0f} % of what it does now", plan.swap->first,
-                         plan.swap->second, 100 * plan.swap->bytesAfter / plan.swap->bytesBefore);
+    const Link nodes{nodeOf(culprit.link.from), nodeOf(culprit.link.to)};
+    plan.swap = swapForLink(*job.layout, job.nodeOfPlace, nodes, culprit.bothWays, job.volumes);
+    if (!plan.swap) continue;
+    if (!job.roles.empty() && !job.deterministic) {
+      plan.kind = PlanKind::swap;
+      plan.roles = rolesAfter(job, *plan.swap);
+      plan.priceSeconds = job.swapSeconds;
+      return fmt::format("{}: the link then carries {:.0f} % of what it does now", exchangeText(job.roles, plan.roles),
+                         100 * plan.swap->bytesAfter / plan.swap->bytesBefore);
+    }
+    return fmt::format("swap nodes {} and {}: the link then carries {:.0f} % of what it does now", plan.swap->first,
+                       plan.swap->second, 100 * plan.swap->bytesAfter / plan.swap->bytesBefore);
   }
   return "no swap of two nodes relieves the link: replace it at a checkpoint";
 }
@@ -201,7 +235,7 @@ std::vector<Plan> plansForLinks(const JobFacts& job, std::span<const Culprit> cu
     plans.push_back(std::move(reroute));
   }
   if (!obstacles.empty()) {
-    blocked.kind = PlanKind::advise;
+    blocked.kind = PlanKind::advise;  // unless it can be done
     const std::string what = swapAdvice(job, culprits, blocked);
     blocked.reason = fmt::format("{} is slow and cannot be avoided: {}; {}", names, obstacles, what);
     plans.push_back(std::move(blocked));
@@ -244,6 +278,18 @@ std::vector<Plan> undoFor(const JobFacts& job, std::span<const Culprit> culprits
           fmt::format("no rank is slow any more: micro-batches split {} over the replicas again", listOf(equal, "+"));
       plans.push_back(std::move(plan));
     }
+  }
+  const bool anyLink = std::any_of(culprits.begin(), culprits.end(),
+                                   [](const Culprit& culprit) { return culprit.kind == CulpritKind::link; });
+  std::vector<int> own(job.roles.size());
+  std::iota(own.begin(), own.end(), 0);
+  if (!anyLink && job.roles != own) {
+    Plan plan;
+    plan.kind = PlanKind::swap;
+    plan.against = CulpritKind::link;
+    plan.roles = std::move(own);
+    plan.reason = "no link is slow any more: every rank has its first role again";
+    plans.push_back(std::move(plan));
   }
   Plan rings;
   for (const CommunicatorFacts& communicator : job.communicators) {

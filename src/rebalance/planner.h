@@ -37,8 +37,12 @@ struct CommunicatorFacts {
 /// What the planner knows of the job.
 struct JobFacts {
   std::vector<CommunicatorFacts> communicators;
-  std::optional<topology::Layout> layout;    ///< registered by the framework
-  std::vector<int> nodeOfRank;               ///< by job rank
+  std::optional<topology::Layout> layout;  ///< registered by the framework
+  std::vector<Rank> rankAt;                ///< by place of the layout, who has it; empty: not known of all
+  std::vector<int> nodeOfPlace;            ///< by place of the layout, the node of who has it; empty: likewise
+  /// By job rank: whose part it has, numbered as ranks; empty: roles cannot be exchanged.
+  std::vector<int> roles;
+  double swapSeconds = 0;                    ///< what an exchange of roles is taken to cost
   std::map<Rank, std::string> addresses;     ///< by job rank, where known: a slow link is one between addresses
   TrafficVolumes volumes;                    ///< all 0: unknown
   int microBatches = 0;                      ///< of an iteration, over all replicas; 0: unknown
@@ -49,18 +53,19 @@ struct JobFacts {
   std::optional<double> restartSeconds;
 };
 
-enum class PlanKind : std::uint8_t { none, splitMicroBatches, reroute, advise, restart };
+enum class PlanKind : std::uint8_t { none, splitMicroBatches, reroute, advise, restart, swap };
 
 struct Plan {
   PlanKind kind = PlanKind::none;
   CulpritKind against = CulpritKind::none;  ///< the kind of culprit it helps against, or helped
   std::vector<int> microBatches;            ///< splitMicroBatches: by replica
   std::vector<RingPlan> rings;              ///< reroute: fromCollective is not set, the agreement finds it
-  std::optional<NodeSwap> swap;  ///< advise: nodes to swap at the next chance; nothing: checkpoint and restart
-  std::vector<Rank> leaveOut;    ///< restart: whose places somebody else is to take
-  double priceSeconds = 0;       ///< restart: what it will cost
-  double gain = 0;               ///< splitMicroBatches: share of the computing time that is saved, 0 to 1
-  std::string reason;            ///< one sentence
+  std::optional<NodeSwap> swap;             ///< swap, advise: nodes to swap; nothing: checkpoint and restart
+  std::vector<int> roles;                   ///< swap: by job rank, the role that it takes
+  std::vector<Rank> leaveOut;               ///< restart: whose places somebody else is to take
+  double priceSeconds = 0;                  ///< what it will cost; 0: as priceOf() says
+  double gain = 0;                          ///< splitMicroBatches: share of the computing time that is saved, 0 to 1
+  std::string reason;                       ///< one sentence
 };
 
 /// What would help against all culprits known together. A slow rank gets fewer micro-batches; slow links are left out

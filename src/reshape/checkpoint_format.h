@@ -30,7 +30,8 @@ struct Place {
   int dataSize = 1, pipelineSize = 1, tensorSize = 1;
   int dataIndex = 0, pipelineIndex = 0, tensorIndex = 0;
   bool hasLayout = false;
-  int role = -1;  ///< where ranks have exchanged theirs: what a rank has alone is its role's, by which it is found again
+  int role =
+      -1;  ///< where ranks have exchanged theirs: what a rank has alone is its role's, by which it is found again
 
   int roleOrRank() const { return role < 0 ? rank : role; }
 };

@@ -70,10 +70,9 @@ class Reshaping {
   Reshaping(const ReshapeRequest& request, ReshapeWorld& world) : request_(request), world_(world) {}
 
   Result<ReshapeResult> run() {
-    for (const auto& [step, work] : {std::pair{ReshapeStep::agree, &Reshaping::agree},
-                                     std::pair{ReshapeStep::prepare, &Reshaping::prepare},
-                                     std::pair{ReshapeStep::move, &Reshaping::move},
-                                     std::pair{ReshapeStep::rebuild, &Reshaping::rebuild}}) {
+    for (const auto& [step, work] :
+         {std::pair{ReshapeStep::agree, &Reshaping::agree}, std::pair{ReshapeStep::prepare, &Reshaping::prepare},
+          std::pair{ReshapeStep::move, &Reshaping::move}, std::pair{ReshapeStep::rebuild, &Reshaping::rebuild}}) {
       world_.at(step);
       if (const Status done = (this->*work)(); !done) {
         world_.abandon();
@@ -95,8 +94,8 @@ class Reshaping {
 
   /// Everyone says how it went, and all decide alike: the lowest rank's problem counts.
   Result<Words> confer(const Word& mine) {
-    auto all = world_.allGather(
-        WireWriter().put(std::string_view(mine.problem)).put(std::string_view(mine.content)).take());
+    auto all =
+        world_.allGather(WireWriter().put(std::string_view(mine.problem)).put(std::string_view(mine.content)).take());
     if (!all) return all.error();
     Words contents;
     for (std::size_t rank = 0; rank < all->size(); ++rank) {
@@ -159,8 +158,8 @@ class Reshaping {
     const Rank holder = holderOf(newRole(), request_.before);
     std::vector<StateBuffer> sorted;
     for (const StateBuffer& wanted : offerOf(holder).state) {
-      const auto found = std::find_if(room_.begin(), room_.end(),
-                                      [&](const StateBuffer& each) { return each.name == wanted.name; });
+      const auto found =
+          std::find_if(room_.begin(), room_.end(), [&](const StateBuffer& each) { return each.name == wanted.name; });
       if (found == room_.end())
         return Error::invalidUsage("no room for the state \"{}\" of role {}", wanted.name, newRole());
       if (found->bytes != wanted.bytes)

@@ -78,9 +78,9 @@ class ReshapeWorld {
 
 struct ReshapeRequest {
   Rank rank = -1;
-  Roles before, after;  ///< by rank
+  Roles before, after;      ///< by rank
   std::vector<int> places;  ///< by role, as movesFor() takes them; the same on all ranks
-  std::set<Link> avoid;  ///< slow links
+  std::set<Link> avoid;     ///< slow links
 };
 
 struct ReshapeResult {

@@ -10,9 +10,8 @@
 
 namespace falcon::reshape {
 
-/// A role is what a rank does in the job, numbered by the ranks that had it when the job began: who has role 3 does what
-/// rank 3 did.
-/// `roles[r]` is the role of rank r.
+/// A role is what a rank does in the job, numbered by the ranks that had it when the job began: who has role 3 does
+/// what rank 3 did. `roles[r]` is the role of rank r.
 using Roles = std::vector<int>;
 
 /// Errors (invalidArgument): not a permutation of 0 to ranks - 1, or of another length.

@@ -32,7 +32,7 @@ class Trainer {
     OK(ncclCommSplit(job, rank / 2, rank % 2, &pipeline_, nullptr));
     for (auto& [name, values] : state_ = stateOf(rank))
       OK(ncclFalconRegisterState(job, name.c_str(), values.data(), values.size() * sizeof(int),
-                                      name == "weights" ? NCCL_FALCON_STATE_REPLICATED : 0));
+                                 name == "weights" ? NCCL_FALCON_STATE_REPLICATED : 0));
     const ncclComm_t groups[] = {data_, pipeline_};
     const ncclFalconReshapeHooks_t hooks{sizeof hooks, this, &Trainer::prepare, &Trainer::commit, &Trainer::abandon,
                                          groups,       2};

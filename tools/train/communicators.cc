@@ -170,8 +170,8 @@ struct Communicators::Hooks {
 void Communicators::useReshape(RoleTaker& taker) {
   taker_ = &taker;
   const ncclComm_t groups[] = {data_, pipeline_, tensor_};
-  const ncclFalconReshapeHooks_t hooks{sizeof hooks, this,           &Hooks::prepare, &Hooks::commit, &Hooks::abandon,
-                                       groups,       std::size(groups)};
+  const ncclFalconReshapeHooks_t hooks{sizeof hooks,    this,   &Hooks::prepare,  &Hooks::commit,
+                                       &Hooks::abandon, groups, std::size(groups)};
   require(ncclFalconRegisterReshape(world_, &hooks), "ncclFalconRegisterReshape");
 }
 

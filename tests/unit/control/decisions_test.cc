@@ -119,7 +119,7 @@ TEST(Decisions, KnowWhoSendsAndWhoGoesRound) {
   EXPECT_TRUE(facts.communicators[1].ringCollectives);
   EXPECT_EQ(facts.communicators[2].pointToPoint, (std::vector<Link>{{0, 1}}));
   EXPECT_EQ(facts.communicators[1].nodes, (std::vector<int>{0, 1}));
-  EXPECT_EQ(facts.nodeOfRank, (std::vector<int>{0, 0, 1, 1}));
+  EXPECT_EQ(facts.nodeOfPlace, (std::vector<int>{0, 0, 1, 1}));
   EXPECT_EQ(facts.microBatches, 16);
   EXPECT_NEAR(facts.secondsPerMicroBatch.at(1), 0.01, 1e-9);
 }
@@ -172,13 +172,17 @@ TEST(Decisions, ChangeNothingWhereSomebodyRunsWithoutFalcon) {
   EXPECT_FALSE(facts.layout.has_value());
 }
 
-TEST(Decisions, LeaveNodesOutWhereRanksAreNumberedDifferently) {
+TEST(Decisions, KnowWhoHasWhichPlaceUnlessTwoHaveOne) {
   JobView job = healthyJob();
-  EXPECT_EQ(jobFactsOf(job, 4, false).nodeOfRank.size(), 4u);
-  job.handle(10, LayoutKnown{2, 2, 1, 1, 0, 0, 16, {}});
+  EXPECT_EQ(jobFactsOf(job, 4, false).nodeOfPlace.size(), 4u);
+  job.handle(10, LayoutKnown{2, 2, 1, 1, 0, 0, 16, {}});  // a place that another one has
   const auto facts = jobFactsOf(job, 4, false);
   EXPECT_TRUE(facts.layout.has_value());
-  EXPECT_TRUE(facts.nodeOfRank.empty());
+  EXPECT_TRUE(facts.nodeOfPlace.empty());
+  // In another order, as Megatron's, they are known.
+  job.handle(12, LayoutKnown{2, 2, 1, 0, 0, 0, 16, {}});
+  EXPECT_EQ(jobFactsOf(job, 4, false).rankAt, (std::vector<Rank>{2, 1, 0, 3}));
+  EXPECT_EQ(jobFactsOf(job, 4, false).nodeOfPlace, (std::vector<int>{1, 0, 0, 1}));
 }
 
 TEST(Decisions, MeasureVolumesInTheBaseline) {

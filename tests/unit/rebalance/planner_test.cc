@@ -38,7 +38,8 @@ JobFacts demoJob() {
     pipeline.pointToPoint = {{0, 1}, {1, 0}};
     job.communicators.push_back(pipeline);
   }
-  job.nodeOfRank = {0, 0, 1, 1, 2, 2, 3, 3};
+  job.rankAt = {0, 1, 2, 3, 4, 5, 6, 7};
+  job.nodeOfPlace = {0, 0, 1, 1, 2, 2, 3, 3};
   job.volumes = {100, 10, 0};
   job.microBatches = 32;
   job.secondsPerMicroBatch = {1, 1, 1, 1};

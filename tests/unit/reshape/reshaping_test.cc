@@ -101,7 +101,8 @@ class FakeRank : public ReshapeWorld {
         state_.push_back({nameOf(replicated, buffer), replicated, contentOf(layout, role, replicated, buffer)});
     const auto at = layout.coordinatesOf(role);
     if (layout.dataSize > 1) groups_[0] = {10 + std::uint64_t(at.pipeline * layout.tensorSize + at.tensor), at.data};
-    if (layout.pipelineSize > 1) groups_[1] = {50 + std::uint64_t(at.data * layout.tensorSize + at.tensor), at.pipeline};
+    if (layout.pipelineSize > 1)
+      groups_[1] = {50 + std::uint64_t(at.data * layout.tensorSize + at.tensor), at.pipeline};
   }
 
   std::optional<ReshapeStep> failsAt;
@@ -151,8 +152,9 @@ class FakeRank : public ReshapeWorld {
     role_ = role;
     EXPECT_EQ(state.size(), room_.size());
     for (const StateBuffer& buffer : state)
-      std::find_if(room_.begin(), room_.end(), [&](const Owned& each) { return each.name == buffer.name; })
-          ->replicated = buffer.replicated;
+      std::find_if(room_.begin(), room_.end(), [&](const Owned& each) {
+        return each.name == buffer.name;
+      })->replicated = buffer.replicated;
     state_ = std::move(room_);
     ++commits;
   }
@@ -211,7 +213,8 @@ struct FakeJob {
   }
   std::vector<int> places() const {
     std::vector<int> places;
-    for (Rank role = 0; role < layout.size(); ++role) places.push_back(role % (layout.pipelineSize * layout.tensorSize));
+    for (Rank role = 0; role < layout.size(); ++role)
+      places.push_back(role % (layout.pipelineSize * layout.tensorSize));
     return places;
   }
   /// Every rank has the state of its role in `roles`, and nothing else.
