@@ -178,7 +178,7 @@ ncclResult_t ncclFalconRegisterState(ncclComm_t comm, const char* name, void* po
 ncclResult_t ncclFalconUnregisterState(ncclComm_t comm, const char* name);
 
 /* Keeps the state under this number in a folder (NULL: NCCL_FALCON_CHECKPOINT_DIR), which all ranks see or each host
- * has: below all numbers later ones are newer. Returns when it is copied in memory; it is written in the background,
+ * has. The highest number is the newest. Returns when the state is copied in memory; it is written in the background,
  * and the next checkpoint waits for it. Of those that are complete on all ranks the NCCL_FALCON_CHECKPOINT_KEEP newest
  * stay. Collective over comm; all ranks pass the same number. Errors: ncclInvalidUsage (nothing registered, no folder,
  * different numbers; preloaded: comm is not watched), ncclSystemError (no memory), ncclRemoteError (a rank died). */

@@ -1,9 +1,6 @@
 // nccl_falcon.h: checkpoints and restarts.
 #include "api/exports.h"
 
-#include <mutex>
-#include <thread>
-
 #include "api/communicator.h"
 #include "api/guard.h"
 #include "base/log.h"
@@ -69,7 +66,6 @@ Status together(const char* function, ncclComm_t comm, Work&& work) {
     if (!network)
       return log::decided(Error::invalidUsage(
           "{}: Falcon does not know comm's ranks; NCCL_FALCON=1 in all processes makes it known", function));
-    const std::lock_guard oneAtATime(communicator.checkpointMutex);
     EngineExchange exchange(communicator, *network);
     reshape::Place place =
         control::placeOf(communicator.engine->rank(), communicator.engine->size(), communicator.layout);
@@ -112,10 +108,8 @@ ncclResult_t ncclFalconCheckpoint(ncclComm_t comm, uint64_t iteration, const cha
 ncclResult_t ncclFalconCheckpointSynchronize(ncclComm_t comm) {
   constexpr const char* function = "ncclFalconCheckpointSynchronize";
   return guarded(function, [&] {
-    return withCheckpoints(function, comm, [](ncclComm& communicator) {
-      const std::lock_guard oneAtATime(communicator.checkpointMutex);
-      return communicator.checkpoints.synchronize();
-    });
+    return withCheckpoints(function, comm,
+                           [](ncclComm& communicator) { return communicator.checkpoints.synchronize(); });
   });
 }
 

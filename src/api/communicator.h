@@ -102,7 +102,6 @@ struct ncclComm {
   std::optional<falcon::control::Layout> layout;
   std::unique_ptr<falcon::CallCounts> counts;  ///< of the calls so far, where it is watched
   falcon::control::Checkpointing checkpoints;
-  std::mutex checkpointMutex;  ///< of those calls of `checkpoints` that are one at a time
   falcon::api::UserOps userOps;
   falcon::api::Lane lane;  ///< of calls on host streams
   falcon::api::Offspring offspring;

@@ -121,6 +121,7 @@ Status Checkpointing::unregisterState(const char* name) {
 Status Checkpointing::checkpoint(std::uint64_t iteration, const char* folder, const reshape::Place& place,
                                  reshape::Exchange& exchange, Job* job) {
   constexpr const char* function = "ncclFalconCheckpoint";
+  const std::lock_guard lock(oneAtATime_);
   const auto into = chosen(folder);
   if (!into) return decidedIn(function, into.error());
   const auto keep = static_cast<int>(parameters::checkpointKeep.value());
@@ -134,12 +135,14 @@ Status Checkpointing::checkpoint(std::uint64_t iteration, const char* folder, co
 }
 
 Status Checkpointing::synchronize() {
+  const std::lock_guard lock(oneAtATime_);
   return decidedIn("ncclFalconCheckpointSynchronize", checkpoints_.synchronize());
 }
 
 Result<std::uint64_t> Checkpointing::restore(const char* folder, const reshape::Place& place,
                                              reshape::Exchange& exchange) {
   constexpr const char* function = "ncclFalconRestore";
+  const std::lock_guard lock(oneAtATime_);
   const auto from = chosen(folder);
   if (!from) return decidedIn(function, from.error());
   const auto restored = checkpoints_.restore(*from, place, exchange);
@@ -150,6 +153,7 @@ Result<std::uint64_t> Checkpointing::restore(const char* folder, const reshape::
 
 Result<int> Checkpointing::restart(const reshape::Place& place, int device, reshape::Exchange& exchange, Job* job) {
   constexpr const char* function = "ncclFalconRestart";
+  const std::lock_guard lock(oneAtATime_);
   const std::string folder = folder_.empty() ? parameters::checkpointFolder.value() : folder_;
   const std::string path = parameters::restartFile.isSet() ? parameters::restartFile.value()
                            : folder.empty()                ? std::string()

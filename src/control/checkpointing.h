@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -30,7 +30,7 @@ class NetworkExchange : public reshape::Exchange {
 /// The place of a rank of a communicator, by the layout that is registered for it.
 reshape::Place placeOf(Rank rank, int ranks, const std::optional<Layout>& layout);
 
-/// Registering is thread-safe; the others are one at a time. Arguments are checked here; errors begin with the
+/// Thread-safe; what is collective is one at a time. Arguments are checked here; errors begin with the
 /// function's name and are decided.
 class Checkpointing {
  public:
@@ -50,6 +50,7 @@ class Checkpointing {
 
  private:
   reshape::Checkpoints checkpoints_;
+  std::mutex oneAtATime_;
   std::string folder_;  ///< of the last checkpoint or restore
 };
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
-#include <future>
 #include <new>
 
 #include "base/log.h"
@@ -16,6 +15,7 @@
 #include "control/told_work.h"
 #include "control/trap_callbacks.h"
 #include "gpu/unique_id_room.h"
+#include "preload/checkpoint_calls.h"
 #include "preload/fixed_rendezvous.h"
 #include "preload/pending_children.h"
 #include "preload/watched_calls.h"
@@ -351,32 +351,9 @@ ncclResult_t stateUnregistered(ncclComm_t communicator, const char* name) noexce
                           [&](const Directory::Use& use) { return (*use).checkpoints().unregisterState(name); });
 }
 
-/// What all ranks of a communicator do together over Falcon's network of them, in turn with what it is otherwise used
-/// for. Waits until the communicator is known, or is known not to be.
-template <class Work>
-ncclResult_t together(const char* function, ncclComm_t communicator, Work&& work) noexcept {
-  return withCommunicator(function, communicator, [&](const Directory::Use& use) -> Status {
-    std::promise<void> done;
-    const auto [step, before] = WatchedCommunicator::queueStep(use.share(), done.get_future().share());
-    before.wait();
-    const auto end = std::shared_ptr<void>(nullptr, [&](void*) { done.set_value(); });
-    const auto network = (*use).network();
-    const auto job = (*use).job();
-    if (!network)
-      return log::decided(Error::invalidUsage(
-          "{}: Falcon does not watch comm, so it does not know its ranks: NCCL_DEBUG=INFO says why", function));
-    control::NetworkExchange exchange(*network, job.get());
-    const reshape::Place place = control::placeOf((*use).rank(), (*use).size(), (*use).layout());
-    return work(*use, exchange, place, job.get());
-  });
-}
-
 ncclResult_t checkpoint(ncclComm_t communicator, std::uint64_t iteration, const char* folder) noexcept {
-  return together(
-      "ncclFalconCheckpoint", communicator,
-      [&](WatchedCommunicator& of, reshape::Exchange& exchange, const reshape::Place& place, control::Job* job) {
-        return of.checkpoints().checkpoint(iteration, folder, place, exchange, job);
-      });
+  return withCommunicator("ncclFalconCheckpoint", communicator,
+                          [&](const Directory::Use& use) { return takeCheckpoint(use, iteration, folder); });
 }
 
 ncclResult_t checkpointSynchronize(ncclComm_t communicator) noexcept {
@@ -385,14 +362,8 @@ ncclResult_t checkpointSynchronize(ncclComm_t communicator) noexcept {
 }
 
 ncclResult_t restore(ncclComm_t communicator, const char* folder, std::uint64_t* iteration) noexcept {
-  return together(
-      "ncclFalconRestore", communicator,
-      [&](WatchedCommunicator& of, reshape::Exchange& exchange, const reshape::Place& place, control::Job*) -> Status {
-        const auto restored = of.checkpoints().restore(folder, place, exchange);
-        if (!restored) return restored.error();
-        *iteration = *restored;
-        return {};
-      });
+  return withCommunicator("ncclFalconRestore", communicator,
+                          [&](const Directory::Use& use) { return restoreCheckpoint(use, folder, *iteration); });
 }
 
 /// 0 of a communicator that is not watched, or not yet: Falcon asks only those who are, all of them.
@@ -407,14 +378,8 @@ ncclResult_t wanted(ncclComm_t communicator, std::uint64_t iteration, unsigned* 
 }
 
 ncclResult_t restart(ncclComm_t communicator, int* exitCode) noexcept {
-  return together("ncclFalconRestart", communicator,
-                  [&](WatchedCommunicator& of, reshape::Exchange& exchange, const reshape::Place& place,
-                      control::Job* job) -> Status {
-                    const auto code = of.checkpoints().restart(place, of.device(), exchange, job);
-                    if (!code) return code.error();
-                    *exitCode = *code;
-                    return {};
-                  });
+  return withCommunicator("ncclFalconRestart", communicator,
+                          [&](const Directory::Use& use) { return requestRestart(use, *exitCode); });
 }
 
 /// In a forked child the parent's communicators and threads are gone.

@@ -145,8 +145,13 @@ Result<std::optional<std::uint64_t>> Checkpoints::restore(const std::string& fol
   const auto find = [&](const std::vector<StateBuffer>& buffers, const std::string& part,
                         std::vector<std::uint64_t>& found) {
     if (buffers.empty()) return;
-    auto iterations =
-        iterationsOf(storage_, folder, part, buffers, place, [](const std::string& why) { log::notice("{}", why); });
+    auto iterations = iterationsOf(storage_, folder, part, buffers, place, [&](const std::string& why) {
+      // On a job of another shape all ranks would say so.
+      if (place.rank == 0)
+        log::notice("{}", why);
+      else
+        log::warn("{}", why);
+    });
     if (iterations)
       found = std::move(*iterations);
     else
