@@ -17,6 +17,7 @@
 #include "demo/schedule.h"
 #include "demo/session.h"
 #include "demo/surroundings.h"
+#include "demo/swap_demo.h"
 #include "json_text.h"
 #include "number_rules.h"
 #include "report/page.h"
@@ -38,6 +39,7 @@ struct DemoOptions {
   bool noNamespaces = false;
   bool noCgroups = false;
   bool restart = false;
+  bool swap = false;
 };
 
 report_page::Series seriesOf(const Run& run, const std::string& name, const std::string& color) {
@@ -89,6 +91,7 @@ bool canBeWritten(const std::string& path) {
 
 int runDemo(const DemoOptions& options) {
   if (options.restart) return runRestartDemo({options.seed, options.json, options.keep});
+  if (options.swap) return runSwapDemo({options.seed, options.json, options.keep});
   if (!canBeWritten(options.report)) {
     fmt::print(stderr, "falcon demo: {} cannot be written; choose another place with --report\n", options.report);
     return badUsage;
@@ -172,6 +175,14 @@ void addDemoCommand(CLI::App& app, int& exitCode) {
   demo->add_flag("--no-cgroups", options->noCgroups, "Do as where cpu cgroups are not permitted");
   demo->add_flag("--restart", options->restart,
                  "Instead: a rank so slow that nothing but a restart with a spare in its place helps; needs cgroups")
+      ->excludes("--healthy")
+      ->excludes("--seconds")
+      ->excludes("--report")
+      ->excludes("--no-namespaces")
+      ->excludes("--no-cgroups");
+  demo->add_flag("--swap", options->swap,
+                 "Instead: a slow link that no ring avoids, so that ranks exchange their roles; needs network namespaces")
+      ->excludes("--restart")
       ->excludes("--healthy")
       ->excludes("--seconds")
       ->excludes("--report")

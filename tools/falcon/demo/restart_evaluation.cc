@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <regex>
-#include <sstream>
 
 #include "base/median.h"
 
@@ -15,19 +13,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double asFast = 1.25;         // so much longer an iteration may take, and is as fast as a healthy one
-constexpr double clearlySlow = 1.3;     // else there was nothing to be seen
-constexpr double sameLoss = 1e-3;       // sums in another order, over a few hundred steps
 constexpr std::size_t warmUp = 3;       // iterations after a start that are not judged
-constexpr std::size_t enough = 10;      // iterations, for a median
 constexpr double before = 15;           // seconds of health that are judged
 constexpr double priceTolerance = 0.9;  // the planner's account and the stamps differ by the iteration in progress
-
-double milliseconds(const std::vector<NumberedIteration>& iterations) {
-  std::vector<double> times;
-  for (const NumberedIteration& each : iterations) times.push_back((each.end - each.start) * 1e3);
-  return median(std::move(times), 0);
-}
 
 const Said* restartIn(const RestartRun& run) {
   for (const Said& said : run.said)
@@ -46,37 +34,18 @@ std::size_t restartedAt(const std::vector<NumberedIteration>& iterations, double
   return at;
 }
 
-void compareLosses(const RestartRun& run, RestartEvaluation& result) {
-  std::map<std::uint64_t, double> undisturbed;
-  for (const NumberedIteration& each : run.undisturbed) undisturbed[each.number] = each.loss;
-  std::size_t compared = 0;
-  for (const NumberedIteration& each : run.iterations) {
-    const auto same = undisturbed.find(each.number);
-    if (same == undisturbed.end()) continue;
-    ++compared;
-    result.largestDifference = std::max(result.largestDifference, std::abs(each.loss / same->second - 1));
-  }
-  if (compared < run.iterations.size())
+void judgeLosses(const RestartRun& run, RestartEvaluation& result) {
+  const LossComparison losses = compareLosses(run.iterations, run.undisturbed);
+  result.largestDifference = losses.largestDifference;
+  if (losses.compared < run.iterations.size())
     result.missing.push_back(fmt::format("only {} of {} iterations have a loss of the undisturbed run beside them",
-                                         compared, run.iterations.size()));
-  if (!(result.largestDifference <= sameLoss))
+                                         losses.compared, run.iterations.size()));
+  if (!(losses.largestDifference <= sameLoss))
     result.missing.push_back(
-        fmt::format("a loss differs from the undisturbed run's by {:.2e}", result.largestDifference));
+        fmt::format("a loss differs from the undisturbed run's by {:.2e}", losses.largestDifference));
 }
 
 }  // namespace
-
-std::vector<NumberedIteration> parseNumberedLog(const std::string& text) {
-  std::vector<NumberedIteration> iterations;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    const json entry = json::parse(line, nullptr, false);
-    if (!entry.is_object()) continue;
-    iterations.push_back({entry.value("iteration", std::uint64_t{0}), entry.value("start", 0.0),
-                          entry.value("end", 0.0), entry.value("loss", 0.0)});
-  }
-  return iterations;
-}
 
 RestartEvaluation evaluate(const RestartRun& run) {
   RestartEvaluation result;
@@ -105,14 +74,14 @@ RestartEvaluation evaluate(const RestartRun& run) {
     afterwards.erase(afterwards.begin(),
                      afterwards.begin() + static_cast<std::ptrdiff_t>(std::min(warmUp, afterwards.size())));
   }
-  result.healthy = milliseconds(healthy);
-  result.slow = milliseconds(slow);
-  result.afterwards = milliseconds(afterwards);
+  result.healthy = medianMilliseconds(healthy);
+  result.slow = medianMilliseconds(slow);
+  result.afterwards = medianMilliseconds(afterwards);
   for (const NumberedIteration& each : slow)
     result.lostSeconds += std::max(0.0, each.end - each.start - result.healthy * 1e-3);
-  if (healthy.size() < enough) miss("too few iterations before anybody was slow");
+  if (healthy.size() < enoughIterations) miss("too few iterations before anybody was slow");
   if (result.slow < clearlySlow * result.healthy) miss("the rank that was slowed did not slow the job");
-  if (afterwards.size() < enough)
+  if (afterwards.size() < enoughIterations)
     miss("the job did not go on after the restart");
   else if (result.afterwards > asFast * result.healthy)
     miss(fmt::format("iterations take {:.0f} ms after the restart, and took {:.0f} ms in health", result.afterwards,
@@ -132,7 +101,7 @@ RestartEvaluation evaluate(const RestartRun& run) {
         *result.lastBefore, *result.firstAfterwards));
   if (run.slowPlace.empty() || run.slowPlace == run.placeAfterwards) miss("the slow rank's place was not left");
   if (run.exitCode != 0) miss(fmt::format("the job ended with code {}", run.exitCode));
-  compareLosses(run, result);
+  judgeLosses(run, result);
   return result;
 }
 

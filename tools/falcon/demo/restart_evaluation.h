@@ -9,16 +9,9 @@
 #include <vector>
 
 #include "demo/evaluation.h"
+#include "demo/numbered_iterations.h"
 
 namespace falcon::demo {
-
-/// An iteration as the trainer stamped it, with its number. Those of a restarted job follow in the same list.
-struct NumberedIteration {
-  std::uint64_t number = 0;
-  double start = 0, end = 0;  ///< CLOCK_MONOTONIC seconds
-  double loss = 0;
-};
-std::vector<NumberedIteration> parseNumberedLog(const std::string& text);
 
 struct RestartRun {
   std::vector<NumberedIteration> iterations;
