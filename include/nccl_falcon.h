@@ -162,8 +162,8 @@ ncclResult_t ncclFalconTrapCallbackRemove(ncclFalconTrapCallback_t callback, voi
  *   if (wanted & NCCL_FALCON_WANTED_RESTART) { ncclFalconRestart(comm, &code); clean up; exit(code); }
  *
  * State is host memory: of a device, register the copy in host memory that is taken at the iteration's end. It is
- * registered for a communicator of all ranks of the job, and forgotten when that is destroyed, which waits for a
- * checkpoint that is being written. */
+ * registered for a communicator of all ranks of the job, and forgotten when that is destroyed. What was copied by then
+ * is still written, as long as the process lives: synchronize first, to know. */
 
 /* Every data-parallel replica has the same (by the layout registered for comm): one of them writes, one reads and
  * broadcasts. Without it the state is this rank's own, as an optimiser's that is split over the replicas. */

@@ -41,13 +41,13 @@ class RestartedJob : public testing::Test {
     words.insert(words.end(), {"--", trainer, "--pp", std::to_string(ranks), "--micro-batches", "8", "--checkpoints",
                                folder_.file("checkpoints"), "--checkpoint-every", "20", "--duration", "80", "--until",
                                folder_.file("enough"), "--log", folder_.file("log"), "--quiet"});
-    job_.emplace(falconCommand(words),
-                 std::map<std::string, std::string>{{"NCCL_FALCON", "1"},
-                                                    {"NCCL_FALCON_MITIGATE", "auto"},
-                                                    {"NCCL_FALCON_TRAP_BUDGET", "100"},
-                                                    {"NCCL_FALCON_RESTART_EXPECTED", "3s"},
-                                                    {"NCCL_FALCON_JOB", fmt::format("test-{}-restart", getpid())},
-                                                    {"NCCL_FALCON_EVENTS", folder_.file("events")}});
+    job_.emplace(falconCommand(words), std::map<std::string, std::string>{
+                                           {"NCCL_FALCON", "1"},
+                                           {"NCCL_FALCON_MITIGATE", "auto"},
+                                           {"NCCL_FALCON_TRAP_BUDGET", "100"},
+                                           {"NCCL_FALCON_RESTART_EXPECTED", "3s"},
+                                           {"NCCL_FALCON_JOB", fmt::format("test-{}-restart-{}", getpid(), spares)},
+                                           {"NCCL_FALCON_EVENTS", folder_.file("events")}});
   }
   std::vector<nlohmann::json> events() const { return eventsIn(folder_.file("events")); }
   std::vector<demo::NumberedIteration> iterations() const {
