@@ -18,8 +18,8 @@ namespace falcon::front {
 /// X(name without "ncclFalcon"): those of nccl_falcon.h, which only a library of ours has.
 #define FALCON_EXTENSION_FUNCTIONS(X)                                                                            \
   X(GetVersion) X(RegisterLayout) X(IterationBegin) X(StreamCreate) X(StreamSynchronize) X(StreamQuery)          \
-  X(StreamDestroy) X(RangeBegin) X(RangeEnd) X(IterationWork) X(Suspend) X(Resume) X(TrapCallbackAdd)          \
-  X(TrapCallbackRemove)
+  X(StreamCallback) X(StreamDestroy) X(RedOpCreateBitwise) X(RangeBegin) X(RangeEnd) X(IterationWork)            \
+  X(Suspend) X(Resume) X(TrapCallbackAdd) X(TrapCallbackRemove)
 // clang-format on
 
 /// Null where the library lacks it.

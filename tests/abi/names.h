@@ -25,10 +25,21 @@ inline std::vector<VendorFunction> vendorFunctions() {
 /// The one function of the vendor's that has no twin, and is in no header.
 inline constexpr const char* withoutTwin = "ncclResetDebugInitInternal";
 
-inline constexpr const char* falconFunctionNames[] = {
-    "ncclFalconGetVersion",         "ncclFalconRegisterLayout", "ncclFalconIterationBegin", "ncclFalconStreamCreate",
-    "ncclFalconStreamSynchronize",  "ncclFalconStreamQuery",    "ncclFalconStreamDestroy",  "ncclFalconRangeBegin",
-    "ncclFalconRangeEnd",           "ncclFalconSuspend",        "ncclFalconResume",         "ncclFalconTrapCallbackAdd",
-    "ncclFalconTrapCallbackRemove", "ncclFalconIterationWork"};
+inline constexpr const char* falconFunctionNames[] = {"ncclFalconGetVersion",
+                                                      "ncclFalconRegisterLayout",
+                                                      "ncclFalconIterationBegin",
+                                                      "ncclFalconStreamCreate",
+                                                      "ncclFalconStreamSynchronize",
+                                                      "ncclFalconStreamQuery",
+                                                      "ncclFalconStreamDestroy",
+                                                      "ncclFalconRangeBegin",
+                                                      "ncclFalconRangeEnd",
+                                                      "ncclFalconSuspend",
+                                                      "ncclFalconResume",
+                                                      "ncclFalconTrapCallbackAdd",
+                                                      "ncclFalconTrapCallbackRemove",
+                                                      "ncclFalconIterationWork",
+                                                      "ncclFalconStreamCallback",
+                                                      "ncclFalconRedOpCreateBitwise"};
 
 }  // namespace falcon::abi

@@ -205,7 +205,9 @@ TEST_F(Preload, TheExtensionAnswersOnAndOff) {
   const std::string same =
       "GetVersion 0\nGetVersion(NULL) 4\nRangeBegin 0\nRangeBegin(NULL) 4\nRangeEnd 0\n"
       "IterationWork 0\nIterationWork(0) 4\n"
-      "StreamCreate 5\nStreamQuery(NULL) 0\nStreamSynchronize(other) 4\nStreamDestroy(other) 4\n"
+      "StreamCreate 5\nStreamQuery(NULL) 0\nStreamSynchronize(other) 4\n"
+      "StreamCallback(NULL stream) 0\nStreamCallback(other) 4\nStreamCallback(NULL) 4\nRedOpCreateBitwise 5\n"
+      "StreamDestroy(other) 4\n"
       "TrapCallbackAdd 0\nTrapCallbackRemove 0\nTrapCallbackAdd(NULL) 4\n"
       "IterationBegin without a layout 5\nRegisterLayout of two ranks 4\nRegisterLayout of no size 4\n"
       "RegisterLayout(NULL) 4\nRegisterLayout 0\nIterationBegin 0\n8 from 0, 1\nIterationBegin afterwards 5\n"
