@@ -1,0 +1,192 @@
+"""What a collective gives back: done already, or going on beside Python."""
+
+import itertools
+import threading
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+from . import _native
+
+# Python sees to its signals so often while it waits.
+_PATIENCE = 1.0
+_FOREVER = timedelta(days=10000)
+
+
+class Done(dist.Work):
+    """Of an operation that is complete."""
+
+    def __init__(self, results):
+        super().__init__()
+        self._results = results
+
+    def wait(self, timeout=None):
+        return True
+
+    def is_completed(self):
+        return True
+
+    def is_success(self):
+        return True
+
+    def exception(self):
+        return None
+
+    def result(self):
+        return self._results
+
+    def get_future(self):
+        future = torch.futures.Future()
+        future.set_result(self._results)
+        return future
+
+
+class Underway(dist.Work):
+    """Of one that the library works on. Keeps what it works on.
+
+    completions: all must end. finish(): what is left to do then, on whichever thread first sees it: to copy results to
+    where they belong. on_timeout(text): ends the operations, which then fail with that text.
+    """
+
+    def __init__(self, results, completions, kept=None, finish=None, on_timeout=None):
+        super().__init__()
+        self._results = results
+        self._completions = completions
+        self._kept = kept
+        self._finish = finish
+        self._on_timeout = on_timeout
+        self._lock = threading.Lock()
+        self._error = None
+        self._settled = False
+        self._future = None
+
+    def ended(self) -> bool:
+        return all(completion.ended() for completion in self._completions)
+
+    def settle(self) -> None:
+        """Once all has ended: finishes, once."""
+        with self._lock:
+            if self._settled:
+                return
+            text = next((text for one in self._completions if (text := one.error()) is not None), None)
+            if text is None and self._finish is not None:
+                self._finish()
+            self._error = None if text is None else dist.DistBackendError(text)
+            self._kept = self._finish = None
+            self._settled = True
+
+    def wait(self, timeout=None):
+        limit = _FOREVER if not timeout else timeout
+        left = limit.total_seconds()
+        for completion in self._completions:
+            while not completion.wait(min(left, _PATIENCE)):
+                left -= _PATIENCE
+                if left <= 0:
+                    self._give_up(limit)
+        self.settle()
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def _give_up(self, limit) -> None:
+        text = f"falcon: the operation has not ended within {limit.total_seconds():g} s, its wait's timeout"
+        if self._on_timeout is not None:
+            self._on_timeout(text)
+        raise dist.DistBackendError(text)
+
+    def is_completed(self):
+        if not self.ended():
+            return False
+        self.settle()
+        return True
+
+    def is_success(self):
+        return self.is_completed() and self._error is None
+
+    def exception(self):
+        return self._error if self.is_completed() else None
+
+    def result(self):
+        self.wait()
+        return self._results
+
+    def get_future(self):
+        with self._lock:
+            if self._future is None:
+                self._future = torch.futures.Future()
+                _futures.promise(self)
+            return self._future
+
+    def fulfil(self) -> None:
+        self.settle()
+        if self._error is None:
+            self._future.set_result(self._results)
+        else:
+            self._future.set_exception(self._error)
+
+
+def make_completion_known() -> None:
+    """PyTorch 2.15 hands out a Python backend's work inside of one of its own, which passes on wait() and get_future()
+    but not is_completed(): that stays False for ever. Its future knows better."""
+    ask = dist.Work.is_completed
+
+    def is_completed(self):
+        if ask(self):
+            return True
+        try:
+            return self.get_future().done()
+        except (RuntimeError, NotImplementedError):
+            return False
+
+    is_completed.__doc__ = ask.__doc__
+    dist.Work.is_completed = is_completed
+
+
+class _Futures:
+    """Sets futures when their works end, on a thread of Python's own that sleeps in the module: no thread of the
+    library ever needs the interpreter."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._works = {}
+        self._numbers = itertools.count(1)
+        self._thread = None
+
+    def promise(self, work: Underway) -> None:
+        with self._lock:
+            number = next(self._numbers)
+            # What is left is counted down by the thread alone.
+            self._works[number] = [work, len(work._completions)]
+            if self._thread is None:
+                _native.restart_finished()
+                self._thread = threading.Thread(target=self._serve, name="nccl-falcon-fut", daemon=True)
+                self._thread.start()
+        for completion in work._completions:
+            completion.notify(number)
+        if not work._completions:
+            raise AssertionError("a work without operations is done")
+
+    def _serve(self) -> None:
+        while numbers := _native.next_finished():
+            for number in numbers:
+                entry = self._works[number]
+                entry[1] -= 1
+                if entry[1] == 0:
+                    del self._works[number]
+                    entry[0].fulfil()
+
+    def stop(self) -> None:
+        with self._lock:
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            _native.stop_finished()
+            thread.join()
+
+
+_futures = _Futures()
+
+
+def stop_futures() -> None:
+    """Before the interpreter goes: afterwards no future is set any more."""
+    _futures.stop()
