@@ -87,6 +87,7 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
         self._underway = collections.deque()
         self._coalesced = None
         self._closed = None
+        self._process = os.getpid()
         self._messages = Messages(store, rank, size)
         self._communicator = self._connect(timeout)
         _backends.add(self)
@@ -566,7 +567,7 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
         self._closed = text
         if at_once:
             self._communicator.abort(text)
-        self._messages.close(f"falcon: {text}")
+        self._messages.close(text)
         self._communicator.close()
         _backends.discard(self)
 
@@ -617,14 +618,10 @@ def _scatter_rows(flat, outputs):
         output.copy_(row.view(output.shape))
 
 
-_process = os.getpid()
-
-
 def _end_of_process():
     """No memory of PyTorch's may be freed while the library works on it, and nothing may come back to Python after."""
-    if os.getpid() != _process:
-        return
-    backends = list(_backends)
+    # A forked child has its parent's, but not their threads.
+    backends = [backend for backend in _backends if backend._process == os.getpid()]
     end = time.monotonic() + _GRACE
     while not all([backend._sweep() for backend in backends]) and time.monotonic() < end:
         time.sleep(0.001)

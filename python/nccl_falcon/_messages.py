@@ -32,7 +32,7 @@ class Messages:
             return self._channels[source, destination]
 
     def _open(self, source: int, destination: int):
-        name = f"falcon: messages from rank {source} to rank {destination}"
+        name = f"messages from rank {source} to rank {destination}"
         identity = self._identity(f"messages/{source}/{destination}")
         return _native.Channel(identity, source == self._rank, name)
 

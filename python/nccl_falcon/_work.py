@@ -72,7 +72,7 @@ class Underway(dist.Work):
             text = next((text for one in self._completions if (text := one.error()) is not None), None)
             if text is None and self._finish is not None:
                 self._finish()
-            self._error = None if text is None else dist.DistBackendError(text)
+            self._error = None if text is None else dist.DistBackendError(f"falcon: {text}")
             self._kept = self._finish = None
             self._settled = True
 
@@ -90,10 +90,10 @@ class Underway(dist.Work):
         return True
 
     def _give_up(self, limit) -> None:
-        text = f"falcon: the operation has not ended within {limit.total_seconds():g} s, its wait's timeout"
+        text = f"the operation has not ended within {limit.total_seconds():g} s, its wait's timeout"
         if self._on_timeout is not None:
             self._on_timeout(text)
-        raise dist.DistBackendError(text)
+        raise dist.DistBackendError(f"falcon: {text}")
 
     def is_completed(self):
         if not self.ended():
@@ -158,7 +158,7 @@ class _Futures:
             number = next(self._numbers)
             # What is left is counted down by the thread alone.
             self._works[number] = [work, len(work._completions)]
-            if self._thread is None:
+            if self._thread is None or not self._thread.is_alive():
                 _native.restart_finished()
                 self._thread = threading.Thread(target=self._serve, name="nccl-falcon-fut", daemon=True)
                 self._thread.start()
@@ -179,7 +179,8 @@ class _Futures:
     def stop(self) -> None:
         with self._lock:
             thread, self._thread = self._thread, None
-        if thread is not None:
+        # A forked child has its parent's thread by name only.
+        if thread is not None and thread.is_alive():
             _native.stop_finished()
             thread.join()
 

@@ -107,6 +107,8 @@ nb::tuple iterationBegin(const Communicator& self, std::uint64_t iteration) {
 }  // namespace
 
 NB_MODULE(_native, module) {
+  // What lives while the interpreter ends is let go by PyTorch, which may be later.
+  nb::set_leak_warnings(false);
   module.doc() = "The data path of nccl_falcon, over nccl.h and nccl_falcon.h.";
   nb::exception<CallError>(module, "CallError", PyExc_RuntimeError);
 

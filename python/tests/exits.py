@@ -4,7 +4,9 @@ A fork of a process that has imported everything: its end is the interpreter's r
 """
 
 import os
+import shutil
 import sys
+import tempfile
 from datetime import timedelta
 
 import torch
@@ -13,8 +15,8 @@ import torch.distributed as dist
 import nccl_falcon  # noqa: F401
 
 
-def work(way, rank, port):
-    store = dist.TCPStore("127.0.0.1", port, 2, is_master=False)
+def work(way, rank, path):
+    store = dist.FileStore(path, 2)
     dist.init_process_group("falcon", store=store, rank=rank, world_size=2, timeout=timedelta(seconds=20))
     tensors = [torch.ones(10_000) for _ in range(4)]
     works = [dist.all_reduce(each, async_op=True) for each in tensors]
@@ -36,13 +38,15 @@ def work(way, rank, port):
 def main(way, times):
     torch.set_num_threads(1)
     well = 0
-    for _ in range(times):
-        server = dist.TCPStore("127.0.0.1", 0, 2, is_master=True, wait_for_workers=False)
+    # Over a file: a store's server has a thread, and what has one cannot be ended in a fork.
+    folder = tempfile.mkdtemp()
+    for number in range(times):
+        path = os.path.join(folder, str(number))
         children = []
         for rank in range(2):
             child = os.fork()
             if child == 0:
-                work(way, rank, server.port)
+                work(way, rank, path)
                 return None
             children.append(child)
         for child in children:
@@ -51,7 +55,7 @@ def main(way, times):
                 well += 1
             else:
                 print(f"a process ended with {os.waitstatus_to_exitcode(status)}")
-        del server
+    shutil.rmtree(folder)
     return well
 
 

@@ -1,10 +1,12 @@
 """Ranks for tests: forked processes of one process group."""
 
+import faulthandler
 import multiprocessing
 import os
 import pickle
+import shutil
 import signal
-import sys
+import tempfile
 import time
 import traceback
 from datetime import timedelta
@@ -21,11 +23,12 @@ class RankFailed(AssertionError):
     pass
 
 
-def _body(rank, ranks, port, backend, timeout, results, body, arguments, environment):
+def _body(rank, ranks, path, backend, timeout, results, body, arguments, environment):
     os.environ.update(environment)
     torch.set_num_threads(1)
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
     try:
-        store = dist.TCPStore("127.0.0.1", port, ranks, is_master=False, timeout=timedelta(seconds=timeout))
+        store = dist.FileStore(path, ranks)
         if backend is not None:
             dist.init_process_group(
                 backend, store=store, rank=rank, world_size=ranks, timeout=timedelta(seconds=timeout)
@@ -44,12 +47,13 @@ def _body(rank, ranks, port, backend, timeout, results, body, arguments, environ
 def run_ranks(ranks, body, *arguments, backend="falcon", timeout=30, environment=None, lost=()):
     """body(rank, *arguments) on each rank, with the process group there; gives what they returned, by rank. Raises the
     first failure. `lost`: ranks that end without a word."""
-    server = dist.TCPStore("127.0.0.1", 0, ranks, is_master=True, wait_for_workers=False)
+    # Over a file: a store's server has threads, whose locks a fork may find taken for ever.
+    folder = tempfile.mkdtemp()
     results = _fork.Queue()
     processes = [
         _fork.Process(
             target=_body,
-            args=(rank, ranks, server.port, backend, timeout, results, body, arguments, environment or {}),
+            args=(rank, ranks, os.path.join(folder, "store"), backend, timeout, results, body, arguments, environment or {}),
         )
         for rank in range(ranks)
     ]
@@ -73,9 +77,12 @@ def run_ranks(ranks, body, *arguments, backend="falcon", timeout=30, environment
         for process in processes:
             process.join(0 if failure else 20)
             if process.is_alive():
+                os.kill(process.pid, signal.SIGUSR1)  # shows its stacks
+                time.sleep(0.3)
                 os.kill(process.pid, signal.SIGKILL)
                 failure = failure or f"process {process.pid} did not end"
                 process.join()
+        shutil.rmtree(folder, ignore_errors=True)
     if failure:
         raise RankFailed(failure)
     for rank, process in enumerate(processes):
