@@ -1,7 +1,9 @@
 """What a collective gives back: done already, or going on beside Python."""
 
 import itertools
+import os
 import threading
+import traceback
 from datetime import timedelta
 
 import torch
@@ -12,6 +14,8 @@ from . import _native
 # Python sees to its signals so often while it waits.
 _PATIENCE = 1.0
 _FOREVER = timedelta(days=10000)
+# A process that ends waits so long for a future's callback.
+_GRACE = 2.0
 
 
 class Done(dist.Work):
@@ -144,45 +148,81 @@ def make_completion_known() -> None:
 
 
 class _Futures:
-    """Sets futures when their works end, on a thread of Python's own that sleeps in the module: no thread of the
-    library ever needs the interpreter."""
+    """Sets futures when their works end, on threads of Python's own that sleep in the module: no thread of the library
+    ever needs the interpreter. One does it all, in the order of the ends; but a future's callback may wait for another
+    future (PowerSGD's does), so that where one is in a callback for long the next thread goes on."""
+
+    # A callback that takes longer may be waiting.
+    PATIENCE = 0.002
 
     def __init__(self):
         self._lock = threading.Lock()
         self._works = {}
         self._numbers = itertools.count(1)
-        self._thread = None
+        self._process = None
+        self._threads = set()
+        self._idle = 0
+        self._turn = threading.Lock()
 
     def promise(self, work: Underway) -> None:
         with self._lock:
             number = next(self._numbers)
-            # What is left is counted down by the thread alone.
             self._works[number] = [work, len(work._completions)]
-            if self._thread is None or not self._thread.is_alive():
+            if self._process != os.getpid():
+                # The first, or in a forked child, which has none of its parent's threads.
+                self._process, self._idle, self._threads, self._turn = os.getpid(), 0, set(), threading.Lock()
                 _native.restart_finished()
-                self._thread = threading.Thread(target=self._serve, name="nccl-falcon-fut", daemon=True)
-                self._thread.start()
+            if not self._threads:
+                self._start()
         for completion in work._completions:
             completion.notify(number)
-        if not work._completions:
-            raise AssertionError("a work without operations is done")
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._serve, name="nccl-falcon-fut", daemon=True)
+        self._threads.add(thread)
+        self._idle += 1
+        thread.start()
 
     def _serve(self) -> None:
         while numbers := _native.next_finished():
+            with self._lock:
+                self._idle -= 1
+                if self._idle == 0:
+                    self._start()
             for number in numbers:
-                entry = self._works[number]
-                entry[1] -= 1
-                if entry[1] == 0:
-                    del self._works[number]
-                    entry[0].fulfil()
+                self._count_down(number)
+            with self._lock:
+                self._idle += 1
+                if self._idle > 2:
+                    self._idle -= 1
+                    self._threads.discard(threading.current_thread())
+                    return
+
+    def _count_down(self, number: int) -> None:
+        with self._lock:
+            entry = self._works[number]
+            entry[1] -= 1
+            if entry[1] > 0:
+                return
+            del self._works[number]
+        in_turn = self._turn.acquire(timeout=self.PATIENCE)
+        try:
+            entry[0].fulfil()
+        except Exception:
+            # A callback's; PyTorch keeps those of then(), and nobody else can be told.
+            traceback.print_exc()
+        finally:
+            if in_turn:
+                self._turn.release()
 
     def stop(self) -> None:
+        if self._process != os.getpid():
+            return
+        _native.stop_finished()
         with self._lock:
-            thread, self._thread = self._thread, None
-        # A forked child has its parent's thread by name only.
-        if thread is not None and thread.is_alive():
-            _native.stop_finished()
-            thread.join()
+            threads = list(self._threads)
+        for thread in threads:
+            thread.join(_GRACE)
 
 
 _futures = _Futures()

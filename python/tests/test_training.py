@@ -50,7 +50,8 @@ def train(net, optimizer, rank, forward=None):
 
 
 def data_parallel(rank, hook=None):
-    net = nn.parallel.DistributedDataParallel(model(), bucket_cap_mb=0.004)
+    # Small buckets, so that several are under way; but PowerSGD's callbacks call collectives in no order between buckets.
+    net = nn.parallel.DistributedDataParallel(model(), bucket_cap_mb=0.004 if hook != "powerSGD" else 25)
     if hook == "fp16":
         from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
 
