@@ -274,12 +274,13 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
     _allgather_base = all_gather_single
 
     def allgather_coalesced(self, output_lists, inputs, opts):
-        # output_lists[i][rank]: every rank's i-th input; or by rank, where as many inputs as ranks say it otherwise.
-        return self._many(
-            [self._gathered(outputs, _dense(source)) for outputs, source in zip(output_lists, inputs, strict=True)],
-            opts,
-            output_lists,
+        self._expect(
+            len(output_lists) == self._size and all(len(each) == len(inputs) for each in output_lists),
+            f"all_gather_coalesced of {len(inputs)} tensors gives as many of each of {self._size} ranks",
         )
+        # output_lists[rank][i] is that rank's i-th input.
+        parts = [self._gathered(outputs, _dense(source)) for outputs, source in zip(zip(*output_lists), inputs)]
+        return self._many(parts, opts, output_lists)
 
     def all_gather_single_coalesced(self, outputs, inputs, opts):
         return self._many(

@@ -117,10 +117,14 @@ class Underway(dist.Work):
 
     def get_future(self):
         with self._lock:
-            if self._future is None:
-                self._future = torch.futures.Future()
-                _futures.promise(self)
-            return self._future
+            if self._future is not None:
+                return self._future
+            self._future = torch.futures.Future()
+        if self.ended():
+            self.fulfil()
+        else:
+            _futures.promise(self)
+        return self._future
 
     def fulfil(self) -> None:
         self.settle()

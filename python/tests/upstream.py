@@ -1,6 +1,6 @@
 """PyTorch's own tests of a c10d backend (torch.testing._internal.distributed.distributed_test) over falcon.
 
-    python python/tests/upstream.py [--detail] [--ranks 3] [-k WORDS]... [--list FILE]
+    python python/tests/upstream.py [--detail] [--as-gloo] [--ranks 3] [-k WORDS]... [--list FILE]
 
 Each test has ranks of its own, forked. What is of CUDA, NCCL or gloo by name skips itself. The last line counts; the lines before name what failed, and what
 was skipped by its reason. EXPECTED lists what fails for a reason that is told there: anything else is an error.
@@ -14,21 +14,24 @@ import sys
 import time
 import unittest
 
-EXPECTED = {}
+EXPECTED = {
+    "test_ddp_logging_data_cpu": 'PyTorch logs every backend that is not its own as "custom"',
+}
 
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--detail", action="store_true", help="under TORCH_DISTRIBUTED_DEBUG=DETAIL")
     parser.add_argument("--ranks", default=3, type=int)
-    parser.add_argument("--backend", default="falcon")
+    parser.add_argument("--as-gloo", action="store_true", help="falcon under gloo's name, so that tests of gloo alone run too")
     parser.add_argument("-k", action="append", default=[], help="only tests with one of these words in their names")
     parser.add_argument("--list", help="a file that gets one line a test")
     return parser.parse_args()
 
 
 arguments = parse()
-os.environ.update(BACKEND=arguments.backend, WORLD_SIZE=str(arguments.ranks), OMP_NUM_THREADS="1", TEMP_DIR=os.environ.get("TMPDIR", "/tmp"))
+backend = "gloo" if arguments.as_gloo else "falcon"
+os.environ.update(BACKEND=backend, WORLD_SIZE=str(arguments.ranks), OMP_NUM_THREADS="1", TEMP_DIR=os.environ.get("TMPDIR", "/tmp"))
 os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
 if arguments.detail:
     os.environ["TORCH_DISTRIBUTED_DEBUG"] = "DETAIL"
@@ -39,8 +42,14 @@ from torch.testing._internal import common_distributed
 import nccl_falcon  # noqa: F401
 
 for feature in ("ddp", "subgroup", "plugin"):
-    common_distributed.DistTestCases.backend_feature[feature].add(arguments.backend)
-common_distributed.DistTestCases.skip_collective["sendrecv anysource"].add("falcon")
+    common_distributed.DistTestCases.backend_feature[feature].add(backend)
+if arguments.as_gloo:
+    from torch.distributed import Backend, ProcessGroup
+
+    from nccl_falcon._backend import create
+
+    Backend.register_backend("gloo", create, extended_api=True, devices=["cpu"], _backend_type=ProcessGroup.BackendType.GLOO)
+common_distributed.DistTestCases.skip_collective["sendrecv anysource"].add(backend)
 
 from torch.testing._internal.distributed import distributed_test
 
@@ -87,8 +96,8 @@ class Result(unittest.TestResult):
 
     @staticmethod
     def last_words(error):
-        lines = [line for line in str(error[1]).strip().splitlines() if line.strip()]
-        return " | ".join(lines[-3:])[:400]
+        told = str(error[1]).split("To execute this test")[0]
+        return " | ".join([line.strip() for line in told.splitlines() if line.strip()][-4:])[-500:]
 
 
 def main():
