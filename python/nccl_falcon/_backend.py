@@ -492,25 +492,25 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
     def send(self, tensors, peer, tag):
         dense = _dense(_one(tensors, "send"))
         completion = self._messages.send(tag, dense.data_ptr(), _bytes(dense), peer)
-        return self._message(Underway(tensors, [completion], dense, None, self._give_up_messages))
+        return self._message(tensors, completion, dense, None)
 
     def recv(self, tensors, peer, tag):
         tensor = _one(tensors, "recv")
         dense = _dense(tensor)
         finish = (lambda: tensor.copy_(dense)) if dense.data_ptr() != tensor.data_ptr() else None
         completion = self._messages.receive(tag, dense.data_ptr(), _bytes(dense), peer)
-        return self._message(Underway(tensors, [completion], dense, finish, self._give_up_messages))
+        return self._message(tensors, completion, dense, finish)
 
     def recv_anysource(self, tensors, tag):
         raise NotImplementedError("falcon: recv from any source is not there; name the rank that sends: recv(tensor, src)")
 
-    def _message(self, work):
+    def _message(self, tensors, completion, kept, finish):
+        work = Underway(
+            tensors, [completion], kept, finish, self._messages.close, self._timeout, self._communicator.trouble
+        )
         if self._coalesced is not None:
             self._coalesced.works.append(work)
         return self._keep(work)
-
-    def _give_up_messages(self, text):
-        self._messages.close(text)
 
     # Several as one.
 

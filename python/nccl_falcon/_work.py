@@ -50,16 +50,19 @@ class Underway(dist.Work):
     """Of one that the library works on. Keeps what it works on.
 
     completions: all must end. finish(): what is left to do then, on whichever thread first sees it: to copy results to
-    where they belong. on_timeout(text): ends the operations, which then fail with that text.
+    where they belong. end(text): ends the operations, which then fail with that text. limit: the longest wait, where the
+    operations have no timeout of their own; trouble() is then asked for a text that ends it earlier.
     """
 
-    def __init__(self, results, completions, kept=None, finish=None, on_timeout=None):
+    def __init__(self, results, completions, kept=None, finish=None, end=None, limit=None, trouble=None):
         super().__init__()
         self._results = results
         self._completions = completions
         self._kept = kept
         self._finish = finish
-        self._on_timeout = on_timeout
+        self._end = end
+        self._limit = limit
+        self._trouble = trouble
         self._lock = threading.Lock()
         self._error = None
         self._settled = False
@@ -81,22 +84,23 @@ class Underway(dist.Work):
             self._settled = True
 
     def wait(self, timeout=None):
-        limit = _FOREVER if not timeout else timeout
+        limit = timeout or self._limit or _FOREVER
         left = limit.total_seconds()
         for completion in self._completions:
             while not completion.wait(min(left, _PATIENCE)):
                 left -= _PATIENCE
                 if left <= 0:
-                    self._give_up(limit)
+                    self._give_up(f"the operation has not ended within {limit.total_seconds():g} s, its timeout")
+                elif self._trouble is not None and (text := self._trouble()) is not None:
+                    self._give_up(text)
         self.settle()
         if self._error is not None:
             raise self._error
         return True
 
-    def _give_up(self, limit) -> None:
-        text = f"the operation has not ended within {limit.total_seconds():g} s, its wait's timeout"
-        if self._on_timeout is not None:
-            self._on_timeout(text)
+    def _give_up(self, text) -> None:
+        if self._end is not None:
+            self._end(text)
         raise dist.DistBackendError(f"falcon: {text}")
 
     def is_completed(self):

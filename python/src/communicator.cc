@@ -99,6 +99,15 @@ std::optional<std::string> Communicator::failure() const {
   return failure_;
 }
 
+std::optional<std::string> Communicator::trouble() const {
+  const std::lock_guard lock(mutex_);
+  if (failure_ || !handle_) return failure_;
+  ncclResult_t state = ncclSuccess;
+  const ncclResult_t asked = library().ncclCommGetAsyncError(handle_, &state);
+  if (asked != ncclSuccess || state == ncclSuccess || state == ncclInProgress) return {};
+  return textOf(state);
+}
+
 std::string Communicator::explained(const std::string& text) const {
   const auto why = failure();
   return why ? *why : text;

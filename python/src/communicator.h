@@ -72,6 +72,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// Why it is of no use any more.
   std::optional<std::string> failure() const;
   bool busy() const { return unfinished_.load(std::memory_order_acquire) > 0; }
+  /// What is wrong with a rank of it, though nothing of this one's waits for it.
+  std::optional<std::string> trouble() const;
   /// For the functions of nccl_falcon.h. Throws CallError after abort() or close().
   ncclComm_t handle() const;
 

@@ -152,6 +152,7 @@ NB_MODULE(_native, module) {
       .def("abort", &Communicator::abort, "text"_a, Unlocked())
       .def("close", &Communicator::close, Unlocked())
       .def("failure", &Communicator::failure)
+      .def("trouble", &Communicator::trouble, Unlocked())
       .def("busy", &Communicator::busy)
       .def("register_layout", registerLayout, "data"_a, "pipeline"_a, "tensor"_a, "data_index"_a, "pipeline_index"_a,
            "tensor_index"_a, "micro_batches"_a)

@@ -61,6 +61,33 @@ def test_a_dead_sender_is_named_within_seconds():
     run_ranks(2, dies_before_a_message, lost={1})
 
 
+def dies_before_any_message(rank):
+    if rank == 1:
+        os._exit(0)
+    began = time.monotonic()
+    with pytest.raises(dist.DistBackendError, match="falcon"):
+        dist.recv(torch.empty(1), 1)
+    assert time.monotonic() - began < 5
+
+
+def test_a_dead_rank_that_never_sent_is_known_within_seconds():
+    run_ranks(2, dies_before_any_message, lost={1})
+
+
+def sends_nothing(rank):
+    if rank == 1:
+        time.sleep(3)
+        return
+    began = time.monotonic()
+    with pytest.raises(dist.DistBackendError, match="within 1 s, its timeout"):
+        dist.irecv(torch.empty(1), 1).wait(timedelta(seconds=1))
+    assert time.monotonic() - began < 2.5
+
+
+def test_a_message_is_waited_for_no_longer_than_said():
+    run_ranks(2, sends_nothing)
+
+
 def does_not_come(rank, asynchronous):
     if rank == 1:
         time.sleep(4)

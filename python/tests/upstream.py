@@ -48,7 +48,7 @@ if arguments.as_gloo:
 
     from nccl_falcon._backend import create
 
-    Backend.register_backend("gloo", create, extended_api=True, devices=["cpu"], _backend_type=ProcessGroup.BackendType.GLOO)
+    Backend.register_backend("gloo", create, extended_api=True, devices=["cpu"], _backend_type=ProcessGroup.BackendType.CUSTOM)
 common_distributed.DistTestCases.skip_collective["sendrecv anysource"].add(backend)
 
 from torch.testing._internal.distributed import distributed_test
