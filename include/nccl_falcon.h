@@ -5,7 +5,8 @@
  * on another libnccl.so.2 looks the functions up with dlsym(RTLD_DEFAULT, ...).
  *
  * Preloaded (libnccl-falcon.so), all of them are there, too, and work on the vendor's communicators, with these
- * differences: there are no host streams (ncclFalconStreamCreate: ncclInvalidUsage); of a communicator that Falcon does
+ * differences: there are no host streams and no bitwise reductions (ncclFalconStreamCreate and
+ * ncclFalconRedOpCreateBitwise: ncclInvalidUsage), and no roles are exchanged; of a communicator that Falcon does
  * not watch the plan is the equal split, and Suspend, Resume, Checkpoint, Restore and Restart are ncclInvalidUsage;
  * while Falcon is off, trap callbacks and state are not remembered; and ncclGetLastError, which is the vendor's, does
  * not tell our errors: the log does. */
@@ -92,9 +93,30 @@ ncclResult_t ncclFalconStreamSynchronize(ncclFalconStream_t stream);
 /* ncclInProgress while there is work left; then the stream's first error, or ncclSuccess. Never blocks. */
 ncclResult_t ncclFalconStreamQuery(ncclFalconStream_t stream);
 
+/* Completion callbacks (since version 8): calls callback(result, context) when everything is done that was queued on
+ * the stream before; what is queued later waits until it has returned. result is the first error of what ended on the
+ * stream since the callback before, or ncclSuccess; in the callback ncclGetLastError(NULL) tells its text. Query and
+ * Synchronize tell the same error all the same.
+ *
+ * It runs on the stream's thread, also after ncclFalconStreamDestroy, so that every callback that was accepted runs
+ * once. It may call this library, and queue more; what waits for its own stream would wait for itself: Synchronize is
+ * refused there (ncclInvalidUsage). Return soon, throw nothing. With NULL it is called before this returns.
+ * Errors: ncclInvalidArgument for callback NULL, and for what is no stream, as above. */
+typedef void (*ncclFalconStreamCallback_t)(ncclResult_t result, void* context);
+ncclResult_t ncclFalconStreamCallback(ncclFalconStream_t stream, ncclFalconStreamCallback_t callback, void* context);
+
 /* Takes no more work and returns; what is queued is still carried out, after which the thread ends. Synchronize first,
  * to know when buffers are free and whether all went well. NULL succeeds. Errors: ncclInvalidArgument, as above. */
 ncclResult_t ncclFalconStreamDestroy(ncclFalconStream_t stream);
+
+/* Bitwise reductions (since version 8): and, or, xor of integers' bits, which ncclRedOp_t has not. Makes an operation
+ * of comm for elements of datatype, to be passed where ncclSum goes in AllReduce, Reduce and ReduceScatter and freed by
+ * ncclRedOpDestroy. Local; all ranks must pass operations of the same kind to the same call.
+ * For host memory only. Errors: ncclInvalidArgument (no such operation; no integer type: floats' bits are combined as
+ * integers of their size); ncclInvalidUsage (the vendor's library moves the data). */
+typedef enum { ncclFalconBitwiseAnd = 0, ncclFalconBitwiseOr = 1, ncclFalconBitwiseXor = 2 } ncclFalconBitwise_t;
+ncclResult_t ncclFalconRedOpCreateBitwise(ncclRedOp_t* op, ncclFalconBitwise_t which, ncclDataType_t datatype,
+                                          ncclComm_t comm);
 
 /* Ranges (since version 3): names for what the application does between its calls, such as "forward", "backward",
  * "data" or "checkpoint". Falcon records them beside the calls, adds them up by iteration, and says which of them grew

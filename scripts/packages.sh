@@ -1,5 +1,6 @@
 # Sourced by the scripts: installs Debian packages that are missing, as root, without asking.
-# Groups: build (compile and run), test (what only tests need), lint, fuzz, browser, bench (FALCON_BENCHMARKS), peers (what only scripts/bench needs), training (for its --training).
+# Groups: build (compile and run), test (what only tests need), lint, fuzz, browser, bench (FALCON_BENCHMARKS), peers (what only scripts/bench needs), training (for its --training),
+# python (the Python package, where python3 is Debian's).
 
 falcon_packages() {
   case "$1" in
@@ -9,6 +10,7 @@ falcon_packages() {
     fuzz) echo clang libclang-rt-dev ;;
     browser) echo chromium ;;
     bench) echo libbenchmark-dev ;;
+    python) echo python3-venv python3-dev ;;
     training) echo python3 ;;
     peers) echo openmpi-bin libopenmpi-dev mpich libmpich-dev libgloo-dev python3 ;;
     *) echo "packages.sh: no group named $1" >&2; return 2 ;;

@@ -81,7 +81,7 @@ Status checkCall(const char* function, const ncclComm& communicator, const Argum
   if (static_cast<unsigned>(a.reduction) >= reduceOpCount) [[unlikely]] {
     const auto op = communicator.userOps.find(function, a.reduction, type);
     if (!op) return op.error();
-    call.reduction = ReduceOp::preMulSum;
+    call.reduction = op->reduction;
     call.multiplier = op->multiplier;
   }
   if (hasPeer(a.operation) && (a.peer < 0 || a.peer >= engine.size())) [[unlikely]]

@@ -38,6 +38,7 @@ Result<std::shared_ptr<HostStream>> HostStream::start() {
   auto stream = std::make_shared<HostStream>();
   try {
     stream->thread_ = libraryThread("nccl-falcon-str", [stream] { stream->lane.serve(); });
+    stream->threadId_ = stream->thread_.get_id();
   } catch (const std::system_error& error) {
     return log::decided(Error::system("a thread for a host stream cannot be started: {}", error.what()));
   }
@@ -59,10 +60,19 @@ std::shared_ptr<control::Job> HostStream::job() const {
 }
 
 Status HostStream::synchronize() {
+  if (std::this_thread::get_id() == threadId_)
+    return log::decided(
+        Error::invalidUsage("ncclFalconStreamSynchronize: a callback of this stream would wait for itself: let the "
+                            "thread that wants to know wait"));
   const auto inJob = job();
   lane.wait(inJob ? inJob->hooks().hold : nullptr);
   if (auto error = lane.takeError()) return *error;
   return {};
+}
+
+Status HostStream::callBack(StreamCallback callback) {
+  if (queueCallback(lane, callback)) return {};
+  return log::decided(Error::invalidArgument("ncclFalconStreamCallback: the stream was destroyed meanwhile"));
 }
 
 Status HostStream::query() const {

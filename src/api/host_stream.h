@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "api/lane.h"
+#include "api/stream_callback.h"
 #include "control/job.h"
 
 namespace falcon::api {
@@ -18,7 +19,10 @@ class HostStream {
   void end();
 
   /// Blocks until all is done that was queued before. Gives the first error since the last time, and forgets it.
+  /// Errors (invalidUsage): it is one of the stream's own callbacks that asks.
   Status synchronize();
+  /// Queues a call of `callback`. Errors (invalidArgument): the stream was destroyed meanwhile.
+  Status callBack(StreamCallback callback);
   /// inProgress, or the first error, or success.
   Status query() const;
   /// Where its threads may be held from now on; null: nowhere.
@@ -28,6 +32,7 @@ class HostStream {
 
  private:
   std::thread thread_;
+  std::thread::id threadId_;  ///< also after end()
   std::shared_ptr<control::Job> job() const;
 
   mutable std::mutex jobMutex_;

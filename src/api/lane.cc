@@ -55,6 +55,11 @@ std::optional<Error> Lane::takeError() {
   return std::exchange(error_, std::nullopt);
 }
 
+std::optional<Error> Lane::takeErrorForCallback() {
+  const std::lock_guard lock(lanesMutex.get());
+  return std::exchange(errorForCallback_, std::nullopt);
+}
+
 bool Lane::mayRun() const {
   if (works_.empty() || works_.front()->lanes.front() != this) return false;
   const auto& first = works_.front();
@@ -84,8 +89,9 @@ void Lane::finish(QueuedWork& work) {
     lane->works_.pop();
     ++lane->finishedSoFar_;
     lane->unfinished_.fetch_sub(1, std::memory_order_release);
-    if (!work.outcome && !lane->error_)
-      keepError(work.outcome.error(), [&](Error error) { lane->error_ = std::move(error); });
+    if (!work.outcome)
+      for (auto* kept : {&lane->error_, &lane->errorForCallback_})
+        if (!*kept) keepError(work.outcome.error(), [&](Error error) { *kept = std::move(error); });
     lane->changed_.notify_all();
   }
   // After all have left: who may run now has been behind this one in one of its lanes.

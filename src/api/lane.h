@@ -72,6 +72,8 @@ class Lane {
   /// How the first work that failed since takeError() did so.
   std::optional<Error> error() const;
   std::optional<Error> takeError();
+  /// How the first one failed that ended since the last call of this; takeError() does not change it.
+  std::optional<Error> takeErrorForCallback();
 
   /// False: one of the lanes is closed, and nothing was queued.
   static bool queue(const QueuedWorkRef& work);
@@ -89,6 +91,7 @@ class Lane {
   std::uint64_t queuedSoFar_ = 0, finishedSoFar_ = 0;
   bool closed_ = false;
   std::optional<Error> error_;
+  std::optional<Error> errorForCallback_;
   std::condition_variable changed_;
 };
 

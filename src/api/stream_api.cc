@@ -40,6 +40,20 @@ ncclResult_t withStream(const char* function, ncclFalconStream_t handle, FoundSt
   });
 }
 
+Status callBack(ncclFalconStream_t handle, StreamCallback callback) {
+  constexpr const char* function = "ncclFalconStreamCallback";
+  if (const Status given = requireOutput(function, "callback", reinterpret_cast<const void*>(callback.function));
+      !given)
+    return given;
+  if (!handle) {
+    callback.function(ncclSuccess, callback.context);
+    return {};
+  }
+  const FoundStream found = findStream(handle);
+  if (!found.stream) return notFound(function, found, handle);
+  return found.stream->callBack(callback);
+}
+
 }  // namespace
 
 extern "C" {
@@ -51,6 +65,10 @@ ncclResult_t ncclFalconStreamCreate(ncclFalconStream_t* stream) {
 ncclResult_t ncclFalconStreamSynchronize(ncclFalconStream_t stream) {
   return withStream("ncclFalconStreamSynchronize", stream, findStream,
                     [](HostStream& found) { return found.synchronize(); });
+}
+
+ncclResult_t ncclFalconStreamCallback(ncclFalconStream_t stream, ncclFalconStreamCallback_t callback, void* context) {
+  return guarded("ncclFalconStreamCallback", [&] { return callBack(stream, {callback, context}); });
 }
 
 ncclResult_t ncclFalconStreamQuery(ncclFalconStream_t stream) {

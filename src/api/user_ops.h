@@ -1,4 +1,4 @@
-// Reductions made at run time (PreMulSum): the numbers an application has for them, and what they stand for.
+// Reductions made at run time (PreMulSum, bitwise): the numbers an application has for them, and what they stand for.
 #pragma once
 
 #include <map>
@@ -13,7 +13,8 @@ namespace falcon::api {
 
 struct UserOp {
   DataType type = DataType::f32;
-  PreMultiplier multiplier;
+  ReduceOp reduction = ReduceOp::preMulSum;
+  PreMultiplier multiplier;  ///< of preMulSum
 };
 
 /// The user ops of one communicator. Thread-safe. Numbers are never given twice in a process, so that an op of another

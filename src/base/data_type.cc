@@ -9,7 +9,8 @@ const char* nameOf(DataType type) {
 }
 
 const char* nameOf(ReduceOp op) {
-  constexpr const char* names[reduceOpCount + 1] = {"sum", "prod", "max", "min", "avg", "premulsum"};
+  constexpr const char* names[reduceKindCount] = {"sum",       "prod", "max", "min", "avg",
+                                                  "premulsum", "band", "bor", "bxor"};
   return names[static_cast<int>(op)];
 }
 

@@ -92,6 +92,25 @@ struct Min {
   }
 };
 
+struct BitAnd {
+  template <class T>
+  FALCON_INLINE static T of(T one, T two) {
+    return static_cast<T>(one & two);
+  }
+};
+struct BitOr {
+  template <class T>
+  FALCON_INLINE static T of(T one, T two) {
+    return static_cast<T>(one | two);
+  }
+};
+struct BitXor {
+  template <class T>
+  FALCON_INLINE static T of(T one, T two) {
+    return static_cast<T>(one ^ two);
+  }
+};
+
 template <class Type, class Op>
 FALCON_INLINE void combineLoop(std::byte* result, const std::byte* one, const std::byte* two, std::size_t begin,
                                std::size_t end) {
@@ -208,6 +227,13 @@ struct Avx2 {
 using Avx2 = Portable;
 #endif
 
+/// `Op` for integers; null for floats, whose bits are no numbers.
+template <class Set, class Type, class Op>
+CombineKernel bitwiseOf() {
+  if constexpr (std::is_integral_v<typename Type::Value>) return Set::template combine<Type, Op>;
+  return nullptr;
+}
+
 template <class Set, class Type>
 CombineKernel combineOf(ReduceOp op) {
   switch (op) {
@@ -221,6 +247,12 @@ CombineKernel combineOf(ReduceOp op) {
       return Set::template combine<Type, Max>;
     case ReduceOp::min:
       return Set::template combine<Type, Min>;
+    case ReduceOp::bitAnd:
+      return bitwiseOf<Set, Type, BitAnd>();
+    case ReduceOp::bitOr:
+      return bitwiseOf<Set, Type, BitOr>();
+    case ReduceOp::bitXor:
+      return bitwiseOf<Set, Type, BitXor>();
   }
   return nullptr;
 }

@@ -20,7 +20,7 @@ KernelSet bestKernelSet();
 
 /// Integers wrap. 16-bit and 8-bit floats go through f32 and are rounded after each step; 8-bit ones stop at their
 /// largest number (see float8.h). max and min of floats ignore a NaN beside a number, as fmax does. avg and preMulSum
-/// combine like sum.
+/// combine like sum. The bitwise ones are null but for integers.
 CombineKernel combineKernel(DataType type, ReduceOp op, KernelSet set = bestKernelSet());
 DivideKernel divideKernel(DataType type, KernelSet set = bestKernelSet());
 /// What preMulSum does to each input before the sums.

@@ -161,9 +161,25 @@ ncclResult_t ncclFalconStreamQuery(ncclFalconStream_t stream) {
   return notAStream("ncclFalconStreamQuery", stream);
 }
 
+ncclResult_t ncclFalconStreamCallback(ncclFalconStream_t stream, ncclFalconStreamCallback_t callback, void* context) {
+  FALCON_EXTENSION(StreamCallback, stream, callback, context);
+  if (!callback) return isNull("ncclFalconStreamCallback", "callback");
+  if (!stream) callback(ncclSuccess, context);
+  return notAStream("ncclFalconStreamCallback", stream);
+}
+
 ncclResult_t ncclFalconStreamDestroy(ncclFalconStream_t stream) {
   FALCON_EXTENSION(StreamDestroy, stream);
   return notAStream("ncclFalconStreamDestroy", stream);
+}
+
+ncclResult_t ncclFalconRedOpCreateBitwise(ncclRedOp_t* op, ncclFalconBitwise_t which, ncclDataType_t datatype,
+                                          ncclComm_t comm) {
+  FALCON_EXTENSION(RedOpCreateBitwise, op, which, datatype, comm);
+  sayOfCall(
+      "ncclFalconRedOpCreateBitwise: the vendor's library, which moves the data, has no bitwise reductions: they are "
+      "those of NCCL Falcon's libnccl.so.2 for host memory (docs/drop-in.md)");
+  return ncclInvalidUsage;
 }
 
 ncclResult_t ncclFalconSuspend(ncclComm_t comm, unsigned int limitMilliseconds) {

@@ -18,9 +18,9 @@ namespace falcon::front {
 /// X(name without "ncclFalcon"): those of nccl_falcon.h, which only a library of ours has.
 #define FALCON_EXTENSION_FUNCTIONS(X)                                                                            \
   X(GetVersion) X(RegisterLayout) X(IterationBegin) X(StreamCreate) X(StreamSynchronize) X(StreamQuery)          \
-  X(StreamDestroy) X(RangeBegin) X(RangeEnd) X(IterationWork) X(Suspend) X(Resume) X(TrapCallbackAdd)          \
-  X(TrapCallbackRemove) X(RegisterState) X(UnregisterState) X(Checkpoint) X(CheckpointSynchronize) X(Restore)  \
-  X(Wanted) X(Restart) X(RegisterReshape) X(Reshape) X(Role)
+  X(StreamCallback) X(StreamDestroy) X(RedOpCreateBitwise) X(RangeBegin) X(RangeEnd) X(IterationWork)            \
+  X(Suspend) X(Resume) X(TrapCallbackAdd) X(TrapCallbackRemove) X(RegisterState) X(UnregisterState)            \
+  X(Checkpoint) X(CheckpointSynchronize) X(Restore) X(Wanted) X(Restart) X(RegisterReshape) X(Reshape) X(Role)
 // clang-format on
 
 /// Null where the library lacks it.

@@ -30,7 +30,7 @@ std::string textOf(const char (&from)[size]) {
 /// Nothing where the words hold values that no call has.
 std::optional<CallRecord> recordOf(const CallWords& words) {
   const auto byte = [&](int number) { return words[1] >> 8 * number & 0xff; };
-  if (byte(0) >= operationCount || byte(1) >= dataTypeCount || byte(2) > reduceOpCount || byte(3) > 1)
+  if (byte(0) >= operationCount || byte(1) >= dataTypeCount || byte(2) >= reduceKindCount || byte(3) > 1)
     return std::nullopt;
   CallRecord record;
   std::memcpy(static_cast<void*>(&record), words.data(), sizeof words);

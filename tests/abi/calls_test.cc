@@ -68,6 +68,8 @@ std::vector<OnCommunicator> allOnCommunicator() {
       {"ncclCommWindowDeregister", [](ncclComm_t c) { return ncclCommWindowDeregister(c, nullptr); }},
       {"ncclRedOpCreatePreMulSum",
        [](ncclComm_t c) { return ncclRedOpCreatePreMulSum(&op, in, ncclFloat, ncclScalarHostImmediate, c); }},
+      {"ncclFalconRedOpCreateBitwise",
+       [](ncclComm_t c) { return ncclFalconRedOpCreateBitwise(&op, ncclFalconBitwiseOr, ncclInt, c); }},
       {"ncclRedOpDestroy", [](ncclComm_t c) { return ncclRedOpDestroy(op, c); }},
       {"ncclAllReduce", [](ncclComm_t c) { return ncclAllReduce(in, out, 8, ncclFloat, ncclSum, c, noStream); }},
       {"ncclBroadcast", [](ncclComm_t c) { return ncclBroadcast(in, out, 8, ncclFloat, 0, c, noStream); }},

@@ -48,6 +48,8 @@ inline constexpr const char* falconFunctionNames[] = {"ncclFalconGetVersion",
                                                       "ncclFalconRestart",
                                                       "ncclFalconRegisterReshape",
                                                       "ncclFalconReshape",
-                                                      "ncclFalconRole"};
+                                                      "ncclFalconRole",
+                                                      "ncclFalconStreamCallback",
+                                                      "ncclFalconRedOpCreateBitwise"};
 
 }  // namespace falcon::abi

@@ -159,5 +159,80 @@ TEST(PreMulSum, RefusesWhatCannotBe) {
   EXPECT_EQ(create(&op, &scalar, ncclFloat, 2), ncclInvalidArgument);
 }
 
+/// Bits that differ by rank and element, so that no two of and, or, xor are alike.
+std::int64_t patternOf(int rank, size_t index) {
+  return static_cast<std::int64_t>((index + 1) * 0x9e3779b97f4a7c15 ^ (static_cast<std::uint64_t>(rank) << 60 | rank));
+}
+
+template <class T>
+void expectBitwise(ncclDataType_t type, int rank, int ranks, size_t count, ncclComm_t comm) {
+  for (const auto which : {ncclFalconBitwiseAnd, ncclFalconBitwiseOr, ncclFalconBitwiseXor}) {
+    ncclRedOp_t op;
+    NCCL_OK(ncclFalconRedOpCreateBitwise(&op, which, type, comm));
+    std::vector<T> mine(count * ranks), all(count * ranks), output(count * ranks, T{1});
+    for (int other = 0; other < ranks; ++other)
+      for (size_t i = 0; i < mine.size(); ++i) {
+        const T value = static_cast<T>(patternOf(other, i));
+        if (other == rank) mine[i] = value;
+        if (other == 0)
+          all[i] = value;
+        else
+          all[i] = static_cast<T>(which == ncclFalconBitwiseAnd  ? all[i] & value
+                                  : which == ncclFalconBitwiseOr ? all[i] | value
+                                                                 : all[i] ^ value);
+      }
+    NCCL_OK(ncclAllReduce(mine.data(), output.data(), mine.size(), type, op, comm, noStream));
+    EXPECT_EQ(output, all) << type << " " << which;
+    std::fill(output.begin(), output.end(), T{1});
+    NCCL_OK(ncclReduce(mine.data(), output.data(), mine.size(), type, op, ranks - 1, comm, noStream));
+    if (rank == ranks - 1) {
+      EXPECT_EQ(output, all) << type << " " << which;
+    }
+    std::vector<T> block(count);
+    NCCL_OK(ncclReduceScatter(mine.data(), block.data(), count, type, op, comm, noStream));
+    EXPECT_TRUE(std::equal(block.begin(), block.end(), all.begin() + static_cast<std::ptrdiff_t>(rank * count)))
+        << type << " " << which;
+    NCCL_OK(ncclRedOpDestroy(op, comm));
+  }
+}
+
+// One element, and enough for the algorithms of long calls.
+TEST(Bitwise, CombineTheBitsOfEveryInteger) {
+  for (const int ranks : {1, 2, 3, 4})
+    withRanks(ranks, [&](int rank, ncclComm_t comm) {
+      for (const size_t count : {size_t{1}, size_t{100'001}}) {
+        expectBitwise<std::int8_t>(ncclInt8, rank, ranks, count, comm);
+        expectBitwise<std::uint8_t>(ncclUint8, rank, ranks, count, comm);
+        expectBitwise<std::int32_t>(ncclInt32, rank, ranks, count, comm);
+        expectBitwise<std::uint32_t>(ncclUint32, rank, ranks, count, comm);
+        expectBitwise<std::int64_t>(ncclInt64, rank, ranks, count, comm);
+        expectBitwise<std::uint64_t>(ncclUint64, rank, ranks, count, comm);
+      }
+    });
+}
+
+TEST(Bitwise, RefuseWhatCannotBe) {
+  const Communicator comm{alone()}, other{alone()};
+  ncclRedOp_t op;
+  for (const auto type : {ncclFloat16, ncclFloat32, ncclFloat64, ncclBfloat16, ncclFloat8e4m3, ncclFloat8e5m2}) {
+    EXPECT_EQ(ncclFalconRedOpCreateBitwise(&op, ncclFalconBitwiseAnd, type, comm.handle), ncclInvalidArgument);
+    EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("is no integer"));
+  }
+  EXPECT_EQ(ncclFalconRedOpCreateBitwise(&op, static_cast<ncclFalconBitwise_t>(3), ncclInt, comm.handle),
+            ncclInvalidArgument);
+  EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("3 is no bitwise reduction"));
+  EXPECT_EQ(ncclFalconRedOpCreateBitwise(&op, ncclFalconBitwiseAnd, static_cast<ncclDataType_t>(12), comm.handle),
+            ncclInvalidArgument);
+  EXPECT_EQ(ncclFalconRedOpCreateBitwise(nullptr, ncclFalconBitwiseAnd, ncclInt, comm.handle), ncclInvalidArgument);
+  NCCL_OK(ncclFalconRedOpCreateBitwise(&op, ncclFalconBitwiseAnd, ncclInt, comm.handle));
+  int value = 6;
+  EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclUint32, op, comm.handle, noStream), ncclInvalidArgument);
+  EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclInt, op, other.handle, noStream), ncclInvalidArgument);
+  NCCL_OK(ncclAllReduce(&value, &value, 1, ncclInt, op, comm.handle, noStream));
+  EXPECT_EQ(value, 6);
+  NCCL_OK(ncclRedOpDestroy(op, comm.handle));
+  EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclInt, op, comm.handle, noStream), ncclInvalidArgument);
+}
+
 }  // namespace
 }  // namespace falcon::abi

@@ -280,6 +280,10 @@ int toldRank(Shared& shared, int rank, int size, double span) {
   return 0;
 }
 
+void noteDone(ncclResult_t, void* made) {
+  *static_cast<ncclFalconStream_t*>(made) = nullptr;
+}
+
 /// The result of each function of nccl_falcon.h, right and wrong.
 void extension() {
   const auto say = [](const char* what, ncclResult_t result) { std::printf("%s %d\n", what, result); };
@@ -308,6 +312,11 @@ void extension() {
   say("StreamCreate", EXTENSION(ncclFalconStreamCreate)(&made));
   say("StreamQuery(NULL)", EXTENSION(ncclFalconStreamQuery)(nullptr));
   say("StreamSynchronize(other)", EXTENSION(ncclFalconStreamSynchronize)(stream));
+  say("StreamCallback(NULL stream)", EXTENSION(ncclFalconStreamCallback)(nullptr, noteDone, &made));
+  say("StreamCallback(other)", EXTENSION(ncclFalconStreamCallback)(stream, noteDone, &made));
+  say("StreamCallback(NULL)", EXTENSION(ncclFalconStreamCallback)(nullptr, nullptr, nullptr));
+  ncclRedOp_t op = ncclSum;
+  say("RedOpCreateBitwise", EXTENSION(ncclFalconRedOpCreateBitwise)(&op, ncclFalconBitwiseAnd, ncclInt, nullptr));
   say("StreamDestroy(other)", EXTENSION(ncclFalconStreamDestroy)(stream));
   say("TrapCallbackAdd", EXTENSION(ncclFalconTrapCallbackAdd)(noteHeld, nullptr));
   say("TrapCallbackRemove", EXTENSION(ncclFalconTrapCallbackRemove)(noteHeld, nullptr));

@@ -122,7 +122,8 @@ TEST_P(Collective, IsRightForEveryTypeAndReduction) {
   unsigned seed = 1000;
   for (int type = 0; type < dataTypeCount; ++type) {
     const auto dataType = static_cast<DataType>(type);
-    for (int op = 0; op < (reduces() ? reduceOpCount + 1 : 1); ++op)
+    const int ops = isInteger(dataType) ? reduceKindCount : reduceOpCount + 1;
+    for (int op = 0; op < (reduces() ? ops : 1); ++op)
       for (const std::size_t count : {std::size_t{3}, chunkBytes / sizeOf(dataType) * ranks() + 5}) {
         run(dataType, static_cast<ReduceOp>(op), count, 2, seed % 2 == 0, seed);
         ++seed;

@@ -113,6 +113,12 @@ inline std::int64_t combine(std::int64_t one, std::int64_t two, ReduceOp op) {
       return std::max(one, two);
     case ReduceOp::min:
       return std::min(one, two);
+    case ReduceOp::bitAnd:
+      return one & two;
+    case ReduceOp::bitOr:
+      return one | two;
+    case ReduceOp::bitXor:
+      return one ^ two;
     default:
       return one + two;
   }

@@ -64,6 +64,34 @@ TEST_P(ReduceKernels, ANumberWinsOverNan) {
   }
 }
 
+template <class T>
+void expectBitwise(DataType type, KernelSet set) {
+  std::mt19937_64 random(7);
+  std::vector<T> one(37), two(37);  // vectors and a rest
+  for (auto* values : {&one, &two})
+    for (T& value : *values) value = static_cast<T>(random());
+  const auto both = combined(type, ReduceOp::bitAnd, one, two, set),
+             any = combined(type, ReduceOp::bitOr, one, two, set),
+             odd = combined(type, ReduceOp::bitXor, one, two, set);
+  for (size_t i = 0; i < one.size(); ++i) {
+    EXPECT_EQ(both[i], static_cast<T>(one[i] & two[i]));
+    EXPECT_EQ(any[i], static_cast<T>(one[i] | two[i]));
+    EXPECT_EQ(odd[i], static_cast<T>(one[i] ^ two[i]));
+  }
+}
+
+TEST_P(ReduceKernels, BitwiseOnesAreOfIntegersAlone) {
+  expectBitwise<std::int8_t>(DataType::i8, GetParam());
+  expectBitwise<std::uint8_t>(DataType::u8, GetParam());
+  expectBitwise<std::int32_t>(DataType::i32, GetParam());
+  expectBitwise<std::uint32_t>(DataType::u32, GetParam());
+  expectBitwise<std::int64_t>(DataType::i64, GetParam());
+  expectBitwise<std::uint64_t>(DataType::u64, GetParam());
+  for (const DataType type : {DataType::f16, DataType::f32, DataType::f64, DataType::bf16, DataType::f8e4m3})
+    for (const ReduceOp op : {ReduceOp::bitAnd, ReduceOp::bitOr, ReduceOp::bitXor})
+      EXPECT_EQ(combineKernel(type, op, GetParam()), nullptr) << nameOf(type) << " " << nameOf(op);
+}
+
 TEST_P(ReduceKernels, WorkInPlaceAtAnyAlignmentAndTouchNothingElse) {
   std::mt19937 random(3);
   for (const std::size_t count : {0, 1, 7, 8, 9, 31, 64, 100})

@@ -1,0 +1,13 @@
+import importlib.util
+import os
+import sys
+
+# One thread a rank: these machines have few cores.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+sys.path.insert(0, os.path.dirname(__file__))
+
+collect_ignore = ["upstream.py", "exits.py"]
+# scripts/test-python --without-torch
+if importlib.util.find_spec("torch") is None:
+    collect_ignore += ["test_collectives.py", "test_messages.py", "test_life.py", "test_training.py"]

@@ -1,0 +1,190 @@
+"""How it begins and ends: dead peers, timeouts, aborts, processes that just exit."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+from ranks import run_ranks
+
+HERE = Path(__file__).parent
+
+
+@pytest.mark.parametrize("way", ["destroyed", "not destroyed", "futures", "left open"])
+def test_a_process_exits_cleanly_many_times(way):
+    """Real ends of the interpreter, with whatever was going on."""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-B", HERE / "exits.py", way, "25"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.split()[-1] == "50", done.stdout + done.stderr
+    assert done.stderr == "", done.stderr
+
+
+def dies(rank, asynchronous):
+    dist.barrier()
+    if rank == 1:
+        os._exit(0)
+    began = time.monotonic()
+    with pytest.raises(dist.DistBackendError, match="falcon") as caught:
+        work = dist.all_reduce(torch.ones(100_000), async_op=asynchronous)
+        if asynchronous:
+            work.wait()
+    assert time.monotonic() - began < 5
+    assert "rank 1" in str(caught.value), caught.value
+    with pytest.raises(dist.DistBackendError):
+        dist.all_reduce(torch.ones(1))
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_dead_rank_is_named_within_seconds(asynchronous):
+    run_ranks(2, dies, asynchronous, lost={1})
+
+
+def dies_before_a_message(rank):
+    if rank == 1:
+        dist.send(torch.ones(1), 0)
+        os._exit(0)
+    got = torch.empty(1)
+    dist.recv(got, 1)
+    began = time.monotonic()
+    with pytest.raises(dist.DistBackendError, match="messages from rank 1 to rank 0"):
+        dist.recv(got, 1)
+    assert time.monotonic() - began < 5
+
+
+def test_a_dead_sender_is_named_within_seconds():
+    run_ranks(2, dies_before_a_message, lost={1})
+
+
+def dies_before_any_message(rank):
+    if rank == 1:
+        os._exit(0)
+    began = time.monotonic()
+    with pytest.raises(dist.DistBackendError, match="falcon"):
+        dist.recv(torch.empty(1), 1)
+    assert time.monotonic() - began < 5
+
+
+def test_a_dead_rank_that_never_sent_is_known_within_seconds():
+    run_ranks(2, dies_before_any_message, lost={1})
+
+
+def sends_nothing(rank):
+    if rank == 1:
+        time.sleep(3)
+        return
+    began = time.monotonic()
+    with pytest.raises(dist.DistBackendError, match="within 1 s, its timeout"):
+        dist.irecv(torch.empty(1), 1).wait(timedelta(seconds=1))
+    assert time.monotonic() - began < 2.5
+
+
+def test_a_message_is_waited_for_no_longer_than_said():
+    run_ranks(2, sends_nothing)
+
+
+def does_not_come(rank, asynchronous):
+    if rank == 1:
+        time.sleep(4)
+        return
+    dist.distributed_c10d._get_default_group().set_timeout(timedelta(seconds=1))
+    began = time.monotonic()
+    with pytest.raises(dist.DistBackendError, match="1000 ms, its timeout"):
+        work = dist.all_reduce(torch.ones(3), async_op=asynchronous)
+        if asynchronous:
+            work.wait()
+    assert 0.9 < time.monotonic() - began < 3
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_rank_that_does_not_come_ends_the_call_after_the_timeout(asynchronous):
+    run_ranks(2, does_not_come, asynchronous)
+
+
+def misses_a_barrier(rank):
+    if rank == 1:
+        time.sleep(2)
+        return
+    words = r"Rank 1 failed to pass monitoredBarrier in 500 ms" if rank == 0 else "failed to pass monitoredBarrier"
+    with pytest.raises(RuntimeError, match=words):
+        dist.monitored_barrier(timeout=timedelta(seconds=0.5) if rank == 0 else timedelta(seconds=5))
+
+
+def test_a_monitored_barrier_names_who_is_missing():
+    run_ranks(3, misses_a_barrier)
+
+
+def aborted(rank):
+    if rank == 1:
+        time.sleep(3)
+        return
+    group = dist.distributed_c10d._get_default_group()
+    threading.Timer(0.5, group.abort).start()
+    began = time.monotonic()
+    with pytest.raises(dist.DistBackendError, match="aborted"):
+        dist.all_reduce(torch.ones(3))
+    assert time.monotonic() - began < 2.5
+
+
+def test_abort_ends_what_waits():
+    run_ranks(2, aborted)
+
+
+def mixed(rank):
+    assert dist.get_backend() == "cpu:falcon"
+    mine = torch.ones(3)
+    dist.all_reduce(mine)
+    assert mine[0] == 2
+
+
+def test_cpu_falcon_beside_another_device():
+    run_ranks(2, mixed, backend="cpu:falcon")
+
+
+def test_it_works_without_pytorch():
+    script = """
+import sys
+sys.modules["torch"] = None
+import importlib.util
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name == "torch" else find(name, *rest)
+import nccl_falcon
+assert nccl_falcon.nccl_version() > 23000 and nccl_falcon.api_version() >= 8
+with nccl_falcon.range("forward"):
+    pass
+nccl_falcon.iteration_work(5)
+print(nccl_falcon.library_path())
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.strip()).name == "libnccl.so.2"
+
+
+def test_pytorch_keeps_its_own_library():
+    """Both are in the process, and each caller has its own."""
+    script = """
+import nccl_falcon, torch, re
+loaded = {line.split()[-1] for line in open("/proc/self/maps") if "libnccl" in line}
+nccl_falcon.nccl_version()
+if torch.cuda.nccl.is_available([]) if hasattr(torch.cuda, "nccl") else False:
+    print(torch.cuda.nccl.version())
+print(len(loaded))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_old_pytorch_is_refused_by_its_version():
+    from nccl_falcon import _register
+
+    class Old:
+        __version__ = "2.11.0+cpu"
+
+    assert _register._is_old(Old)
+    with pytest.raises(RuntimeError, match="needs PyTorch 2.15 or later.*2.11.0"):
+        _register._refuse_version(Old)()
