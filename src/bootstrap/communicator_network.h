@@ -16,7 +16,8 @@
 namespace falcon::bootstrap {
 
 /// A star around rank 0's reactor. When a member dies (EOF, reset, silent host) rank 0 tells the others; when rank 0
-/// dies all see it. A member that leaves in good order says goodbye first: that is no death.
+/// dies all see it. A member that leaves in good order says goodbye first: that is no death. When rank 0 has left and
+/// its process has ended, the lowest rank that is left tells the others from then on.
 class CommunicatorNetwork {
  public:
   virtual ~CommunicatorNetwork() = default;  ///< says goodbye
@@ -52,6 +53,9 @@ class CommunicatorNetwork {
   /// Runs `handler` once, on the reactor's thread, when the communicator breaks (at once if it has). Replaces the last
   /// one; after the call returns the replaced one is not running.
   virtual void onFailure(std::function<void(const Error&)> handler) = 0;
+  /// Runs `handler` on the reactor's thread for each member that says goodbye, or has before. Whatever it has sent was
+  /// on its way before. Replaces the last one, which may still be running.
+  virtual void onDeparture(std::function<void(Rank)>) {}
 };
 
 /// Joins `size` ranks by unique id. Blocking; every rank must call. Errors name rank and address; a second process that

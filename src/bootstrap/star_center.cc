@@ -11,22 +11,42 @@ namespace falcon::bootstrap {
 
 using Kind = StarMessage::Kind;
 
+namespace {
+
+/// All hear at the same moment that the center before has ended.
+constexpr Nanoseconds succession = 30s;
+
+}  // namespace
+
 void StarCenter::open(std::shared_ptr<transport::Reactor> reactor, CommunicatorId id, const transport::Secret& secret,
                       std::vector<Member> members) {
-  auto center = std::make_shared<StarCenter>(reactor, id, std::move(members));
-  reactor->expect(transport::Purpose::communicator, id, secret,
-                  [center](FileDescriptor socket, const transport::Hello& hello) {
-                    const auto alive = center;  // the handler may be forgotten while it runs
-                    alive->welcome(std::move(socket), hello);
-                  });
-  reactor->expect(transport::Purpose::pulse, id, secret,
-                  [weak = std::weak_ptr(center)](FileDescriptor socket, const transport::Hello& hello) {
-                    if (const auto alive = weak.lock()) alive->welcomePulse(std::move(socket), hello);
-                  });
+  expect(std::make_shared<StarCenter>(std::move(reactor), id, std::move(members), 0), secret);
 }
 
-StarCenter::StarCenter(std::shared_ptr<transport::Reactor> reactor, CommunicatorId id, std::vector<Member> members)
-    : reactor_(std::move(reactor)), id_(id), members_(std::move(members)), seats_(members_.size()) {}
+void StarCenter::inherit(std::shared_ptr<transport::Reactor> reactor, CommunicatorId id,
+                         const transport::Secret& secret, std::vector<Member> members, Rank heir,
+                         const std::set<Rank>& left) {
+  const auto center = std::make_shared<StarCenter>(std::move(reactor), id, std::move(members), heir);
+  for (const Rank rank : left) center->seat(rank).presence = Presence::left;
+  center->awaitLate(succession);
+  expect(center, secret);
+}
+
+void StarCenter::expect(const std::shared_ptr<StarCenter>& center, const transport::Secret& secret) {
+  center->reactor_->expect(transport::Purpose::communicator, center->id_, secret,
+                           [center](FileDescriptor socket, const transport::Hello& hello) {
+                             const auto alive = center;  // the handler may be forgotten while it runs
+                             alive->welcome(std::move(socket), hello);
+                           });
+  center->reactor_->expect(transport::Purpose::pulse, center->id_, secret,
+                           [weak = std::weak_ptr(center)](FileDescriptor socket, const transport::Hello& hello) {
+                             if (const auto alive = weak.lock()) alive->welcomePulse(std::move(socket), hello);
+                           });
+}
+
+StarCenter::StarCenter(std::shared_ptr<transport::Reactor> reactor, CommunicatorId id, std::vector<Member> members,
+                       Rank host)
+    : reactor_(std::move(reactor)), id_(id), members_(std::move(members)), host_(host), seats_(members_.size()) {}
 
 int StarCenter::count(Presence presence) const {
   return static_cast<int>(std::ranges::count(seats_, presence, &Seat::presence));
@@ -54,11 +74,20 @@ void StarCenter::welcome(FileDescriptor socket, const transport::Hello& hello) {
     channel->send(failure_);
   else if (count(Presence::awaited) == 0)
     toAllHere({Kind::start, 0, -1, {}});
+  // Only of an inherited center some have left before others have come, who may not have heard of it.
+  for (Rank other = 0; other < static_cast<Rank>(seats_.size()); ++other)
+    if (seat(other).presence == Presence::left) channel->send(StarMessage{Kind::left, 0, other, {}}.encode());
 }
 
 /// The others hear of it as they come. Nothing else tells them: the communicator that this one is a part of is well.
 void StarCenter::withdrawn(Rank rank, const std::string& why) {
   seat(rank).presence = Presence::withdrawn;
+  awaitLate(parameters::initTimeout.value());
+  fail(fmt::format("{} cannot take part: {}", name(rank), why));
+  endIfEmpty();
+}
+
+void StarCenter::awaitLate(Nanoseconds limit) {
   awaitsLate_ = true;
   late_ = std::make_unique<transport::Alarm>(reactor_, [weak = weak_from_this()] {
     const auto self = weak.lock();
@@ -66,13 +95,11 @@ void StarCenter::withdrawn(Rank rank, const std::string& why) {
     self->awaitsLate_ = false;
     self->endIfEmpty();
   });
-  late_->set(parameters::initTimeout.value());
-  fail(fmt::format("{} cannot take part: {}", name(rank), why));
-  endIfEmpty();
+  late_->set(limit);
 }
 
 std::string StarCenter::noDescriptorFor(Rank rank) const {
-  return fmt::format("{} cannot connect to {}, which has no file descriptor for it: {}", name(rank), name(0),
+  return fmt::format("{} cannot connect to {}, which has no file descriptor for it: {}", name(rank), name(host_),
                      reasonOf(EMFILE));
 }
 
@@ -144,8 +171,8 @@ void StarCenter::late(Rank rank, const StarMessage& message) {
 void StarCenter::goodbye(Rank rank) {
   seat(rank).presence = Presence::left;
   const StarMessage left{Kind::left, 0, rank, {}};
-  if (rank == 0) {
-    for (Rank other = 1; other < static_cast<Rank>(seats_.size()); ++other)
+  if (rank == host_) {
+    for (Rank other = 0; other < static_cast<Rank>(seats_.size()); ++other)
       if (seat(other).presence == Presence::here) notYetNoted_.insert(other);
   }
   toAllHere(left, rank);
@@ -158,14 +185,15 @@ void StarCenter::goodbye(Rank rank) {
     toAllHere({Kind::unavailable, entry->first, -1, {name(rank) + " has left the communicator"}});
     entry = gathers_.erase(entry);
   }
-  // Rank 0's process may end now, and the center with it: so the others must know first.
-  if (rank != 0 || notYetNoted_.empty()) seat(rank).channel->send(StarMessage{Kind::goodbyeDone, 0, -1, {}}.encode());
+  // The host's process may end now, and the center with it: so the others must know first.
+  if (rank != host_ || notYetNoted_.empty())
+    seat(rank).channel->send(StarMessage{Kind::goodbyeDone, 0, -1, {}}.encode());
   noted(rank);
 }
 
 void StarCenter::noted(Rank rank) {
   if (notYetNoted_.erase(rank) == 0 || !notYetNoted_.empty()) return;
-  if (seat(0).channel) seat(0).channel->send(StarMessage{Kind::goodbyeDone, 0, -1, {}}.encode());
+  if (seat(host_).channel) seat(host_).channel->send(StarMessage{Kind::goodbyeDone, 0, -1, {}}.encode());
 }
 
 void StarCenter::gone(Rank rank, const std::string& why) {

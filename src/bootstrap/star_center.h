@@ -1,5 +1,5 @@
 // The middle of a communicator's star. Lives on rank 0's reactor, which works on while rank 0 itself computes; rank 0
-// is a member like all others.
+// is a member like all others. Once rank 0's process has ended it lives with the lowest rank that is left.
 #pragma once
 
 #include <map>
@@ -15,15 +15,20 @@
 
 namespace falcon::bootstrap {
 
-/// Belongs to the reactor's expectation; it is gone when all members are. When rank 0 leaves before others, the center
-/// stays for them until rank 0's process ends. Where one cannot come, it stays until all others have come and heard
-/// why, for as long as making a communicator may take. All on the reactor's thread.
+/// Belongs to the reactor's expectation; it is gone when all members are. When the rank that it lives with leaves
+/// before others, the center stays for them until that rank's process ends; then one of them inherits it. Where one
+/// cannot come, it stays until all others have come and heard why, for as long as making a communicator may take. All
+/// on the reactor's thread.
 class StarCenter : public std::enable_shared_from_this<StarCenter> {
  public:
   static void open(std::shared_ptr<transport::Reactor> reactor, CommunicatorId id, const transport::Secret& secret,
                    std::vector<Member> members);
-  /// Made by open().
-  StarCenter(std::shared_ptr<transport::Reactor> reactor, CommunicatorId id, std::vector<Member> members);
+  /// On the reactor of `heir`, when the process of the center before has ended in order: for those who have not left.
+  /// It passes on who dies, gives up and leaves; nothing can be gathered any more, since one is missing for ever.
+  static void inherit(std::shared_ptr<transport::Reactor> reactor, CommunicatorId id, const transport::Secret& secret,
+                      std::vector<Member> members, Rank heir, const std::set<Rank>& left);
+  /// Made by open() and inherit().
+  StarCenter(std::shared_ptr<transport::Reactor> reactor, CommunicatorId id, std::vector<Member> members, Rank host);
 
  private:
   enum class Presence { awaited, here, left, dead, withdrawn };
@@ -34,6 +39,9 @@ class StarCenter : public std::enable_shared_from_this<StarCenter> {
   };
   using Parts = std::vector<std::optional<std::string>>;
 
+  static void expect(const std::shared_ptr<StarCenter>& center, const transport::Secret& secret);
+  /// Those who have not come yet are waited for so long, though all others have gone.
+  void awaitLate(Nanoseconds limit);
   void welcome(FileDescriptor socket, const transport::Hello& hello);
   void welcomePulse(FileDescriptor socket, const transport::Hello& hello);
   void withdrawn(Rank rank, const std::string& why);
@@ -55,11 +63,12 @@ class StarCenter : public std::enable_shared_from_this<StarCenter> {
   const std::shared_ptr<transport::Reactor> reactor_;
   const CommunicatorId id_;
   const std::vector<Member> members_;
+  const Rank host_;  // whose process this is
   std::vector<Seat> seats_;
   std::map<std::uint64_t, Parts> gathers_;  // by sequence
-  std::set<Rank> notYetNoted_;              // that rank 0 has left
+  std::set<Rank> notYetNoted_;              // that the host has left
   std::string failure_;                     // encoded; empty: healthy
-  std::unique_ptr<transport::Alarm> late_;  // once one has withdrawn: how long the others may take to come
+  std::unique_ptr<transport::Alarm> late_;  // how long those who have not come may take
   bool awaitsLate_ = false;
 };
 

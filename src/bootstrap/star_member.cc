@@ -1,6 +1,12 @@
 #include "bootstrap/star_member.h"
 
+#include <fcntl.h>
+
+#include <utility>
+
 #include "base/log.h"
+#include "bootstrap/star_center.h"
+#include "transport/descriptor_limit.h"
 
 namespace falcon::bootstrap {
 
@@ -10,6 +16,8 @@ namespace {
 
 constexpr auto goodbyeLimit = 5s;  // rank 0 may be short of processor time
 constexpr std::size_t maximumContribution = 1 << 20;
+/// Mostly all processes end together, and no center is needed any more.
+constexpr Nanoseconds successionPause = 500ms;
 
 std::string text(Nanoseconds duration) {
   return fmt::format("{:.1f} s", seconds(duration));
@@ -39,13 +47,7 @@ Status StarMember::connect(Nanoseconds limit, const std::function<std::optional<
     const std::lock_guard lock(mutex_);
     channel_ = channel;
   }
-  channel->start(
-      [weak = weak_from_this()](std::string_view bytes) {
-        if (const auto self = weak.lock()) self->receive(bytes);
-      },
-      [weak = weak_from_this()](const std::string& why) {
-        if (const auto self = weak.lock()) self->closed(why);
-      });
+  startOver(channel);
   if (rank_ != 0) {
     hello.purpose = transport::Purpose::pulse;
     auto idle =
@@ -53,9 +55,7 @@ Status StarMember::connect(Nanoseconds limit, const std::function<std::optional<
                                     deadline - std::chrono::steady_clock::now(), transport::goneLimit, isGivenUp);
     if (gaveUp) return *gaveUp;
     if (!idle) return Error::remote("{} cannot reach {}: {}", name(rank_), name(0), idle.error().message());
-    auto pulse = std::make_unique<Pulse>(reactor_, std::move(*idle), [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->closed("its host fell silent");
-    });
+    auto pulse = pulseOver(std::move(*idle));
     const std::lock_guard lock(mutex_);
     pulse_ = std::move(pulse);
   }
@@ -79,6 +79,22 @@ Status StarMember::connect(Nanoseconds limit, const std::function<std::optional<
   return {};
 }
 
+void StarMember::startOver(std::shared_ptr<MessageChannel> channel) {
+  channel->start(
+      [weak = weak_from_this()](std::string_view bytes) {
+        if (const auto self = weak.lock()) self->receive(bytes);
+      },
+      [weak = weak_from_this(), center = center_](const std::string& why) {
+        if (const auto self = weak.lock()) self->closed(center, why);
+      });
+}
+
+std::unique_ptr<Pulse> StarMember::pulseOver(FileDescriptor socket) {
+  return std::make_unique<Pulse>(reactor_, std::move(socket), [weak = weak_from_this(), center = center_] {
+    if (const auto self = weak.lock()) self->closed(center, "its host fell silent");
+  });
+}
+
 /// The others hear why it does not come.
 void StarMember::withdraw(const Error& why) const {
   transport::withdraw(members_[0].address,
@@ -94,13 +110,13 @@ Result<std::vector<std::string>> StarMember::gather(std::string_view mine, Nanos
   const std::uint64_t sequence = sequence_++;
   Lock lock(mutex_);
   if (const Error* broken = failure_.load()) return *broken;
-  if (closed_) return log::decided(Error::remote("{} has left the communicator and ended", name(0)));
+  if (closed_ || inherited_) return log::decided(Error::remote("{} has left the communicator and ended", name(0)));
   channel_->send(StarMessage{Kind::gather, sequence, -1, {std::string(mine)}}.encode());
-  const auto decided = [&] { return answers_.contains(sequence) || failure_.load() || closed_; };
+  const auto decided = [&] { return answers_.contains(sequence) || failure_.load() || closed_ || inherited_; };
   if (!changed_.wait_until(lock, deadline, decided)) {
     // The center knows who is missing, and ends the communicator for all: a gather done by some only cannot be
     // repeated.
-    channel_->send(StarMessage{Kind::late, sequence, -1, {text(limit)}}.encode());
+    if (channel_) channel_->send(StarMessage{Kind::late, sequence, -1, {text(limit)}}.encode());
     if (!changed_.wait_for(lock, 1s, decided)) {
       lock.unlock();
       fail(Error::remote("{} waited {} in vain for an answer of {}", name(rank_), text(limit), name(0)));
@@ -134,11 +150,7 @@ void StarMember::receive(std::string_view bytes) {
       answers_[message.sequence] = std::move(message);
       break;
     case Kind::left:
-      left_.insert(message.rank);
-      if (message.rank != 0) break;
-      centerMayEnd_ = true;
-      channel_->send(StarMessage{Kind::noted, 0, -1, {}}.encode());
-      break;
+      return noteDeparture(std::move(lock), message.rank);
     case Kind::goodbyeDone:
       goodbyeDone_ = true;
       break;
@@ -151,17 +163,104 @@ void StarMember::receive(std::string_view bytes) {
   changed_.notify_all();
 }
 
-void StarMember::closed(const std::string& why) {
+void StarMember::noteDeparture(Lock lock, Rank rank) {
+  left_.insert(rank);
+  if (rank == center_ && channel_) channel_->send(StarMessage{Kind::noted, 0, -1, {}}.encode());
+  const auto departed = departed_;
+  changed_.notify_all();
+  lock.unlock();
+  if (departed) departed(rank);
+}
+
+void StarMember::closed(Rank center, const std::string& why) {
   reactorThread_.store(std::this_thread::get_id());
   bool death;
   {
     const std::lock_guard lock(mutex_);
+    if (center != center_ || closed_) return;
     closed_ = true;
-    death = !leaving_ && !centerMayEnd_;
     turnedAway_ = !started_ && !failure_.load();
     changed_.notify_all();
+    if (leaving_) return;
+    death = !left_.contains(center);
+    if (!death) {
+      if (!succession_)
+        succession_ = std::make_unique<transport::Alarm>(reactor_, [weak = weak_from_this()] {
+          if (const auto self = weak.lock()) self->findHeir();
+        });
+      succession_->set(successionPause);
+    }
   }
-  if (death) fail(Error::remote("{} died: {}", name(0), why));
+  if (death) fail(Error::remote("{} died: {}", name(center), why));
+}
+
+/// The lowest rank after the last center's that has not left: all come to the same one, or find that it has ended, too.
+void StarMember::findHeir() {
+  std::unique_ptr<Pulse> old;  // ends after the lock is let go, as in leave()
+  Lock lock(mutex_);
+  if (leaving_) return;
+  Rank heir = center_ + 1;
+  while (heir < static_cast<Rank>(members_.size()) && left_.contains(heir)) ++heir;
+  if (heir == static_cast<Rank>(members_.size())) return;
+  center_ = heir;
+  inherited_ = true;
+  channel_.reset();
+  old.swap(pulse_);
+  if (!dialling_) dialling_ = std::make_shared<transport::Dialling>(reactor_);
+  if (heir == rank_) {
+    (void)transport::reserveDescriptors(2 * members_.size(), "whoever keeps watch over a communicator");
+    StarCenter::inherit(reactor_, id_, secret_, members_, rank_, left_);
+  }
+  lock.unlock();
+  dial(heir, transport::Purpose::communicator);
+  if (heir != rank_) dial(heir, transport::Purpose::pulse);
+}
+
+void StarMember::dial(Rank heir, transport::Purpose purpose) {
+  std::vector<transport::Dialling::Call> calls;
+  calls.push_back({members_[static_cast<std::size_t>(heir)].address,
+                   {purpose, id_, secret_, rank_, {}},
+                   name(heir),
+                   [weak = weak_from_this(), heir, purpose](const transport::SharedSocket& socket) {
+                     // Who has dialled keeps its own until it is told.
+                     FileDescriptor own(fcntl(socket->get(), F_DUPFD_CLOEXEC, 0));
+                     if (const auto self = weak.lock(); self && own) self->reached(heir, purpose, std::move(own));
+                   },
+                   [weak = weak_from_this(), heir](const Error&) {
+                     if (const auto self = weak.lock()) self->missed(heir);
+                   }});
+  std::shared_ptr<transport::Dialling> dialling;
+  {
+    const std::lock_guard lock(mutex_);
+    dialling = dialling_;
+  }
+  // Without a socket this rank goes on without a center, and says why.
+  if (dialling) (void)dialling->begin(std::move(calls));
+}
+
+void StarMember::reached(Rank heir, transport::Purpose purpose, FileDescriptor socket) {
+  Lock lock(mutex_);
+  if (leaving_ || heir != center_) return;
+  if (purpose == transport::Purpose::pulse) {
+    pulse_ = pulseOver(std::move(socket));
+    return;
+  }
+  const auto channel = std::make_shared<MessageChannel>(reactor_, std::move(socket));
+  channel_ = channel;
+  closed_ = false;
+  // What broke it meanwhile nobody has heard yet.
+  if (const Error* broken = failure_.load())
+    channel->send(StarMessage{Kind::abort, 0, -1, {std::string(broken->message())}}.encode());
+  lock.unlock();
+  startOver(channel);
+}
+
+/// It has ended, or left and knows nothing of being the heir: the next one, then.
+void StarMember::missed(Rank heir) {
+  const std::lock_guard lock(mutex_);
+  if (leaving_ || heir != center_) return;
+  left_.insert(heir);
+  succession_->set(successionPause);
 }
 
 void StarMember::fail(Error error) {
@@ -213,6 +312,19 @@ void StarMember::abort(std::string_view reason) {
   fail(Error::remote("{} aborted the communicator: {}", name(rank_), reason));
 }
 
+void StarMember::onDeparture(std::function<void(Rank)> handler) {
+  std::set<Rank> before;
+  {
+    const std::lock_guard lock(mutex_);
+    departed_ = handler;
+    before = left_;
+  }
+  if (!handler || before.empty()) return;
+  reactor_->post([handler = std::move(handler), before = std::move(before)] {
+    for (const Rank rank : before) handler(rank);
+  });
+}
+
 bool StarMember::turnedAway() const {
   const std::lock_guard lock(mutex_);
   return turnedAway_;
@@ -232,9 +344,16 @@ std::optional<Error> StarMember::failure() const {
 
 void StarMember::leave() {
   onFailure(nullptr);
-  std::unique_ptr<Pulse> pulse;  // ends after the lock is let go: its handler may be waiting for it
+  // End after the lock is let go: their handlers may be waiting for it.
+  std::unique_ptr<Pulse> pulse;
+  std::unique_ptr<transport::Alarm> succession;
+  std::function<void(Rank)> departed;
   Lock lock(mutex_);
   pulse.swap(pulse_);
+  succession.swap(succession_);
+  departed.swap(departed_);
+  // Ends on the reactor's thread, and not inside of what it tells.
+  if (dialling_) reactor_->post([dialling = std::exchange(dialling_, nullptr)] {});
   leaving_ = true;
   const auto channel = channel_;
   if (!channel || closed_) return;

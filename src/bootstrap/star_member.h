@@ -1,4 +1,4 @@
-// One rank's end of the star: waits for answers, keeps the failure.
+// One rank's end of the star: waits for answers, keeps the failure, finds the next center when one's process has ended.
 #pragma once
 
 #include <atomic>
@@ -16,6 +16,8 @@
 #include "bootstrap/message_channel.h"
 #include "bootstrap/pulse.h"
 #include "bootstrap/star_message.h"
+#include "transport/alarm.h"
+#include "transport/dialling.h"
 
 namespace falcon::bootstrap {
 
@@ -42,6 +44,7 @@ class StarMember : public std::enable_shared_from_this<StarMember> {
   std::optional<Error> failure() const;
   bool isBroken() const { return failure_.load(std::memory_order_acquire) != nullptr; }
   void onFailure(std::function<void(const Error&)> handler);
+  void onDeparture(std::function<void(Rank)> handler);
   /// Says goodbye and waits a moment for the answer, so that the end of this process is not taken for a death.
   void leave();
   /// Breaks it on this rank: the network does not work any more.
@@ -52,8 +55,16 @@ class StarMember : public std::enable_shared_from_this<StarMember> {
 
   void withdraw(const Error& why) const;
   void receive(std::string_view bytes);
-  void closed(const std::string& why);
+  void noteDeparture(Lock lock, Rank rank);
+  void closed(Rank center, const std::string& why);
   void runHandler();
+  // On the reactor's thread.
+  void startOver(std::shared_ptr<MessageChannel> channel);
+  std::unique_ptr<Pulse> pulseOver(FileDescriptor socket);
+  void findHeir();
+  void dial(Rank heir, transport::Purpose purpose);
+  void reached(Rank heir, transport::Purpose purpose, FileDescriptor socket);
+  void missed(Rank heir);
   bool onReactorThread() const { return reactorThread_.load() == std::this_thread::get_id(); }
   std::string name(Rank rank) const { return nameOf(rank, members_); }
 
@@ -70,15 +81,19 @@ class StarMember : public std::enable_shared_from_this<StarMember> {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::shared_ptr<MessageChannel> channel_;
-  std::unique_ptr<Pulse> pulse_;  // to the center; rank 0 needs none
+  std::unique_ptr<Pulse> pulse_;                   // to the center; whom it lives with needs none
+  Rank center_ = 0;                                // whom the center lives with
+  bool inherited_ = false;                         // the first center has ended: nothing can be gathered any more
+  std::shared_ptr<transport::Dialling> dialling_;  // to heirs
+  std::unique_ptr<transport::Alarm> succession_;
   bool started_ = false;
   bool leaving_ = false;
   bool goodbyeDone_ = false;
-  bool centerMayEnd_ = false;  // rank 0 has left: the end of its process is no death
   bool closed_ = false;
   bool turnedAway_ = false;
   std::map<std::uint64_t, StarMessage> answers_;
-  std::set<Rank> left_;
+  std::set<Rank> left_;  // where center_ is among them, the end of its process is no death
+  std::function<void(Rank)> departed_;
 
   std::unique_ptr<const Error> failureOwner_;
   std::atomic<const Error*> failure_{nullptr};

@@ -16,7 +16,7 @@ struct StarMessage {
     late,    ///< sequence, texts = {how long was waited}
     abort,   ///< texts = {why}
     goodbye,
-    noted,  ///< of left{0}
+    noted,  ///< of left{the rank that the center lives with}
     // center to member
     start,        ///< all are connected
     gathered,     ///< sequence, texts by rank

@@ -36,6 +36,7 @@ class StarNetwork final : public CommunicatorNetwork {
   std::optional<Error> failure() const override { return member_->failure(); }
   bool isBroken() const override { return member_->isBroken(); }
   void onFailure(std::function<void(const Error&)> handler) override { member_->onFailure(std::move(handler)); }
+  void onDeparture(std::function<void(Rank)> handler) override { member_->onDeparture(std::move(handler)); }
 
  private:
   const std::shared_ptr<StarMember> member_;

@@ -42,6 +42,9 @@ class LocalCommunicator final : public HostCommunicator {
         waiter_(transport::makeWaiter()),
         member_(shape, *ports_, *network_, hooks, topology::ringOrder(nodesOf(members_))) {
     network_->onFailure([](const Error&) { transport::ringOwnDoorbell(); });
+    network_->onDeparture([weak = std::weak_ptr(ports_)](Rank peer) {
+      if (const auto ports = weak.lock()) ports->left(peer);
+    });
   }
 
   EngineKind kind() const override { return EngineKind::host; }

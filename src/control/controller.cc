@@ -226,7 +226,7 @@ void Controller::onTransfers(ProcessId from, const TransferProfile& profile) {
   if (found == job_.members().end()) return;
   MemberView& member = found->second;
   const auto before = mark_.find(from);
-  const TransferView view{profile.sums, member.received - (before == mark_.end() ? 0 : before->second)};
+  const TransferView view{profile.sums, member.received - (before == mark_.end() ? 0 : before->second), profile.net};
   transfersDue_.erase(from);
   (baselineDue_.erase(from) > 0 ? member.healthyTransfers : member.transfers) = view;
 }

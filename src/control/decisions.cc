@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/median.h"
+#include "control/network_conditions.h"
 #include "control/peers.h"
 
 namespace falcon::control {
@@ -199,7 +200,9 @@ std::vector<instrument::CommunicatorMembers> communicatorMembers(const JobView& 
 }
 
 diagnose::SeenInProfile seenInProfile(const JobView& job, std::size_t window, std::span<const Culprit> known) {
-  diagnose::SeenInProfile seen{.ranks = comparisonsOf(job, window), .communicators = communicatorMembers(job)};
+  diagnose::SeenInProfile seen{.ranks = comparisonsOf(job, window),
+                               .communicators = communicatorMembers(job),
+                               .network = networkConditions(job)};
   for (const Culprit& culprit : known) {
     if (culprit.kind == CulpritKind::rank)
       seen.known.push_back({.kind = diagnose::CandidateKind::rank, .rank = culprit.rank});

@@ -33,6 +33,7 @@ struct RankMeans {
 struct TransferView {
   std::vector<TransferSum> sums;
   std::uint64_t iterations = 0;
+  std::vector<NetCondition> net{};
 };
 
 struct MemberView {

@@ -86,8 +86,12 @@ void visit(A& a, TransferSum& m) {
   all(a, m.id, m.peer, m.sending, m.bytes, m.ringBytes, m.moving, m.waiting, m.channel);
 }
 template <class A>
+void visit(A& a, NetCondition& m) {
+  all(a, m.peer, m.condition, m.score);
+}
+template <class A>
 void visit(A& a, TransferProfile& m) {
-  all(a, m.sums);
+  all(a, m.sums, m.net);
 }
 template <class A>
 void visit(A& a, TimedCall& m) {

@@ -101,8 +101,15 @@ struct TransferSum {
   double waiting = 0;           ///< seconds
   std::int32_t channel = 0;
 };
+/// What this process's net plugin says of what it sends to one address: the worst of what it said meanwhile.
+struct NetCondition {
+  std::string peer;            ///< the address, as the plugin tells it
+  std::int32_t condition = 0;  ///< falconNetHealthy ... of falcon_net_state.h
+  double score = 0;            ///< 0 to 1
+};
 struct TransferProfile {
   std::vector<TransferSum> sums;
+  std::vector<NetCondition> net;  ///< empty: there is no plugin that tells
 };
 
 /// The calls that ended while profiling was on, the newest ones; times of the process's own clock.

@@ -205,7 +205,10 @@ void Monitor::showState() {
 void Monitor::showNet() {
   if (parts_.clock.now() - netShown_ < netInterval) return;
   netShown_ = parts_.clock.now();
-  if (const auto snapshot = transport::net::netSnapshot()) parts_.files.keepNetState(transport::net::encode(*snapshot));
+  const auto snapshot = transport::net::netSnapshot();
+  if (!snapshot) return;
+  parts_.files.keepNetState(transport::net::encode(*snapshot));
+  parts_.transfers.note(*snapshot);
 }
 
 }  // namespace falcon::control

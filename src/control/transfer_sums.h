@@ -1,5 +1,5 @@
 // Collects per-channel timing while profiling is on: sums per connection and channel, ready to be sent; the single
-// transfers go to the call log.
+// transfers go to the call log. Beside it what a net plugin says of the network meanwhile.
 #pragma once
 
 #include <map>
@@ -11,6 +11,7 @@
 #include "base/recorders.h"
 #include "control/messages.h"
 #include "instrument/call_log.h"
+#include "transport/plugin/net_snapshot.h"
 
 namespace falcon::control {
 
@@ -34,12 +35,25 @@ class TransferSums final : public TransferRecorder {
     contained([&] { add(timing); }, [](const char*) {});
   }
 
+  /// A net plugin's word, by the monitor.
+  void note(const transport::net::NetSnapshot& net) {
+    if (!enabled_.load(std::memory_order_relaxed)) return;
+    const std::lock_guard lock(mutex_);
+    for (const falconNetConnection_v1& each : net.connections) {
+      if (each.sends == 0 || each.condition == falconNetUnknown) continue;
+      const auto [known, first] = net_.try_emplace(each.peer, NetCondition{each.peer, each.condition, each.score});
+      if (!first && each.score > known->second.score) known->second = {each.peer, each.condition, each.score};
+    }
+  }
+
   /// What came together since the last take.
   TransferProfile take() {
     const std::lock_guard lock(mutex_);
     TransferProfile profile;
     for (auto& [key, sum] : sums_) profile.sums.push_back(sum);
+    for (auto& [peer, condition] : net_) profile.net.push_back(std::move(condition));
     sums_.clear();
+    net_.clear();
     return profile;
   }
 
@@ -69,6 +83,7 @@ class TransferSums final : public TransferRecorder {
   instrument::CallLog* log_ = nullptr;
   std::mutex mutex_;
   std::map<std::tuple<CommunicatorId, Rank, bool, std::int32_t>, TransferSum> sums_;
+  std::map<std::string, NetCondition> net_;        ///< by peer's address
   std::map<std::uint64_t, Nanoseconds> underWay_;  ///< at the end of the last transfer, by connection
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "control/network_conditions.h"
 #include "control/tested_groups.h"
 
 namespace falcon::control {
@@ -92,6 +93,7 @@ diagnose::Measurements measurementsOf(const JobView& job, const ValidationInput&
   measured.links = tests.links;
   measured.use = tests.use;
   measured.knownLinkRates = input.knownLinkRates;
+  measured.network = networkConditions(job);
   measured.places = placesOf(job);
   return measured;
 }

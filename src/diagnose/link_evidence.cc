@@ -228,6 +228,8 @@ std::string LinkEvidence::textOf(const Link& id) const {
         "; in the job its bytes were under way for {:.0f} ms an iteration more, of {:.0f} ms that it "
         "takes longer",
         measured_.use.grown.at(id) * 1e3, measured_.use.longerIteration * 1e3);
+  if (const auto network = measured_.network.find(id); network != measured_.network.end())
+    text += "; " + sentenceOf(network->second);
   return text;
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "diagnose/net_condition.h"
 #include "validate/cause.h"
 #include "validate/figures.h"
 #include "validate/gpu_sample.h"
@@ -48,6 +49,8 @@ struct Measurements {
   LinkUse use;
   /// Bytes per second that links gave when they were healthy, as far as known.
   std::map<Link, double> knownLinkRates;
+  /// What net plugins said of links while profiling, as far as they are any that tell.
+  std::map<Link, NetCondition> network;
   /// Where ranks sit, as far as known: whose links share a network interface.
   std::map<Rank, validate::RankPlace> places;
 };

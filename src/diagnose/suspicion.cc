@@ -143,6 +143,13 @@ void add(const Explanation& explanation, const PassiveEvidence& evidence, bool w
   }
 }
 
+/// What is known of the network of the link that holds up the group.
+std::string networkOf(const GroupSuspect& suspect) {
+  const std::string network = sentenceOf(suspect.network);
+  if (network.empty()) return {};
+  return fmt::format(" ({} -> {} most of it: {})", suspect.slowest.from, suspect.slowest.to, network);
+}
+
 }  // namespace
 
 Suspicion suspect(const SeenInProfile& seen, const SuspicionThresholds& thresholds) {
@@ -171,6 +178,8 @@ Suspicion suspect(const SeenInProfile& seen, const SuspicionThresholds& threshol
   const auto worstFirst = [](const auto& a, const auto& b) { return a.growth > b.growth; };
   std::stable_sort(result.ranks.begin(), result.ranks.end(), worstFirst);
   std::stable_sort(result.groups.begin(), result.groups.end(), worstFirst);
+  for (GroupSuspect& each : result.groups)
+    if (const auto found = seen.network.find(each.slowest); found != seen.network.end()) each.network = found->second;
   result.reason = result.empty() ? fmt::format("computing grew by {:.2f}x in the middle of {} ranks",
                                                evidence.usualGrowth, seen.ranks.size())
                                  : reasonFor(result, seen.communicators);
@@ -191,7 +200,8 @@ std::string reasonFor(const Suspicion& suspicion, std::span<const CommunicatorMe
     say(each.waitsOnly ? fmt::format("all of {} wait {:.1f} times longer there, and who for is not told",
                                      nameOf(each.communicator), each.growth)
                        : fmt::format("communication among {} takes {:.2f}x its healthy time", nameOf(each.communicator),
-                                     each.growth));
+                                     each.growth) +
+                             networkOf(each));
   return text;
 }
 

@@ -1,12 +1,14 @@
 // Who may be to blame for a fail-slow, before any test: whom to look at, in words and as what a validation tests. Pure.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "diagnose/candidate.h"
+#include "diagnose/net_condition.h"
 #include "diagnose/thresholds.h"
 #include "instrument/blame.h"
 #include "instrument/profile.h"
@@ -24,6 +26,7 @@ struct GroupSuspect {
   double growth = 1;
   Link slowest{};          ///< job ranks; the link that has most of the delay; -1: it is not known
   bool waitsOnly = false;  ///< what moves there moves as fast as ever
+  NetCondition network{};  ///< that the slowest link goes over; none: no plugin tells
 };
 
 struct Suspicion {
@@ -38,6 +41,7 @@ struct SeenInProfile {
   std::vector<instrument::CommunicatorMembers> communicators;
   std::optional<instrument::Blame> chain{};  ///< of waiting, where it can be told
   std::vector<Candidate> known{};            ///< culprits; what they may explain is not suspected
+  std::map<Link, NetCondition> network{};    ///< what net plugins say of links, job ranks
 };
 
 /// One account of passive evidence (passive_evidence.h, reach.h), and where the chain of waiting leads. The chain is no

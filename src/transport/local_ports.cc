@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 
 #include "base/log.h"
 #include "base/parameters.h"
@@ -46,6 +47,7 @@ class LocalPorts final : public Ports {
   Result<SendPort*> openSend(const PortKey& key) override;
   Result<ReceivePort*> openReceive(const PortKey& key) override;
   Medium mediumTo(Rank peer) const override { return peers_.mediumTo(peer); }
+  void left(Rank peer) override;
   std::uint64_t bytesSentTo(Rank peer) const override { return peers_.bytesSentTo(peer); }
 
  private:
@@ -66,6 +68,7 @@ class LocalPorts final : public Ports {
   void attachSockets(const PortKey& key, ReceiveLine& line, std::vector<SharedSocket> sockets);
   /// Whoever sends to that peer or receives from it, now or later, uses this socket.
   void shareSocket(const PortKey& key, const SharedSocket& socket);
+  Error leftError(Rank peer) const { return Error::remote("{} has left the communicator", peers_.name(peer)); }
   void dropDial(SendLine& line);
   bool usesMine(const PortKey& key) const;
   bool mayShareASocket(const PortKey& key) const;
@@ -94,6 +97,7 @@ class LocalPorts final : public Ports {
   std::map<PortKey, std::unique_ptr<SendLine>> sends_;
   std::map<PortKey, std::unique_ptr<ReceiveLine>> receives_;
   std::map<PortKey, SharedSocket> shared_;  // for both ways
+  std::set<Rank> left_;
   std::unique_ptr<Dialling> dialling_ = std::make_unique<Dialling>(reactor_);
 };
 
@@ -144,6 +148,8 @@ Result<SendPort*> LocalPorts::openSend(const PortKey& key) {
   auto line = std::make_unique<SendLine>(chunkBytesOf(key));
   if (const auto both = shared_.find(key); both != shared_.end()) {
     attachSockets(key, *line, {both->second});
+  } else if (left_.contains(key.peer)) {
+    line->connection.fail(log::decided(leftError(key.peer)));
   } else if (auto started = key.peer == self_ ? connectToSelf(key, *line) : startConnecting(key, *line); !started) {
     sends_.erase(key);
     return started.error();
@@ -162,8 +168,22 @@ LocalPorts::ReceiveLine& LocalPorts::receiveLine(const PortKey& key) {
   auto& line = receives_[key];
   if (line) return *line;
   line = std::make_unique<ReceiveLine>(chunkBytesOf(key));
-  if (const auto both = shared_.find(key); both != shared_.end()) attachSockets(key, *line, {both->second});
+  if (const auto both = shared_.find(key); both != shared_.end())
+    attachSockets(key, *line, {both->second});
+  else if (left_.contains(key.peer))
+    line->connection.fail(log::decided(leftError(key.peer)));
   return *line;
+}
+
+// It waits for the answer to an offer before it sends, so nothing that it has sent can be without a connection here.
+void LocalPorts::left(Rank peer) {
+  const std::lock_guard lock(mutex_);
+  if (closing_ || !left_.insert(peer).second) return;
+  for (auto& [key, line] : receives_)
+    if (key.peer == peer && !line->connection.decided()) line->connection.fail(log::decided(leftError(peer)));
+  for (auto& [key, line] : sends_)
+    if (key.peer == peer && !line->connection.decided()) failLine(*line, leftError(peer));
+  peers_.ownDoorbell()->ring();
 }
 
 Status LocalPorts::connectToSelf(const PortKey& key, SendLine& line) {

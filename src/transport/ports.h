@@ -32,6 +32,9 @@ class Ports {
   virtual Result<SendPort*> openSend(const PortKey& key) = 0;
   virtual Result<ReceivePort*> openReceive(const PortKey& key) = 0;
   virtual Medium mediumTo(Rank peer) const = 0;
+  /// That peer has left in good order: who still waits for a connection with it, or asks for one, gets an error. All
+  /// that it has ever sent came over connections that are there.
+  virtual void left(Rank) {}
   /// What has left for that peer so far, over all connections; sockets count headers too. 0 where nobody counts.
   virtual std::uint64_t bytesSentTo(Rank) const { return 0; }
 };

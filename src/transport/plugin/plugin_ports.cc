@@ -31,6 +31,7 @@ class PluginPorts final : public Ports {
   Result<SendPort*> openSend(const PortKey& key) override;
   Result<ReceivePort*> openReceive(const PortKey& key) override;
   Medium mediumTo(Rank peer) const override { return base_->mediumTo(peer); }
+  void left(Rank peer) override { base_->left(peer); }
   std::uint64_t bytesSentTo(Rank peer) const override {
     return base_->bytesSentTo(peer) + bytesSent_.at(static_cast<std::size_t>(peer)).load(std::memory_order_relaxed);
   }

@@ -52,7 +52,7 @@ void expectGoodbye(bool blocking, const Work& work) {
   }
 }
 
-TEST(Leaving, IsToldAfterCallsOnAStream) {
+TEST(Goodbye, IsToldAfterCallsOnAStream) {
   expectGoodbye(true, [](ncclComm_t comm, int) -> std::string {
     ncclFalconStream_t stream = nullptr;
     if (const auto made = ncclFalconStreamCreate(&stream); made != ncclSuccess) return saying("create", made);
@@ -63,7 +63,7 @@ TEST(Leaving, IsToldAfterCallsOnAStream) {
   });
 }
 
-TEST(Leaving, IsToldAfterASplitThatTheRankHadNoPartIn) {
+TEST(Goodbye, IsToldAfterASplitThatTheRankHadNoPartIn) {
   expectGoodbye(false, [](ncclComm_t comm, int rank) -> std::string {
     ncclComm_t child = nullptr;
     ncclCommSplit(comm, rank == 0 ? 0 : NCCL_SPLIT_NOCOLOR, 0, &child, nullptr);
@@ -76,6 +76,49 @@ TEST(Leaving, IsToldAfterASplitThatTheRankHadNoPartIn) {
     return waitFor(comm);
   });
 }
+
+/// Over which way, who leaves, and whether the one that stays receives (or sends) then.
+class Leaving : public testing::TestWithParam<std::tuple<Over, int, bool>> {};
+
+// It has never connected to the one that waits: only the others can say that it has left. Where it is rank 0, whose
+// process has kept watch over them, it is over before.
+TEST_P(Leaving, EndsTheFirstMessageThatNeedsTheLeaver) {
+  const auto [over, leaver, receives] = GetParam();
+  constexpr int size = 4, waiter = 2, large = 4 << 20;
+  SharedBoard board;
+  ForkedRanks forked(size, [&, over = over, leaver = leaver, receives = receives](int rank) -> std::string {
+    choose(over);
+    ncclComm_t comm = nullptr;
+    if (auto wrong = makeCommunicator(board, 0, rank, size, comm); !wrong.empty()) return wrong;
+    if (rank == leaver) {
+      const auto done = ncclCommDestroy(comm);
+      return done == ncclSuccess ? "" : saying("ncclCommDestroy", done);
+    }
+    if (rank != waiter) {
+      if (!board.waitFor(1, 1)) return "the message does not end";
+      ncclCommAbort(comm);
+      return "";
+    }
+    if (!board.waitFor(2, 1)) return "the leaver does not end";
+    std::vector<char> bytes(large);
+    const auto done = receives ? ncclRecv(bytes.data(), bytes.size(), ncclChar, leaver, comm, hostStream)
+                               : ncclSend(bytes.data(), bytes.size(), ncclChar, leaver, comm, hostStream);
+    const std::string why = ncclGetLastError(nullptr);
+    board.reach(1, 1);
+    ncclCommAbort(comm);
+    if (done != ncclRemoteError) return saying("the message", done);
+    return why.find("has left the communicator") != std::string::npos ? "" : why;
+  });
+  EXPECT_EQ(forked.wait(leaver, Seconds(60)).report, "");
+  board.reach(2, 1);
+  ASSERT_TRUE(forked.allRight(Seconds(60)));
+}
+INSTANTIATE_TEST_SUITE_P(Of, Leaving,
+                         testing::Combine(testing::ValuesIn(everyWay), testing::Values(0, 1), testing::Bool()),
+                         [](const auto& its) {
+                           return nameOf(std::get<0>(its.param)) + std::to_string(std::get<1>(its.param)) +
+                                  (std::get<2>(its.param) ? "Receive" : "Send");
+                         });
 
 }  // namespace
 }  // namespace falcon::test

@@ -187,6 +187,105 @@ TEST(Death, IsNotWhatAProcessIsThatLeavesInOrder) {
   EXPECT_THAT(result.error().message(), HasSubstr("left"));
 }
 
+/// The first `leavers` of `size` ranks leave in order, one after another, and their processes end. Then `act` happens
+/// to the last but one, a process, and the others are asked `then`; the last rank is in this process.
+class Succession : public testing::TestWithParam<std::tuple<int, int>> {
+ protected:
+  void run(const Body& lastButOne, const std::function<void(Process&)>& act, const Body& then) {
+    const auto [size, leavers] = GetParam();
+    LaterId id;
+    std::vector<Process> first, others;
+    for (Rank rank = 0; rank < leavers; ++rank)
+      first.push_back(rankProcess(id, rank, size, [rank](const Network&) {
+        std::this_thread::sleep_for(1s * rank);  // some before the next center is there, some after
+        return 0;
+      }));
+    for (Rank rank = leavers; rank < size - 2; ++rank) others.push_back(rankProcess(id, rank, size, then));
+    Process chosen = rankProcess(id, size - 2, size, lastButOne);
+    const auto host = reactor();
+    const auto network = join(host, id.publish(host), size - 1, size, 60s);
+    ASSERT_TRUE(network && (*network)->barrier(60s));
+    for (Process& rank : first) EXPECT_EQ(rank.wait(), 0);
+    std::this_thread::sleep_for(2s);  // nobody is told when the next center is there
+    EXPECT_FALSE((*network)->failure()) << (*network)->failure()->message();
+    act(chosen);
+    EXPECT_EQ(then(*network), 0);
+    for (Process& other : others) EXPECT_EQ(other.wait(), 0);
+  }
+};
+
+TEST_P(Succession, DeathsAreKnownThoughRankZerosProcessHasEnded) {
+  run(
+      sleepForEver, [](Process& victim) { victim.signal(SIGKILL); }, learnsOfDeath(std::get<0>(GetParam()) - 2));
+}
+
+TEST_P(Succession, SoIsTheEndOfWhoGivesUp) {
+  const Rank aborting = std::get<0>(GetParam()) - 2;
+  run(
+      [](const Network& network) {
+        std::this_thread::sleep_for(8s);
+        network->abort("it has had enough");
+        std::this_thread::sleep_for(1s);
+        return 0;
+      },
+      [](Process&) {},
+      [aborting](const Network& network) {
+        if (!eventually([&] { return network->failure().has_value(); }, 30s)) return 1;
+        const std::string text(network->failure()->message());
+        if (text.find(fmt::format("rank {} (", aborting)) == std::string::npos) return 2;
+        return text.find("it has had enough") == std::string::npos ? 3 : 0;
+      });
+}
+
+TEST_P(Succession, AndTheDepartureOfWhoLeaves) {
+  const Rank leaving = std::get<0>(GetParam()) - 2;
+  run(
+      [](const Network&) {
+        std::this_thread::sleep_for(8s);
+        return 0;
+      },
+      [](Process& leaver) { EXPECT_EQ(leaver.wait(), 0); },
+      [leaving](const Network& network) {
+        if (!eventually([&] { return network->hasLeft(leaving); }, 30s)) return 1;
+        std::this_thread::sleep_for(1s);
+        return network->failure() ? 2 : 0;
+      });
+}
+INSTANTIATE_TEST_SUITE_P(SizeAndLeavers, Succession,
+                         testing::Values(std::tuple{3, 1}, std::tuple{5, 1}, std::tuple{5, 2}, std::tuple{6, 3}));
+
+TEST(Death, IsNotWhatHappensWhenAllLeaveOneAfterAnother) {
+  LaterId id;
+  std::vector<Process> ranks;
+  for (Rank rank = 0; rank < 5; ++rank)
+    ranks.push_back(rankProcess(id, rank, 6, [rank](const Network& network) {
+      std::this_thread::sleep_for(rank * 700ms);
+      return network->failure() ? 1 : 0;
+    }));
+  const auto host = reactor();
+  const auto network = join(host, id.publish(host), 5, 6, 60s);
+  ASSERT_TRUE(network && (*network)->barrier(60s));
+  for (Process& rank : ranks) EXPECT_EQ(rank.wait(), 0);
+  EXPECT_TRUE(eventually([&] { return (*network)->hasLeft(4); }));
+  EXPECT_FALSE((*network)->failure());
+}
+
+TEST(Departure, IsToldToWhoAsksBeforeAndAfterIt) {
+  LaterId id;
+  Process leaver = rankProcess(id, 1, 3, [](const Network&) { return 0; });
+  Process other = rankProcess(id, 0, 3, sleepForEver);
+  const auto host = reactor();
+  const auto network = join(host, id.publish(host), 2, 3, 60s);
+  ASSERT_TRUE(network);
+  std::atomic<Rank> before{-1}, after{-1};
+  (*network)->onDeparture([&](Rank rank) { before = rank; });
+  ASSERT_TRUE((*network)->barrier(60s));
+  EXPECT_EQ(leaver.wait(), 0);
+  EXPECT_TRUE(eventually([&] { return before == 1; }));
+  (*network)->onDeparture([&](Rank rank) { after = rank; });
+  EXPECT_TRUE(eventually([&] { return after == 1; }));
+}
+
 TEST(Death, AProcessThatExitsWithLiveCommunicatorsExitsCleanlyAndCountsAsDead) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "it leaks on purpose, and the address sanitizer turns that into an exit code";

@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "falcon_net_state.h"
 #include "topology/layout.h"
 
 namespace falcon::diagnose {
@@ -34,6 +35,7 @@ class Job {
   std::map<std::pair<Rank, Rank>, double> links;  ///< factors of the time to move a byte
   double everyone = 1;
   bool timing = true;  ///< per-channel timing
+  std::map<Link, NetCondition> network;
 
   Suspicion judge(unsigned seed = 1) const {
     std::vector<RankComparison> ranks;
@@ -43,7 +45,7 @@ class Job {
     const auto healthy = before.profiles(random), now = profiles(random);
     for (Rank rank = 0; rank < layout_.size(); ++rank)
       ranks.push_back({rank, healthy[static_cast<size_t>(rank)], now[static_cast<size_t>(rank)]});
-    return suspect({.ranks = ranks, .communicators = communicators_});
+    return suspect({.ranks = ranks, .communicators = communicators_, .network = network});
   }
   CommunicatorId groupOf(Rank a, Rank b) const {
     for (const auto& each : communicators_)
@@ -192,6 +194,22 @@ TEST_P(Layouts, SuspectASlowRankBesideALinkAsSlowAsItsOwn) {
     EXPECT_EQ(job.judge().groups.size(), 1u) << found.reason;
   }
 }
+
+TEST(Suspicion, SaysWhatTheNetworkOfTheSlowestLinkIsLike) {
+  Job job({4, 2, 1});
+  job.links[{0, 2}] = 4;
+  job.network = {{{0, 2}, {falconNetCongested, 0.83}}, {{2, 4}, {falconNetHealthy, 0.02}}};
+  const auto found = job.judge();
+  ASSERT_EQ(found.groups.size(), 1U) << found.reason;
+  EXPECT_NE(found.reason.find("(0 -> 2 most of it: its network is congested (score 0.83))"), std::string::npos)
+      << found.reason;
+  EXPECT_EQ(found.reason.find("healthy (score"), std::string::npos) << found.reason;
+
+  Job healthy({4, 2, 1});
+  healthy.network = {{{0, 2}, {falconNetCongested, 0.83}}};
+  EXPECT_TRUE(healthy.judge().empty()) << "a condition is no slowness";
+}
+
 INSTANTIATE_TEST_SUITE_P(OfEightRanks, Layouts,
                          testing::Values(topology::Layout{8, 1, 1}, topology::Layout{4, 2, 1},
                                          topology::Layout{2, 4, 1}, topology::Layout{2, 1, 1}));

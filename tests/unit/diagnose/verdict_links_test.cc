@@ -2,6 +2,7 @@
 #include <set>
 
 #include "diagnose/verdict.h"
+#include "falcon_net_state.h"
 #include "unit/diagnose/measured_job.h"
 
 namespace falcon::diagnose {
@@ -44,6 +45,19 @@ TEST_P(ShapedLink, IsNamedWhereProfilingSawItHoldUpTheJob) {
           };
         },
         0.01);
+}
+
+TEST_P(ShapedLink, IsNamedWithWhatItsNetPluginSays) {
+  if (GetParam() < 1.3) return;
+  Job job(1, 0.01);
+  job.everyLinkGrew();
+  job.linkSlowdown = [](Link link) { return link == Link{2, 4} ? GetParam() : 1; };
+  Measurements measured = job.measure();
+  measured.network = {{{2, 4}, {falconNetCongested, 0.83}}, {{4, 6}, {falconNetSlow, 0.2}}};
+  const Verdict verdict = job.validate(measured);
+  ASSERT_EQ(verdict.culprits.size(), 1U) << verdict.evidence;
+  EXPECT_NE(verdict.evidence.find("; its network is congested (score 0.83)"), std::string::npos) << verdict.evidence;
+  EXPECT_EQ(verdict.evidence.find("0.20"), std::string::npos) << verdict.evidence;
 }
 
 TEST_P(ShapedLink, IsNotNamedByItsRateAlone) {
