@@ -24,12 +24,17 @@ _MOST_KEPT = 64
 _GRACE = 2.0
 
 _backends = weakref.WeakSet()
+# PyTorch's debug mode wraps a backend and keeps only what of it is C++: a Python backend would be lost.
+_wrapped = set()
 
 
 def create(options, backend_options=None):
     """What torch.distributed calls for each process group: `options` are c10d's DistributedBackendOptions."""
     timeout = getattr(backend_options, "_timeout", None) or options.timeout
-    return FalconBackend(options.store, options.group_rank, options.group_size, timeout, options.group_id)
+    backend = FalconBackend(options.store, options.group_rank, options.group_size, timeout, options.group_id)
+    if dist.get_debug_level() == dist.DebugLevel.DETAIL:
+        _wrapped.add(backend)
+    return backend
 
 
 def _dense(tensor):
@@ -571,6 +576,7 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
         self._messages.close(text)
         self._communicator.close()
         _backends.discard(self)
+        _wrapped.discard(self)
 
     def _set_sequence_number_for_group(self):
         self._sequence = 0

@@ -187,9 +187,12 @@ class _Futures:
 
     def _start(self) -> None:
         thread = threading.Thread(target=self._serve, name="nccl-falcon-fut", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            return  # the interpreter is on its way out: who is there does it
         self._threads.add(thread)
         self._idle += 1
-        thread.start()
 
     def _serve(self) -> None:
         while numbers := _native.next_finished():
