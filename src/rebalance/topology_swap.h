@@ -4,17 +4,10 @@
 #include <optional>
 #include <span>
 
+#include "rebalance/node_permutation.h"
 #include "topology/layout.h"
 
 namespace falcon::rebalance {
-
-/// Bytes an iteration between two neighbours of a group: in a ring for data and tensor parallelism, between adjacent
-/// stages for pipelines.
-/// Source of the volumes: Falcon, arXiv 2410.12588, section 5.3 (TP 8 b m n_ctx h L (T-1)/(P T); DP 12 k L h^2/(P T);
-/// PP m b n_ctx h).
-struct TrafficVolumes {
-  double data = 0, pipeline = 0, tensor = 0;
-};
 
 /// The two nodes that exchange their ranks, place by place.
 struct NodeSwap {
