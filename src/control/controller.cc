@@ -36,8 +36,9 @@ Controller::Controller(const ControllerSettings& settings, const Clock& clock, s
       succession_(clock, outbox, settings.present, settings.decisions),
       nextId_(firstId(wallTime_())),
       mitigation_(
-          {settings.mitigate, settings.deterministic, window()}, job_, clock, outbox, [this] { return nextId_++; },
-          [this](Event event) { emit(std::move(event)); }),
+          {settings.mitigate, settings.deterministic, window(), settings.onsetThresholdPercent / 100, settings.places,
+           wallTime_},
+          job_, clock, outbox, [this] { return nextId_++; }, [this](Event event) { emit(std::move(event)); }),
       detector_(instrument::ChangePointOptions{.threshold = settings.onsetThresholdPercent / 100}),
       budget_(settings.trapBudgetPercent, clock.now()) {
   phaseStarted_ = clock.now();
@@ -349,7 +350,7 @@ void Controller::track() {
   watchRelief();
   if (compareWithStored() || askPeers()) return;
   const double healthy = healthyMilliseconds_ * 1e-3, current = currentMilliseconds_ * 1e-3;
-  if (mitigation_.tick(failSlows_, healthy, current) == Mitigation::Progress::changed) {
+  if (mitigation_.tick(failSlows_, healthy, current, !relearning_) == Mitigation::Progress::changed) {
     rebase();
   }
   if (mitigation_.agreeing()) return;

@@ -99,6 +99,31 @@ rebalance::CommunicatorFacts factsOf(const JobView& job, const CommunicatorForme
   return facts;
 }
 
+/// A replica must have, and has room for, what its tightest rank says. Rails only where all ranks have told theirs.
+void addLimits(const JobView& job, rebalance::JobFacts& facts) {
+  rebalance::SplitLimits& limits = facts.limits;
+  const auto replicas = static_cast<std::size_t>(facts.layout->dataSize);
+  limits.least.assign(replicas, 0);
+  limits.most.assign(replicas, 0);
+  std::vector<int> rails(static_cast<std::size_t>(facts.layout->size()));
+  bool allRails = true;
+  for (const auto& [process, member] : job.members()) {
+    if (!member.layout) continue;
+    const LayoutKnown& part = *member.layout;
+    const auto replica = static_cast<std::size_t>(part.dataParallelIndex);
+    const auto rank = static_cast<std::size_t>(member.identity.jobRank);
+    if (replica >= replicas) continue;
+    limits.multiple = std::max(limits.multiple, part.multiple);
+    limits.evenOnly = limits.evenOnly || part.evenOnly;
+    limits.least[replica] = std::max(limits.least[replica], part.leastMicroBatches);
+    int& most = limits.most[replica];
+    if (part.mostMicroBatches > 0) most = most > 0 ? std::min(most, part.mostMicroBatches) : part.mostMicroBatches;
+    allRails = allRails && part.rail > 0 && rank < rails.size();
+    if (allRails) rails[rank] = part.rail;
+  }
+  if (allRails) facts.railOfRank = std::move(rails);
+}
+
 /// The layout, once every rank of it has registered its part; and the nodes, where job ranks are numbered as usual.
 void addLayout(const JobView& job, const std::map<std::string, int>& nodes, rebalance::JobFacts& facts) {
   std::optional<LayoutKnown> any;
@@ -115,6 +140,7 @@ void addLayout(const JobView& job, const std::map<std::string, int>& nodes, reba
   facts.microBatches = any->microBatches;
   facts.microBatchesNow.assign(any->split.begin(), any->split.end());
 
+  addLimits(job, facts);
   std::map<Rank, int> nodeOf;
   for (const auto& [id, communicator] : job.communicators())
     for (std::size_t i = 0; i < communicator.jobRanks.size() && i < communicator.nodes.size(); ++i)
@@ -132,6 +158,19 @@ void addLayout(const JobView& job, const std::map<std::string, int>& nodes, reba
     if (node == nodeOf.end()) return facts.nodeOfRank.clear();
     facts.nodeOfRank.push_back(node->second);
   }
+}
+
+/// What tells how slow ranks and stages are: own times against the baseline, and the baseline's by stage.
+void addPaces(const JobView& job, std::size_t window, rebalance::JobFacts& facts) {
+  std::vector<double> stages(static_cast<std::size_t>(facts.layout->pipelineSize));
+  for (const auto& [process, member] : job.members()) {
+    if (!member.layout || !member.healthy) return;
+    double& slowest = stages[static_cast<std::size_t>(member.layout->pipelineParallelIndex)];
+    slowest = std::max(slowest, member.healthy->outsidePerMicroBatch);
+    if (const auto growth = ownTimeGrowth(member, window)) facts.timesAsLong[member.identity.jobRank] = *growth;
+  }
+  if (std::all_of(stages.begin(), stages.end(), [](double each) { return each > 0; }))
+    facts.stageSeconds = std::move(stages);
 }
 
 /// What neighbours of a group sent each other in the baseline, an iteration: the most that any pair did.
@@ -359,6 +398,7 @@ rebalance::JobFacts jobFactsOf(const JobView& job, std::size_t window, bool dete
   addLayout(job, nodes, facts);
   if (!facts.layout) return facts;
   facts.secondsPerMicroBatch = secondsByReplica(job, facts.layout->dataSize, window);
+  addPaces(job, window, facts);
   if (!facts.nodeOfRank.empty()) facts.volumes = volumesOf(job, *facts.layout);
   return facts;
 }
@@ -374,19 +414,24 @@ rebalance::Strategy strategyOf(const rebalance::Plan& plan) {
       return Strategy::splitMicroBatches;
     case PlanKind::restart:
       return Strategy::restart;
+    case PlanKind::swap:
+      return Strategy::changeTopology;
     case PlanKind::advise:
-      return plan.swap ? Strategy::changeTopology : Strategy::restart;
+      return plan.permutation ? Strategy::changeTopology : Strategy::restart;
   }
   return Strategy::ignore;
 }
 
-bool isDue(const rebalance::Plan& plan, double lossSeconds, double healthyIterationSeconds) {
+double priceOf(const rebalance::Plan& plan, double healthyIterationSeconds, const rebalance::Prices& prices) {
+  using rebalance::PlanKind;
   const rebalance::Strategy strategy = strategyOf(plan);
-  const double price = plan.kind == rebalance::PlanKind::restart
-                           ? plan.priceSeconds
-                           : rebalance::priceOf(strategy, healthyIterationSeconds);
-  const rebalance::PricedStrategy priced{strategy, price};
-  return rebalance::strategyDue(lossSeconds, std::span(&priced, 1)) == strategy;
+  if (plan.kind == PlanKind::advise) return rebalance::priceOf(strategy, healthyIterationSeconds);
+  const bool estimated = plan.kind == PlanKind::restart || plan.kind == PlanKind::swap;
+  return prices.of(strategy, healthyIterationSeconds, estimated ? std::optional(plan.priceSeconds) : std::nullopt);
+}
+
+bool isDue(const rebalance::Plan& plan, double lossSeconds, double healthyIterationSeconds) {
+  return lossSeconds >= priceOf(plan, healthyIterationSeconds);
 }
 
 bool isSameCulprit(const Culprit& one, const Culprit& other) {

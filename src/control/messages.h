@@ -46,6 +46,10 @@ struct LayoutKnown {
   int dataParallelIndex = 0, pipelineParallelIndex = 0, tensorParallelIndex = 0;
   int microBatches = 1;
   std::vector<std::int32_t> split;  ///< micro-batches by replica, in force; empty: equal
+  int multiple = 1;                 ///< as in LayoutLimits, and so are those below
+  int leastMicroBatches = 0, mostMicroBatches = 0;
+  bool evenOnly = false;
+  int rail = 0;
 };
 
 /// What this process's framework does for a restart; said again at each checkpoint.

@@ -1,6 +1,8 @@
 #include "rebalance/planner.h"
 
 #include <algorithm>
+#include <limits>
+#include <set>
 
 #include "base/format.h"
 #include "instrument/communicator_names.h"
@@ -25,14 +27,20 @@ std::string listOf(std::span<const int> values, const char* separator) {
 
 std::vector<int> splitNow(const JobFacts& job) {
   if (!job.microBatchesNow.empty()) return job.microBatchesNow;
-  return equalSplit(job.layout->dataSize, job.microBatches);
+  return equalSplit(job.layout->dataSize, job.microBatches, job.limits.multiple);
 }
 
 /// Their pipelines fill alike as far as anybody knows, which changes no split.
 std::vector<Replica> replicasOf(const JobFacts& job, std::span<const int> now) {
   std::vector<Replica> replicas;
+  const auto limit = [](std::span<const int> limits, std::size_t i, int none) {
+    return i < limits.size() && limits[i] > 0 ? limits[i] : none;
+  };
   for (std::size_t i = 0; i < job.secondsPerMicroBatch.size(); ++i)
-    replicas.push_back({.secondsPerMicroBatch = job.secondsPerMicroBatch[i], .now = i < now.size() ? now[i] : 0});
+    replicas.push_back({.secondsPerMicroBatch = job.secondsPerMicroBatch[i],
+                        .now = i < now.size() ? now[i] : 0,
+                        .least = limit(job.limits.least, i, 1),
+                        .most = limit(job.limits.most, i, std::numeric_limits<int>::max())});
   return replicas;
 }
 
@@ -43,33 +51,119 @@ Plan advice(std::string reason) {
   return plan;
 }
 
-/// Nothing else helps: from a checkpoint, where the framework takes part, without the slow one's place.
-Plan restartWithout(const JobFacts& job, Rank slow) {
+std::vector<Rank> slowRanksOf(std::span<const Culprit> culprits) {
+  std::vector<Rank> ranks;
+  for (const Culprit& culprit : culprits)
+    if (culprit.kind == CulpritKind::rank) ranks.push_back(culprit.rank);
+  return ranks;
+}
+
+/// The slow ranks, and of each slow link the end that touches the most of them: one is enough.
+std::vector<Rank> whomToLeaveOut(std::span<const Culprit> culprits) {
+  const auto ranks = slowRanksOf(culprits);
+  std::set<Rank> out(ranks.begin(), ranks.end());
+  std::map<Rank, int> linksOf;
+  for (const Culprit& culprit : culprits)
+    if (culprit.kind == CulpritKind::link) ++linksOf[culprit.link.from], ++linksOf[culprit.link.to];
+  for (const Culprit& culprit : culprits) {
+    const auto [from, to] = culprit.link;
+    if (culprit.kind != CulpritKind::link || out.contains(from) || out.contains(to)) continue;
+    out.insert(linksOf[to] > linksOf[from] ? to : from);
+  }
+  return {out.begin(), out.end()};
+}
+
+/// Nothing else helps: from a checkpoint, where the framework takes part, without the slow ones' places.
+Plan restartWithout(const JobFacts& job, std::span<const Culprit> culprits, const std::string& who) {
   Plan plan;
   plan.kind = PlanKind::restart;
-  plan.leaveOut = {slow};
+  plan.leaveOut = whomToLeaveOut(culprits);
   plan.priceSeconds = *job.restartSeconds;
-  plan.reason = fmt::format("rank {} is slow, and nothing else helps: from a checkpoint, without its place", slow);
+  plan.reason = fmt::format("{}, and nothing else helps: from a checkpoint, without {}", who,
+                            plan.leaveOut.size() == 1 ? "its place" : "the places of " + listOf(plan.leaveOut, ", "));
   return plan;
 }
 
-Plan planForRank(const JobFacts& job, Rank slow) {
-  const bool canMoveWork = job.layout && job.layout->dataSize >= 2 && job.microBatches != 0;
-  if (!canMoveWork && job.restartSeconds) return restartWithout(job, slow);
-  if (!canMoveWork)
-    return advice(
-        fmt::format("rank {} is slow, and no data-parallel layout is registered to move its work within: "
-                    "replace it at a checkpoint",
-                    slow));
+/// The order of the nodes under which what is slow costs least; nothing where none is clearly better than it is.
+std::optional<NodePermutation> orderFor(const JobFacts& job, std::span<const Culprit> culprits) {
+  if (!job.layout || job.nodeOfRank.size() != static_cast<std::size_t>(job.layout->size())) return std::nullopt;
+  PlacementFacts facts{.layout = *job.layout,
+                       .nodeOfPlace = job.nodeOfRank,
+                       .volumes = job.volumes,
+                       .stageSeconds = job.stageSeconds,
+                       .microBatches = std::max(1, job.microBatches / job.layout->dataSize),
+                       .timesAsLong = std::vector<double>(job.nodeOfRank.size(), 1),
+                       .railOfPlace = job.railOfRank};
+  const auto isPlace = [&](Rank rank) { return rank >= 0 && rank < job.layout->size(); };
+  for (const Rank rank : slowRanksOf(culprits))
+    if (const auto known = job.timesAsLong.find(rank); known != job.timesAsLong.end() && isPlace(rank))
+      facts.timesAsLong[static_cast<std::size_t>(rank)] = std::max(1.0, known->second);
+  for (const Culprit& culprit : culprits) {
+    if (culprit.kind != CulpritKind::link || !isPlace(culprit.link.from) || !isPlace(culprit.link.to)) continue;
+    const auto node = [&](Rank rank) { return job.nodeOfRank[static_cast<std::size_t>(rank)]; };
+    const int from = node(culprit.link.from), to = node(culprit.link.to);
+    if (from == to) continue;  // no order of the nodes takes ranks of a node apart
+    facts.slowLinks.push_back({from, to});
+    if (culprit.bothWays) facts.slowLinks.push_back({to, from});
+  }
+  auto found = permuteNodes(facts);
+  if (!found || found->moves.empty()) return std::nullopt;
+  const bool relieves = found->slowBytesAfter < found->slowBytesBefore;
+  const bool faster = found->after.seconds < found->before.seconds * (1 - leastGain);
+  if (!relieves && !faster) return std::nullopt;
+  return std::move(*found);
+}
+
+/// "swap nodes 0 and 2", "nodes take others' places: 0 that of 2, 2 that of 5, 5 that of 0".
+std::string inWords(const NodePermutation& order) {
+  if (order.moves.size() == 2) return fmt::format("swap nodes {} and {}", order.moves[0].first, order.moves[1].first);
+  std::string text;
+  for (const auto& [node, other] : order.moves)
+    text += fmt::format("{}{} that of {}", text.empty() ? "nodes take others' places: " : ", ", node, other);
+  return text;
+}
+
+/// No work can be moved away from the slow ranks: their nodes can, or they have to go.
+Plan withoutSplit(const JobFacts& job, std::span<const Culprit> culprits, const std::string& obstacle,
+                  const char* elseAdvised) {
+  const Rank slow = slowRanksOf(culprits).front();
+  const std::string who = fmt::format("rank {} is slow", slow);
+  auto order = orderFor(job, culprits);
+  // Links have a plan of their own, which tells whether theirs is the better remedy.
+  const bool packs = order && order->after.seconds < order->before.seconds * (1 - leastGain) &&
+                     std::none_of(culprits.begin(), culprits.end(),
+                                  [](const Culprit& each) { return each.kind == CulpritKind::link; });
+  // What can be carried out goes before what can only be said.
+  if (!(packs && job.swapSeconds) && job.restartSeconds) return restartWithout(job, culprits, who);
+  if (!packs) return advice(fmt::format("{}{}{}", who, obstacle, elseAdvised));
+  Plan plan =
+      advice(fmt::format("{}{}; {}: an iteration's computing takes {:.2f} of what it does now, slow ranks are in "
+                         "{} of {} stages",
+                         who, obstacle, inWords(*order), order->after.seconds / order->before.seconds,
+                         order->after.slowStages, job.layout->pipelineSize));
+  plan.gain = 1 - order->after.seconds / order->before.seconds;
+  if (job.swapSeconds) plan.kind = PlanKind::swap, plan.priceSeconds = *job.swapSeconds;
+  plan.permutation = std::move(order);
+  return plan;
+}
+
+Plan planForRank(const JobFacts& job, std::span<const Culprit> culprits) {
+  const Rank slow = slowRanksOf(culprits).front();
+  if (!job.layout || job.layout->dataSize < 2 || job.microBatches == 0)
+    return withoutSplit(job, culprits, ", and no data-parallel layout is registered to move its work within",
+                        ": replace it at a checkpoint");
   if (job.deterministic)
-    return advice(
-        fmt::format("rank {} is slow; NCCL_FALCON_DETERMINISTIC=1 forbids to split the micro-batches anew", slow));
+    return withoutSplit(job, culprits, "; NCCL_FALCON_DETERMINISTIC=1 forbids to split the micro-batches anew", "");
+  if (job.limits.evenOnly)
+    return withoutSplit(job, culprits,
+                        ", and expert groups span the replicas: they must have equally many micro-batches",
+                        ": replace it at a checkpoint");
   if (job.secondsPerMicroBatch.size() != static_cast<std::size_t>(job.layout->dataSize))
     return advice(fmt::format("rank {} is slow; how long the replicas compute is not known", slow));
   const auto now = splitNow(job);
   const auto replicas = replicasOf(job, now);
-  const auto split = splitMicroBatches(replicas, {.total = job.microBatches});
-  if (!split) return advice(fmt::format("rank {} is slow; {}", slow, split.error().message()));
+  const auto split = splitMicroBatches(replicas, {.total = job.microBatches, .multiple = job.limits.multiple});
+  if (!split) return withoutSplit(job, culprits, "; " + split.error().message(), "");
 
   const double before = makespan(replicas, now), after = makespan(replicas, *split);
   Plan plan;
@@ -145,20 +239,21 @@ Taken takenByRing(const CommunicatorFacts& communicator, std::span<const Link> s
   return taken;
 }
 
-/// What stands in the way of a re-route: words, and whose traffic stays on the link.
-std::string swapAdvice(const JobFacts& job, std::span<const Culprit> culprits, Plan& plan) {
+/// What is left for links that cannot be avoided: other places for their nodes, or a restart. In words, after what
+/// stands in the way.
+std::string withoutReroute(const JobFacts& job, std::span<const Culprit> culprits, Plan& plan) {
   if (!job.layout || job.nodeOfRank.size() != static_cast<std::size_t>(job.layout->size()))
     return "replace it at a checkpoint";
-  for (const Culprit& culprit : culprits) {
-    if (culprit.kind != CulpritKind::link) continue;
-    const auto node = [&](Rank rank) { return job.nodeOfRank[static_cast<std::size_t>(rank)]; };
-    const Link nodes{node(culprit.link.from), node(culprit.link.to)};
-    plan.swap = swapForLink(*job.layout, job.nodeOfRank, nodes, culprit.bothWays, job.volumes);
-    if (plan.swap)
-      return fmt::format("swap nodes {} and {}: the link then carries {:.0f} % of what it does now", plan.swap->first,
-                         plan.swap->second, 100 * plan.swap->bytesAfter / plan.swap->bytesBefore);
-  }
-  return "no swap of two nodes relieves the link: replace it at a checkpoint";
+  std::vector<Culprit> links;
+  for (const Culprit& culprit : culprits)
+    if (culprit.kind == CulpritKind::link) links.push_back(culprit);
+  plan.permutation = orderFor(job, links);
+  if (!plan.permutation) return "no swap of two nodes relieves the link: replace it at a checkpoint";
+  if (job.swapSeconds) plan.kind = PlanKind::swap, plan.priceSeconds = *job.swapSeconds;
+  const NodePermutation& order = *plan.permutation;
+  plan.gain = 1 - order.slowBytesAfter / order.slowBytesBefore;
+  return fmt::format("{}: the link then carries {:.0f} % of what it does now", inWords(order),
+                     100 * order.slowBytesAfter / order.slowBytesBefore);
 }
 
 std::vector<Plan> plansForLinks(const JobFacts& job, std::span<const Culprit> culprits) {
@@ -202,8 +297,10 @@ std::vector<Plan> plansForLinks(const JobFacts& job, std::span<const Culprit> cu
   }
   if (!obstacles.empty()) {
     blocked.kind = PlanKind::advise;
-    const std::string what = swapAdvice(job, culprits, blocked);
-    blocked.reason = fmt::format("{} is slow and cannot be avoided: {}; {}", names, obstacles, what);
+    const std::string what = withoutReroute(job, culprits, blocked);
+    const std::string who = fmt::format("{} is slow and cannot be avoided: {}", names, obstacles);
+    blocked.reason = who + "; " + what;
+    if (blocked.kind != PlanKind::swap && job.restartSeconds) blocked = restartWithout(job, culprits, who);
     plans.push_back(std::move(blocked));
   }
   if (plans.empty()) {
@@ -222,10 +319,21 @@ std::vector<Plan> plansFor(const JobFacts& job, std::span<const Culprit> culprit
   const auto isLink = [](const Culprit& culprit) { return culprit.kind == CulpritKind::link; };
   // One split serves all slow ranks: it comes from the replicas' times.
   if (const auto slow = std::find_if(culprits.begin(), culprits.end(), isRank); slow != culprits.end())
-    plans.push_back(planForRank(job, slow->rank)), plans.back().against = CulpritKind::rank;
+    plans.push_back(planForRank(job, culprits)), plans.back().against = slow->kind;
   if (std::any_of(culprits.begin(), culprits.end(), isLink))
     for (Plan& plan : plansForLinks(job, culprits))
       plans.push_back(std::move(plan)), plans.back().against = CulpritKind::link;
+  // One restart serves all causes together.
+  const auto isRestart = [](const Plan& plan) { return plan.kind == PlanKind::restart; };
+  const auto first = std::find_if(plans.begin(), plans.end(), isRestart);
+  if (first != plans.end()) {
+    plans.erase(std::remove_if(std::next(first), plans.end(), isRestart), plans.end());
+  } else if (job.restartSeconds && !plans.empty() && !whomToLeaveOut(culprits).empty()) {
+    const CulpritKind against = plans.front().against;
+    plans.push_back(restartWithout(job, culprits, "what was done helps too little"));
+    plans.back().ifTooLittle = true;
+    plans.back().against = against;
+  }
   return plans;
 }
 
@@ -234,7 +342,7 @@ std::vector<Plan> undoFor(const JobFacts& job, std::span<const Culprit> culprits
   const bool anyRank = std::any_of(culprits.begin(), culprits.end(),
                                    [](const Culprit& culprit) { return culprit.kind == CulpritKind::rank; });
   if (job.layout && !job.microBatchesNow.empty() && !anyRank) {
-    const auto equal = equalSplit(job.layout->dataSize, job.microBatches);
+    const auto equal = equalSplit(job.layout->dataSize, job.microBatches, job.limits.multiple);
     if (job.microBatchesNow != equal) {
       Plan plan;
       plan.kind = PlanKind::splitMicroBatches;
