@@ -175,8 +175,8 @@ ncclResult_t ncclFalconTrapCallbackRemove(ncclFalconTrapCallback_t callback, voi
  *   if (wanted & NCCL_FALCON_WANTED_RESTART) { ncclFalconRestart(comm, &code); clean up; exit(code); }
  *
  * State is host memory: of a device, register the copy in host memory that is taken at the iteration's end. It is
- * registered for a communicator of all ranks of the job, and forgotten when that is destroyed, which waits for a
- * checkpoint that is being written. */
+ * registered for a communicator of all ranks of the job, and forgotten when that is destroyed. What was copied by then
+ * is still written, as long as the process lives: synchronize first, to know. */
 
 /* Every data-parallel replica has the same (by the layout registered for comm): one of them writes, one reads and
  * broadcasts. Without it the state is this rank's own, as an optimiser's that is split over the replicas. */
@@ -191,7 +191,7 @@ ncclResult_t ncclFalconRegisterState(ncclComm_t comm, const char* name, void* po
 ncclResult_t ncclFalconUnregisterState(ncclComm_t comm, const char* name);
 
 /* Keeps the state under this number in a folder (NULL: NCCL_FALCON_CHECKPOINT_DIR), which all ranks see or each host
- * has: below all numbers later ones are newer. Returns when it is copied in memory; it is written in the background,
+ * has. The highest number is the newest. Returns when the state is copied in memory; it is written in the background,
  * and the next checkpoint waits for it. Of those that are complete on all ranks the NCCL_FALCON_CHECKPOINT_KEEP newest
  * stay. Collective over comm; all ranks pass the same number. Errors: ncclInvalidUsage (nothing registered, no folder,
  * different numbers; preloaded: comm is not watched), ncclSystemError (no memory), ncclRemoteError (a rank died). */

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <mutex>
+#include <set>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/contained.h"
@@ -50,8 +53,29 @@ int groupOf(const Place& place) {
 
 }  // namespace
 
+struct Checkpoints::Writing {
+  explicit Writing(Storage& to) : storage(to) {}
+
+  /// The body of the writer's thread.
+  void write(const std::string& folder, std::uint64_t iteration, std::optional<std::uint64_t> complete, int keep);
+  void fail(const Error& error) {
+    const std::lock_guard lock(mutex);
+    if (!failure) failure = error;
+  }
+
+  Storage& storage;
+  std::vector<StagedPart> staged;  ///< the writer's while it runs
+  std::mutex mutex;                ///< of all below
+  std::optional<Error> failure;
+  std::optional<std::uint64_t> stored;
+  CheckpointTimes times;
+};
+
+Checkpoints::Checkpoints(Storage& storage) : storage_(storage), writing_(std::make_shared<Writing>(storage)) {}
+
+// Whoever aborts a communicator must not wait for a storage that does not answer.
 Checkpoints::~Checkpoints() {
-  await();
+  if (writer_.joinable()) writer_.detach();
 }
 
 void Checkpoints::await() {
@@ -70,60 +94,56 @@ Status Checkpoints::take(const std::string& folder, std::uint64_t iteration, int
   if (auto own = state_.buffers(false); !own.empty()) parts.emplace_back(ownPart(place), std::move(own));
   if (auto replicated = state_.buffers(true); !replicated.empty() && writesReplicated(place))
     parts.emplace_back(replicatedPart(place), std::move(replicated));
-  staged_.resize(parts.size());
-  for (std::size_t i = 0; i < parts.size(); ++i) stage(parts[i].second, place, iteration, parts[i].first, staged_[i]);
+  Writing& writing = *writing_;
+  writing.staged.resize(parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    stage(parts[i].second, place, iteration, parts[i].first, writing.staged[i]);
   {
-    const std::lock_guard lock(mutex_);
-    times_ = {secondsSince(start), 0};
+    const std::lock_guard lock(writing.mutex);
+    writing.times = {secondsSince(start), 0};
   }
-  writer_ = libraryThread("nccl-falcon-ckp", [=, this, complete = *complete] {
-    contained([&] { writeStaged(folder, iteration, complete, keep); },
-              [this](const char* problem) {
-                const std::lock_guard lock(mutex_);
-                if (!failure_) failure_ = Error(ErrorCode::system, problem);
-              });
+  writer_ = libraryThread("nccl-falcon-ckp", [=, shared = writing_, complete = *complete] {
+    contained([&] { shared->write(folder, iteration, complete, keep); },
+              [&](const char* problem) { shared->fail(Error(ErrorCode::system, problem)); });
   });
   return {};
 }
 
-void Checkpoints::writeStaged(const std::string& folder, std::uint64_t iteration, std::optional<std::uint64_t> complete,
-                              int keep) {
+void Checkpoints::Writing::write(const std::string& folder, std::uint64_t iteration,
+                                 std::optional<std::uint64_t> complete, int keep) {
   const Nanoseconds start = SystemClock::instance().now();
-  for (StagedPart& part : staged_) {
-    const Status written = write(storage_, folder, part);
-    if (written) continue;
-    const Error error = log::decided(
-        Error::system("the checkpoint of iteration {} could not be kept: {}", iteration, written.error().message()));
-    const std::lock_guard lock(mutex_);
-    if (!failure_) failure_ = error;
-    return;
+  for (StagedPart& part : staged) {
+    const Status written = reshape::write(storage, folder, part);
+    if (!written)
+      return fail(log::decided(
+          Error::system("the checkpoint of iteration {} could not be kept: {}", iteration, written.error().message())));
   }
   {
-    const std::lock_guard lock(mutex_);
-    stored_ = iteration;
-    times_.writtenSeconds = secondsSince(start);
+    const std::lock_guard lock(mutex);
+    stored = iteration;
+    times.writtenSeconds = secondsSince(start);
   }
   if (!complete) return;
-  for (const StagedPart& part : staged_) prune(storage_, folder, part.name, *complete, keep);
+  for (const StagedPart& part : staged) prune(storage, folder, part.name, *complete, keep);
 }
 
 Status Checkpoints::synchronize() {
   await();
-  const std::lock_guard lock(mutex_);
-  if (!failure_) return {};
-  const Error error = *failure_;
-  failure_.reset();
+  const std::lock_guard lock(writing_->mutex);
+  if (!writing_->failure) return {};
+  const Error error = *writing_->failure;
+  writing_->failure.reset();
   return error;
 }
 
 CheckpointTimes Checkpoints::times() const {
-  const std::lock_guard lock(mutex_);
-  return times_;
+  const std::lock_guard lock(writing_->mutex);
+  return writing_->times;
 }
 
 std::optional<std::uint64_t> Checkpoints::stored() const {
-  const std::lock_guard lock(mutex_);
-  return stored_;
+  const std::lock_guard lock(writing_->mutex);
+  return writing_->stored;
 }
 
 /// Whether what this rank is to read of the iteration is what was written.
@@ -145,8 +165,13 @@ Result<std::optional<std::uint64_t>> Checkpoints::restore(const std::string& fol
   const auto find = [&](const std::vector<StateBuffer>& buffers, const std::string& part,
                         std::vector<std::uint64_t>& found) {
     if (buffers.empty()) return;
-    auto iterations =
-        iterationsOf(storage_, folder, part, buffers, place, [](const std::string& why) { log::notice("{}", why); });
+    auto iterations = iterationsOf(storage_, folder, part, buffers, place, [&](const std::string& why) {
+      // On a job of another shape all ranks would say so.
+      if (place.rank == 0)
+        log::notice("{}", why);
+      else
+        log::warn("{}", why);
+    });
     if (iterations)
       found = std::move(*iterations);
     else
@@ -191,8 +216,8 @@ Result<std::optional<std::uint64_t>> Checkpoints::restore(const std::string& fol
       for (const StateBuffer& buffer : replicated) buffers.push_back(buffer.span());
       if (const Status sent = exchange.broadcast(mine.group, reader, buffers); !sent) return sent.error();
     }
-    const std::lock_guard lock(mutex_);
-    stored_ = chosen->iteration;
+    const std::lock_guard lock(writing_->mutex);
+    writing_->stored = chosen->iteration;
     return std::optional(chosen->iteration);
   }
   return std::optional<std::uint64_t>();

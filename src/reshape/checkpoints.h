@@ -1,15 +1,11 @@
 // The checkpoints of one communicator: its registered state, the two stages of writing, and the way back.
 #pragma once
 
-#include <atomic>
-#include <condition_variable>
 #include <cstdint>
-#include <functional>
-#include <mutex>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "reshape/checkpoint_part.h"
 #include "reshape/exchange.h"
@@ -24,11 +20,11 @@ struct CheckpointTimes {
   double writtenSeconds = 0;  ///< from then until it was on the storage; 0: none is yet
 };
 
-/// Registering is thread-safe; take() and restore() are collective and one at a time. Destruction waits for what is
-/// being written.
+/// Registering is thread-safe; take() and restore() are collective and one at a time. Destruction waits for nothing:
+/// what was copied is still written, as long as the process lives and the storage, which outlives that.
 class Checkpoints {
  public:
-  explicit Checkpoints(Storage& storage = fileStorage()) : storage_(storage) {}
+  explicit Checkpoints(Storage& storage = fileStorage());
   ~Checkpoints();
   Checkpoints(const Checkpoints&) = delete;
   Checkpoints& operator=(const Checkpoints&) = delete;
@@ -55,18 +51,14 @@ class Checkpoints {
   std::optional<std::uint64_t> stored() const;
 
  private:
+  struct Writing;
   void await();
-  void writeStaged(const std::string& folder, std::uint64_t iteration, std::optional<std::uint64_t> complete, int keep);
   bool verifyOn(const std::string& folder, std::uint64_t iteration, const Place& place, bool reads);
 
   Storage& storage_;
   RegisteredState state_;
-  std::vector<StagedPart> staged_;
+  std::shared_ptr<Writing> writing_;  ///< what the writer's thread uses
   std::thread writer_;
-  mutable std::mutex mutex_;
-  std::optional<Error> failure_;
-  std::optional<std::uint64_t> stored_;
-  CheckpointTimes times_;
 };
 
 }  // namespace falcon::reshape

@@ -105,7 +105,8 @@ class FileStorage final : public Storage {
 }  // namespace
 
 Storage& fileStorage() {
-  static FileStorage storage;
+  // Never destroyed: a thread may still be writing when the process ends.
+  static FileStorage& storage = *new FileStorage;
   return storage;
 }
 

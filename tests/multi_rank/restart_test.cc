@@ -41,13 +41,13 @@ class RestartedJob : public testing::Test {
     words.insert(words.end(), {"--", trainer, "--pp", std::to_string(ranks), "--micro-batches", "8", "--checkpoints",
                                folder_.file("checkpoints"), "--checkpoint-every", "20", "--duration", "80", "--until",
                                folder_.file("enough"), "--log", folder_.file("log"), "--quiet"});
-    job_.emplace(falconCommand(words),
-                 std::map<std::string, std::string>{{"NCCL_FALCON", "1"},
-                                                    {"NCCL_FALCON_MITIGATE", "auto"},
-                                                    {"NCCL_FALCON_TRAP_BUDGET", "100"},
-                                                    {"NCCL_FALCON_RESTART_EXPECTED", "3s"},
-                                                    {"NCCL_FALCON_JOB", fmt::format("test-{}-restart", getpid())},
-                                                    {"NCCL_FALCON_EVENTS", folder_.file("events")}});
+    job_.emplace(falconCommand(words), std::map<std::string, std::string>{
+                                           {"NCCL_FALCON", "1"},
+                                           {"NCCL_FALCON_MITIGATE", "auto"},
+                                           {"NCCL_FALCON_TRAP_BUDGET", "100"},
+                                           {"NCCL_FALCON_RESTART_EXPECTED", "3s"},
+                                           {"NCCL_FALCON_JOB", fmt::format("test-{}-restart-{}", getpid(), spares)},
+                                           {"NCCL_FALCON_EVENTS", folder_.file("events")}});
   }
   std::vector<nlohmann::json> events() const { return eventsIn(folder_.file("events")); }
   std::vector<demo::NumberedIteration> iterations() const {
@@ -104,8 +104,12 @@ TEST_F(RestartedJob, IsHealthyAgainWithASpareInTheSlowOnesPlace) {
   EXPECT_EQ(job_->wait(), 0);
   EXPECT_THAT(job_->errors(), HasSubstr(fmt::format("spare 0 takes the place of rank {}", slow)));
   const double healthy = medianMilliseconds(slowed_ - 30, slowed_);
-  EXPECT_GE(medianMilliseconds(slowed_ + 1, before - 2), 1.3 * healthy);
-  EXPECT_LE(medianMilliseconds(before + 3, before + 30), 1.3 * healthy);
+  const double slowly = medianMilliseconds(slowed_ + 1, before - 2);
+  const double afterwards = medianMilliseconds(before + 3, before + 30);
+  EXPECT_GE(slowly, 1.3 * healthy);
+  // Most of the slowdown is gone; what other programs take of the machine changes meanwhile.
+  EXPECT_GE((slowly - afterwards) / (slowly - healthy), 0.6)
+      << healthy << " ms in health, " << slowly << " slow, " << afterwards << " afterwards";
   // Nothing was trained twice, and nothing left out.
   const auto all = iterations();
   for (std::size_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i].number, i);

@@ -88,11 +88,11 @@ TEST(WhyNot, NamesTheValueAndTheRemedy) {
 
 TEST(EnvironmentOf, KeepsWhatTheUserChose) {
   const JobSettings job{"run", "job", 4, 2, "10.0.0.1", 29500, "/lib/of/falcon"};
-  const RankPlacement place{3, 1, 1, 2, {}};
+  const RankPlacement place{3, 1, 1, 2, {}, 5};  // in the place of a spare
   const auto fresh = environmentOf(place, job, {});
   EXPECT_EQ(fresh.at("NCCL_FALCON"), "1");
   EXPECT_EQ(fresh.at("LD_LIBRARY_PATH"), "/lib/of/falcon");
-  EXPECT_EQ(fresh.at("NCCL_SOCKET_IFNAME"), "=rank3");
+  EXPECT_EQ(fresh.at("NCCL_SOCKET_IFNAME"), "=rank5");
   EXPECT_EQ(fresh.at("NCCL_HOSTID"), "node1-run");
   const auto chosen = environmentOf(place, job, {{"NCCL_FALCON", "0"}, {"LD_LIBRARY_PATH", "/mine"}});
   EXPECT_FALSE(chosen.contains("NCCL_FALCON"));

@@ -79,6 +79,13 @@ TEST(RestartEvaluation, MissesWhatWasNotSeen) {
       "not the newest checkpoint");
 }
 
+TEST(RestartEvaluation, OnAMachineThatBecameBusierComparesWithTheUndisturbedRun) {
+  RestartRun run = asItShouldBe();
+  for (std::size_t i = 100; i < run.iterations.size(); ++i) run.iterations[i].end += 0.04;
+  for (NumberedIteration& each : run.undisturbed) each.end += 0.04;
+  EXPECT_THAT(evaluate(run).missing, ElementsAre());
+}
+
 TEST(NumberedLog, IsReadLineByLine) {
   const auto log =
       parseNumberedLog("{\"iteration\":7,\"loss\":2.5,\"start\":1,\"end\":1.5,\"microBatches\":4}\n{\"iter");

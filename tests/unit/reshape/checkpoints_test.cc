@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <future>
 
 #include "unit/reshape/power_cut_storage.h"
 #include "unit/reshape/thread_exchange.h"
@@ -156,6 +157,45 @@ TEST_F(CheckpointsOnDisk, WhatCannotBeWrittenIsToldOnceAndTheOldOneStays) {
     EXPECT_TRUE(self.checkpoints.synchronize());
   });
   expectRestored(1);
+}
+
+/// The machine's own, whose first step takes until the test says so.
+class StoppedStorage final : public Storage {
+ public:
+  explicit StoppedStorage(std::shared_future<void> goesOn) : goesOn_(std::move(goesOn)) {}
+  Status makeFolder(const std::string& path) override { return goesOn_.wait(), real_.makeFolder(path); }
+  Result<std::unique_ptr<Draft>> create(const std::string& path) override { return real_.create(path); }
+  Status rename(const std::string& from, const std::string& to) override { return real_.rename(from, to); }
+  Status syncFolder(const std::string& path) override { return real_.syncFolder(path); }
+  Result<std::vector<std::string>> list(const std::string& path) override { return real_.list(path); }
+  Result<std::uint64_t> size(const std::string& path) override { return real_.size(path); }
+  Status read(const std::string& path, std::uint64_t offset, std::span<std::byte> bytes) override {
+    return real_.read(path, offset, bytes);
+  }
+  Status remove(const std::string& path) override { return real_.remove(path); }
+
+ private:
+  const std::shared_future<void> goesOn_;
+  Storage& real_ = fileStorage();
+};
+
+TEST_F(CheckpointsOnDisk, AreStillWrittenWhenNobodyWaitsForThem) {
+  std::promise<void> goOn;
+  StoppedStorage storage(goOn.get_future().share());
+  asRanks(1, [&](Rank, Exchange& exchange) {
+    int value = 7;
+    Checkpoints checkpoints(storage);
+    ASSERT_TRUE(checkpoints.state().add({"a", reinterpret_cast<std::byte*>(&value), sizeof value}));
+    ASSERT_TRUE(checkpoints.take(folder_, 1, 1, {}, exchange));
+    EXPECT_FALSE(checkpoints.stored());
+  });  // destroyed, though the storage does not answer
+  EXPECT_FALSE(fs::exists(folder_));
+  goOn.set_value();
+  const std::string manifest = file(1, "rank-0.manifest");
+  for (int tries = 0; tries < 1000 && !fs::exists(manifest); ++tries)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_TRUE(fs::exists(manifest));
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // its last steps use the storage of this test
 }
 
 TEST_F(CheckpointsOnDisk, DifferentNumbersAreRefusedOnAllRanks) {

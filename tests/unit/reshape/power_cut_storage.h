@@ -15,7 +15,7 @@ namespace falcon::reshape {
 class PowerCutStorage final : public Storage {
  public:
   /// What becomes of names that were made or removed, and not synced.
-  enum class Names { lost, kept };
+  enum class Names { lost, kept, onlyTheNewestKept };
 
   void cutAt(std::size_t step) { cutAt_ = step, steps_.clear(); }
   /// What was done since, in words; of a cut one also the step that was not done.
@@ -24,7 +24,8 @@ class PowerCutStorage final : public Storage {
 
   /// The machine starts again.
   void restart(Names names) {
-    if (names == Names::lost) names_ = durableNames_;
+    if (names != Names::kept) names_ = durableNames_;
+    if (names == Names::onlyTheNewestKept && newest_.second) names_[newest_.first] = newest_.second;
     durableNames_ = names_;
     for (auto& [path, file] : names_) file->content = file->durable;
     cutAt_ = never;
@@ -41,12 +42,14 @@ class PowerCutStorage final : public Storage {
     if (const Status done = step("rename", from); !done) return done;
     names_[to] = names_.at(from);
     names_.erase(from);
+    newest_ = {to, names_[to]};
     return {};
   }
   Status syncFolder(const std::string& path) override {
     if (const Status done = step("sync folder", path); !done) return done;
     const auto inFolder = [&](const auto& entry) { return folder(entry.first) == path; };
     std::erase_if(durableNames_, inFolder);
+    newest_ = {};
     for (const auto& entry : names_)
       if (inFolder(entry)) durableNames_.insert(entry);
     return {};
@@ -119,6 +122,7 @@ class PowerCutStorage final : public Storage {
   std::size_t cutAt_ = never;
   std::vector<std::string> steps_;
   std::map<std::string, std::shared_ptr<File>> names_, durableNames_;
+  std::pair<std::string, std::shared_ptr<File>> newest_;  ///< of the names that a rename has made, if it was not synced
 };
 
 }  // namespace falcon::reshape

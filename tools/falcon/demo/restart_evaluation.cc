@@ -15,7 +15,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double asFast = 1.25;         // so much longer an iteration may take, and is as fast as a healthy one
+// Of a healthy iteration: before anybody was slow, or of the undisturbed run, since what other programs take of the
+// machine changes in minutes.
+constexpr double asFast = 1.25;
 constexpr double clearlySlow = 1.3;     // else there was nothing to be seen
 constexpr double sameLoss = 1e-3;       // sums in another order, over a few hundred steps
 constexpr std::size_t warmUp = 3;       // iterations after a start that are not judged
@@ -108,13 +110,14 @@ RestartEvaluation evaluate(const RestartRun& run) {
   result.healthy = milliseconds(healthy);
   result.slow = milliseconds(slow);
   result.afterwards = milliseconds(afterwards);
+  result.undisturbed = milliseconds(run.undisturbed);
   for (const NumberedIteration& each : slow)
     result.lostSeconds += std::max(0.0, each.end - each.start - result.healthy * 1e-3);
   if (healthy.size() < enough) miss("too few iterations before anybody was slow");
   if (result.slow < clearlySlow * result.healthy) miss("the rank that was slowed did not slow the job");
   if (afterwards.size() < enough)
     miss("the job did not go on after the restart");
-  else if (result.afterwards > asFast * result.healthy)
+  else if (result.afterwards > asFast * std::max(result.healthy, result.undisturbed))
     miss(fmt::format("iterations take {:.0f} ms after the restart, and took {:.0f} ms in health", result.afterwards,
                      result.healthy));
 
@@ -137,10 +140,15 @@ RestartEvaluation evaluate(const RestartRun& run) {
 }
 
 json toJson(const RestartEvaluation& evaluation) {
-  json result = {{"healthy_ms", evaluation.healthy},       {"slow_ms", evaluation.slow},
-                 {"afterwards_ms", evaluation.afterwards}, {"lost_s", evaluation.lostSeconds},
-                 {"stood_s", evaluation.stoodSeconds},     {"largest_loss_difference", evaluation.largestDifference},
-                 {"missing", evaluation.missing},          {"right", evaluation.right()}};
+  json result = {{"healthy_ms", evaluation.healthy},
+                 {"slow_ms", evaluation.slow},
+                 {"afterwards_ms", evaluation.afterwards},
+                 {"undisturbed_ms", evaluation.undisturbed},
+                 {"lost_s", evaluation.lostSeconds},
+                 {"stood_s", evaluation.stoodSeconds},
+                 {"largest_loss_difference", evaluation.largestDifference},
+                 {"missing", evaluation.missing},
+                 {"right", evaluation.right()}};
   if (evaluation.priceSeconds) result["price_s"] = *evaluation.priceSeconds;
   if (evaluation.firstAfterwards) result["resumed_at"] = *evaluation.firstAfterwards;
   return result;
@@ -148,9 +156,10 @@ json toJson(const RestartEvaluation& evaluation) {
 
 std::string toText(const RestartEvaluation& evaluation) {
   std::string text = fmt::format(
-      "an iteration takes {:.0f} ms in health, {:.0f} ms with the slow rank, {:.0f} ms after the restart\n"
+      "an iteration takes {:.0f} ms in health, {:.0f} ms with the slow rank, {:.0f} ms after the restart, {:.0f} ms "
+      "undisturbed\n"
       "slowness had cost {:.1f} s when the job ended to be restarted{}; it stood still for {:.1f} s\n",
-      evaluation.healthy, evaluation.slow, evaluation.afterwards, evaluation.lostSeconds,
+      evaluation.healthy, evaluation.slow, evaluation.afterwards, evaluation.undisturbed, evaluation.lostSeconds,
       evaluation.priceSeconds ? fmt::format(", at a price of {:.1f} s", *evaluation.priceSeconds) : "",
       evaluation.stoodSeconds);
   if (evaluation.firstAfterwards) text += fmt::format("it went on at iteration {}; ", *evaluation.firstAfterwards);

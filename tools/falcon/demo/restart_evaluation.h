@@ -31,10 +31,10 @@ struct RestartRun {
 };
 
 struct RestartEvaluation {
-  double healthy = 0, slow = 0, afterwards = 0;  ///< median milliseconds of an iteration
-  double lostSeconds = 0;                        ///< by slowness, until the job ended to be restarted
-  std::optional<double> priceSeconds;            ///< as the planner said
-  double stoodSeconds = 0;                       ///< from the last iteration before the restart to the first one after
+  double healthy = 0, slow = 0, afterwards = 0, undisturbed = 0;  ///< median milliseconds of an iteration
+  double lostSeconds = 0;                                         ///< by slowness, until the job ended to be restarted
+  std::optional<double> priceSeconds;                             ///< as the planner said
+  double stoodSeconds = 0;  ///< from the last iteration before the restart to the first one after
   std::optional<std::uint64_t> lastBefore, firstAfterwards;  ///< iterations
   double largestDifference = 0;                              ///< of a loss to the undisturbed run's, relative
   std::vector<std::string> missing;                          ///< all that keeps it from being right
