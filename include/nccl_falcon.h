@@ -28,12 +28,25 @@ extern "C" {
 ncclResult_t ncclFalconGetVersion(int* version);
 
 /* How this rank takes part in hybrid parallelism. Sizes are >= 1; their product is the size of the job's communicator.
- * microBatches is the global number of micro-batches of one iteration, over all data-parallel replicas. */
+ * microBatches is the global number of micro-batches of one iteration, over all data-parallel replicas.
+ *
+ * What stands behind it (since version 9) says what a new split must keep to, and which nodes may exchange their
+ * places; a program of an earlier version passes a smaller size, and 0 says nothing of it:
+ * microBatchMultiple: every replica gets a multiple of it. An interleaved pipeline (Megatron's) needs its number of
+ *   stages. Alike on all ranks.
+ * leastMicroBatches, mostMicroBatches: what this rank must have, and what its memory has room for, in an iteration.
+ * evenOnly: not 0: all replicas must have equally many, as where expert groups span them.
+ * rail: which of the network's rails this rank's NIC is on, from 1; a rank takes no place of another rail's. */
 typedef struct {
   size_t size; /* sizeof(ncclFalconLayout_t) */
   int dataParallelSize, pipelineParallelSize, tensorParallelSize;
   int dataParallelIndex, pipelineParallelIndex, tensorParallelIndex;
   int microBatches;
+  int unused; /* where earlier versions have padding: not read */
+  int microBatchMultiple;
+  int leastMicroBatches, mostMicroBatches;
+  int evenOnly;
+  int rail;
 } ncclFalconLayout_t;
 
 /* Registers the layout. comm spans the job (all ranks of all groups); every rank calls once, after init.

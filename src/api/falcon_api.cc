@@ -22,10 +22,11 @@ namespace {
 /// Copies the part of the caller's structure that the caller has.
 Result<ncclFalconLayout_t> readLayout(const char* function, const ncclFalconLayout_t* given) {
   if (const Status there = requireOutput(function, "layout", given); !there) return there.error();
-  if (given->size < sizeof(ncclFalconLayout_t))
+  ncclFalconLayout_t layout;
+  if (!takeLayout(*given, layout))
     return log::decided(
         Error::invalidArgument("{}: layout->size is {}; set it to sizeof(ncclFalconLayout_t)", function, given->size));
-  return *given;
+  return layout;
 }
 
 Status checkLayout(const char* function, const ncclFalconLayout_t& layout, int ranks) {
@@ -42,9 +43,15 @@ Status registerLayout(ncclComm_t comm, const ncclFalconLayout_t* given) {
   if (!layout) return layout.error();
   ncclComm& communicator = **use;
   if (const Status fits = checkLayout(function, *layout, communicator.engine->size()); !fits) return fits;
-  const control::Layout checked{layout->dataParallelSize,  layout->pipelineParallelSize,  layout->tensorParallelSize,
-                                layout->dataParallelIndex, layout->pipelineParallelIndex, layout->tensorParallelIndex,
-                                layout->microBatches};
+  const control::Layout checked{layout->dataParallelSize,
+                                layout->pipelineParallelSize,
+                                layout->tensorParallelSize,
+                                layout->dataParallelIndex,
+                                layout->pipelineParallelIndex,
+                                layout->tensorParallelIndex,
+                                layout->microBatches,
+                                {std::max(1, layout->microBatchMultiple), layout->leastMicroBatches,
+                                 layout->mostMicroBatches, layout->evenOnly != 0, layout->rail}};
   if (communicator.job) {
     if (const Status known = communicator.job->registerLayout(*communicator.engine, checked); !known) return known;
   }

@@ -121,7 +121,7 @@ struct Event {
   std::vector<Suspect> suspects;
   std::vector<RangeGrowth> ranges;
   std::vector<Observed> observed;  ///< of a verdict, or of a validation that named nobody
-  std::string action;              ///< of a mitigation: "reroute", "split" or "restart"
+  std::string action;              ///< of a mitigation: "reroute", "split", "swap" or "restart"
   std::string text;                ///< one sentence for people
 };
 

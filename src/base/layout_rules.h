@@ -4,8 +4,19 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 namespace falcon {
+
+/// The caller's layout, with 0 for the fields that its version does not have. False: it is too small for any version.
+template <class Layout>
+bool takeLayout(const Layout& given, Layout& layout) {
+  if (given.size < offsetof(Layout, microBatchMultiple)) return false;
+  memset(&layout, 0, sizeof layout);
+  memcpy(&layout, &given, given.size < sizeof layout ? given.size : sizeof layout);
+  layout.unused = 0;
+  return true;
+}
 
 /// Whether the layout (an ncclFalconLayout_t) fits a communicator of so many ranks; else `problem` gets what does not.
 template <class Layout>
@@ -26,19 +37,42 @@ bool layoutFits(const Layout& layout, int ranks, char* problem, size_t size) {
   }
   if (product != ranks)
     return snprintf(problem, size, "the sizes make %lld ranks, but comm has %d", product, ranks), false;
-  if (layout.microBatches >= layout.dataParallelSize) return true;
-  snprintf(problem, size, "microBatches is %d; every one of the %d replicas needs one", layout.microBatches,
-           layout.dataParallelSize);
+  if (layout.microBatches < layout.dataParallelSize)
+    return snprintf(problem, size, "microBatches is %d; every one of the %d replicas needs one", layout.microBatches,
+                    layout.dataParallelSize),
+           false;
+  const struct {
+    const char* name;
+    int value;
+  } fromZero[] = {{"microBatchMultiple", layout.microBatchMultiple},
+                  {"leastMicroBatches", layout.leastMicroBatches},
+                  {"mostMicroBatches", layout.mostMicroBatches},
+                  {"rail", layout.rail}};
+  for (const auto& field : fromZero)
+    if (field.value < 0)
+      return snprintf(problem, size, "%s is %d; 0 says nothing of it, and it cannot be less", field.name, field.value),
+             false;
+  if (layout.microBatchMultiple > 1 && layout.microBatches % layout.microBatchMultiple != 0)
+    return snprintf(problem, size, "microBatches is %d, no multiple of microBatchMultiple, %d", layout.microBatches,
+                    layout.microBatchMultiple),
+           false;
+  if (layout.microBatchMultiple > 1 && layout.microBatches / layout.microBatchMultiple < layout.dataParallelSize)
+    return snprintf(problem, size, "microBatches is %d; every one of the %d replicas needs microBatchMultiple, %d",
+                    layout.microBatches, layout.dataParallelSize, layout.microBatchMultiple),
+           false;
+  if (layout.mostMicroBatches == 0 || layout.leastMicroBatches <= layout.mostMicroBatches) return true;
+  snprintf(problem, size, "leastMicroBatches is %d, but mostMicroBatches %d", layout.leastMicroBatches,
+           layout.mostMicroBatches);
   return false;
 }
 
 struct MicroBatchShare {
   int count, first;
 };
-/// As equal as whole micro-batches allow; the first replicas take one more.
-constexpr MicroBatchShare equalShare(int microBatches, int replicas, int index) {
-  const int share = microBatches / replicas, extra = microBatches % replicas;
-  return {share + (index < extra ? 1 : 0), index * share + (index < extra ? index : extra)};
+/// As equal as whole multiples of so many micro-batches allow; the first replicas take one more.
+constexpr MicroBatchShare equalShare(int microBatches, int replicas, int index, int multiple = 1) {
+  const int units = microBatches / multiple, share = units / replicas, extra = units % replicas;
+  return {multiple * (share + (index < extra ? 1 : 0)), multiple * (index * share + (index < extra ? index : extra))};
 }
 
 }  // namespace falcon

@@ -35,9 +35,11 @@ Controller::Controller(const ControllerSettings& settings, const Clock& clock, s
       clocks_(settings.clockDomain, clock, outbox),
       succession_(clock, outbox, settings.present, settings.decisions),
       nextId_(firstId(wallTime_())),
+      roles_(job_, clock, outbox, [this] { return nextId_++; }),
       mitigation_(
-          {settings.mitigate, settings.deterministic, window()}, job_, clock, outbox, [this] { return nextId_++; },
-          [this](Event event) { emit(std::move(event)); }),
+          {settings.mitigate, settings.deterministic, window(), settings.onsetThresholdPercent / 100,
+           settings.places ? settings.places : &roles_, wallTime_},
+          job_, clock, outbox, [this] { return nextId_++; }, [this](Event event) { emit(std::move(event)); }),
       detector_(instrument::ChangePointOptions{.threshold = settings.onsetThresholdPercent / 100}),
       budget_(settings.trapBudgetPercent, clock.now()) {
   phaseStarted_ = clock.now();
@@ -122,10 +124,12 @@ void Controller::handle(ProcessId from, const Message& message) {
     clocks_.handle(from, *answer);
   } else if (const auto* counter = std::get_if<Counter>(&message)) {
     mitigation_.handle(from, *counter);
+    roles_.handle(from, *counter);
   } else if (const auto* vote = std::get_if<Vote>(&message)) {
     mitigation_.handle(from, *vote);
+    roles_.handle(from, *vote);
   } else if (const auto* reshaped = std::get_if<Reshaped>(&message)) {
-    mitigation_.handle(from, *reshaped);
+    roles_.handle(from, *reshaped);
   } else if (std::holds_alternative<RequestOff>(message)) {
     switchOff();
   } else if (const auto* ask = std::get_if<AskSuspend>(&message)) {
@@ -156,6 +160,7 @@ void Controller::left(ProcessId process) {
   transfersDue_.erase(process);
   if (validation_) validation_->left(process, died);
   mitigation_.left(process);
+  roles_.left(process);
 }
 
 // Members that are off obey nothing any more: what they wait for is decided before.
@@ -351,7 +356,7 @@ void Controller::track() {
   watchRelief();
   if (compareWithStored() || askPeers()) return;
   const double healthy = healthyMilliseconds_ * 1e-3, current = currentMilliseconds_ * 1e-3;
-  if (mitigation_.tick(failSlows_, healthy, current) == Mitigation::Progress::changed) {
+  if (mitigation_.tick(failSlows_, healthy, current, !relearning_) == Mitigation::Progress::changed) {
     rebase();
   }
   if (mitigation_.agreeing()) return;

@@ -18,7 +18,9 @@
 #include "control/job_view.h"
 #include "control/mitigation.h"
 #include "control/outbox.h"
+#include "control/place_exchange.h"
 #include "control/request_id.h"
+#include "control/role_exchange.h"
 #include "control/stored_baseline.h"
 #include "control/succession.h"
 #include "control/suspension.h"
@@ -47,6 +49,8 @@ struct ControllerSettings {
   /// Who is on the bus now, and what this process knows of agreements: for what the controller before left undecided.
   Succession::Processes present = [] { return std::vector<ProcessId>(); };
   const DecisionBook* decisions = nullptr;
+  /// Outlives the controller; null: ranks exchange their roles, where they can.
+  PlaceExchange* places = nullptr;
   int baselineIterations = 12;
   int profilingIterations = 4;
 };
@@ -77,6 +81,7 @@ class Controller {
   int activeCount() const { return static_cast<int>(failSlows_.size()); }
   int activeCount(CulpritKind kind) const;
   const Mitigation::Counts& mitigations() const { return mitigation_.counts(); }
+  const PlanState& plans() const { return mitigation_.planState(); }
   /// A minor slowness was said and is not over.
   bool isMinor() const { return minorSaid_; }
   bool isOff() const { return off_; }
@@ -187,6 +192,7 @@ class Controller {
   ClockBook clocks_;
   Succession succession_;
   std::uint64_t nextId_;  ///< of traps, waves, agreements and fail-slows
+  RoleExchange roles_;
   Mitigation mitigation_;
   Phase phase_ = Phase::learning;
   bool off_ = false;

@@ -100,6 +100,19 @@ rebalance::CommunicatorFacts factsOf(const JobView& job, const CommunicatorForme
   return facts;
 }
 
+/// What tells how slow ranks and stages are: own times against the baseline, and the baseline's by stage.
+void addPaces(const JobView& job, std::size_t window, rebalance::JobFacts& facts) {
+  std::vector<double> stages(static_cast<std::size_t>(facts.layout->pipelineSize));
+  for (const auto& [process, member] : job.members()) {
+    if (!member.layout || !member.healthy) return;
+    double& slowest = stages[static_cast<std::size_t>(member.layout->pipelineParallelIndex)];
+    slowest = std::max(slowest, member.healthy->outsidePerMicroBatch);
+    if (const auto growth = ownTimeGrowth(member, window)) facts.timesAsLong[member.identity.jobRank] = *growth;
+  }
+  if (std::all_of(stages.begin(), stages.end(), [](double each) { return each > 0; }))
+    facts.stageSeconds = std::move(stages);
+}
+
 }  // namespace
 
 std::vector<instrument::TransferProfile> perIteration(const TransferView& transfers) {
@@ -305,6 +318,7 @@ rebalance::JobFacts jobFactsOf(const JobView& job, std::size_t window, bool dete
   addRoles(job, facts);
   if (!facts.layout) return facts;
   facts.secondsPerMicroBatch = secondsByReplica(job, facts.layout->dataSize, window);
+  addPaces(job, window, facts);
   if (!facts.nodeOfPlace.empty()) facts.volumes = volumesOf(job);
   return facts;
 }
@@ -323,17 +337,21 @@ rebalance::Strategy strategyOf(const rebalance::Plan& plan) {
     case PlanKind::swap:
       return Strategy::changeTopology;
     case PlanKind::advise:
-      return plan.swap ? Strategy::changeTopology : Strategy::restart;
+      return plan.permutation ? Strategy::changeTopology : Strategy::restart;
   }
   return Strategy::ignore;
 }
 
-bool isDue(const rebalance::Plan& plan, double lossSeconds, double healthyIterationSeconds) {
+double priceOf(const rebalance::Plan& plan, double healthyIterationSeconds, const rebalance::Prices& prices) {
+  using rebalance::PlanKind;
   const rebalance::Strategy strategy = strategyOf(plan);
-  const double price =
-      plan.priceSeconds > 0 ? plan.priceSeconds : rebalance::priceOf(strategy, healthyIterationSeconds);
-  const rebalance::PricedStrategy priced{strategy, price};
-  return rebalance::strategyDue(lossSeconds, std::span(&priced, 1)) == strategy;
+  if (plan.kind == PlanKind::advise) return rebalance::priceOf(strategy, healthyIterationSeconds);
+  const bool estimated = plan.kind == PlanKind::restart || plan.kind == PlanKind::swap;
+  return prices.of(strategy, healthyIterationSeconds, estimated ? std::optional(plan.priceSeconds) : std::nullopt);
+}
+
+bool isDue(const rebalance::Plan& plan, double lossSeconds, double healthyIterationSeconds) {
+  return lossSeconds >= priceOf(plan, healthyIterationSeconds);
 }
 
 bool isSameCulprit(const Culprit& one, const Culprit& other) {

@@ -55,6 +55,8 @@ rebalance::JobFacts jobFactsOf(const JobView& job, std::size_t window, bool dete
 
 /// The strategy that a plan carries out or advises.
 rebalance::Strategy strategyOf(const rebalance::Plan& plan);
+/// What the plan costs, as far as is known; what is only advised costs what is usual.
+double priceOf(const rebalance::Plan& plan, double healthyIterationSeconds, const rebalance::Prices& prices = {});
 /// The loss has reached the plan's price.
 bool isDue(const rebalance::Plan& plan, double lossSeconds, double healthyIterationSeconds);
 

@@ -108,6 +108,11 @@ class LiveJob final : public Job, private CallRecorder, public std::enable_share
     LayoutKnown known{
         layout.dataParallelSize,      layout.pipelineParallelSize, layout.tensorParallelSize, layout.dataParallelIndex,
         layout.pipelineParallelIndex, layout.tensorParallelIndex,  layout.microBatches,       {}};
+    known.multiple = layout.limits.multiple;
+    known.leastMicroBatches = layout.limits.leastMicroBatches;
+    known.mostMicroBatches = layout.limits.mostMicroBatches;
+    known.evenOnly = layout.limits.evenOnly;
+    known.rail = layout.limits.rail;
     if (!plans_.setLayout({membership.id(), membership.rank()}, layout)) {
       if (!severalRanks_.exchange(true))
         log::notice(

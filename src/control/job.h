@@ -16,11 +16,21 @@
 
 namespace falcon::control {
 
+/// What ncclFalconLayout_t says of new splits and of the NIC; 0: nothing.
+struct LayoutLimits {
+  int multiple = 1;
+  int leastMicroBatches = 0, mostMicroBatches = 0;
+  bool evenOnly = false;
+  int rail = 0;
+  bool operator==(const LayoutLimits&) const = default;
+};
+
 /// ncclFalconLayout_t, checked.
 struct Layout {
   int dataParallelSize = 1, pipelineParallelSize = 1, tensorParallelSize = 1;
   int dataParallelIndex = 0, pipelineParallelIndex = 0, tensorParallelIndex = 0;
   int microBatches = 1;
+  LayoutLimits limits{};
   bool operator==(const Layout&) const = default;
 };
 

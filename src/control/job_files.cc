@@ -91,6 +91,13 @@ void JobFiles::keepNetState(const std::string& content) {
   hasNetState_ = hasNetState_ || written;
 }
 
+void JobFiles::keepPlan(const std::string& content) {
+  if (folder_.empty()) return;
+  const auto written = writeWhole(folder_ + "/plan.json", content);
+  if (!written && !planFailed_) log::notice("{}; `falcon plan` will not show it", written.error().message());
+  planFailed_ = !written;
+}
+
 void JobFiles::openRanges(Rank jobRank) {
   const std::string file = folder_.empty() ? "" : file_ + ".ranges";
   auto ranges = instrument::RangeLog::create(file, jobRank);

@@ -33,6 +33,8 @@ class JobFiles {
   void keepExamination(const std::string& problem, const std::string& content);
   /// What the net plugin tells of the network now (transport/plugin/net_snapshot.h). It goes with an orderly end.
   void keepNetState(const std::string& content);
+  /// What the planner has in force and decided last (plan_state.h), for `falcon plan`. The controller's; it stays.
+  void keepPlan(const std::string& content);
   instrument::RangeLog* ranges() { return ranges_.get(); }  ///< null where there is no memory for it
 
  private:
@@ -44,6 +46,7 @@ class JobFiles {
   std::string file_;  ///< in the folder, without its ending
   bool hasNetState_ = false;
   bool netStateFailed_ = false;  ///< which was said
+  bool planFailed_ = false;      ///< likewise
   std::unique_ptr<instrument::CallLog> log_;
   std::unique_ptr<instrument::RangeLog> ranges_;
 };

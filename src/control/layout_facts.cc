@@ -19,10 +19,30 @@ const LayoutKnown* partOf(const JobView& job, Rank rank) {
   return layout ? &*layout : nullptr;
 }
 
-/// A network that nobody has measured: what a state is taken to move at, bytes a second. [assumed] a tenth of 10 Gbit/s
-constexpr double assumedRate = 125e6;
-/// Seconds beside the moving: everybody has to come, and groups are made anew. Measured: 0.05 to 0.3 s with 8 ranks.
-constexpr double exchangeSeconds = 1;
+/// A replica must have, and has room for, what its tightest rank says. Rails only where all ranks have told theirs.
+void addLimits(const JobView& job, rebalance::JobFacts& facts) {
+  rebalance::SplitLimits& limits = facts.limits;
+  const auto replicas = static_cast<std::size_t>(facts.layout->dataSize);
+  limits.least.assign(replicas, 0);
+  limits.most.assign(replicas, 0);
+  std::vector<int> rails(static_cast<std::size_t>(facts.layout->size()));
+  bool allRails = true;
+  for (const auto& [process, member] : job.members()) {
+    if (!member.layout) continue;
+    const LayoutKnown& part = *member.layout;
+    const auto replica = static_cast<std::size_t>(part.dataParallelIndex);
+    const auto rank = static_cast<std::size_t>(member.identity.jobRank);
+    if (replica >= replicas) continue;
+    limits.multiple = std::max(limits.multiple, part.multiple);
+    limits.evenOnly = limits.evenOnly || part.evenOnly;
+    limits.least[replica] = std::max(limits.least[replica], part.leastMicroBatches);
+    int& most = limits.most[replica];
+    if (part.mostMicroBatches > 0) most = most > 0 ? std::min(most, part.mostMicroBatches) : part.mostMicroBatches;
+    allRails = allRails && part.rail > 0 && rank < rails.size();
+    if (allRails) rails[rank] = part.rail;
+  }
+  if (allRails) facts.railOfRank = std::move(rails);
+}
 
 }  // namespace
 
@@ -40,6 +60,7 @@ void addLayout(const JobView& job, const std::map<std::string, int>& nodes, reba
   facts.layout = layout;
   facts.microBatches = any->microBatches;
   facts.microBatchesNow.assign(any->split.begin(), any->split.end());
+  addLimits(job, facts);
 
   std::map<Rank, int> nodeOf;
   for (const auto& [id, communicator] : job.communicators())
@@ -62,17 +83,13 @@ void addLayout(const JobView& job, const std::map<std::string, int>& nodes, reba
 
 void addRoles(const JobView& job, rebalance::JobFacts& facts) {
   std::vector<int> roles(facts.rankAt.size());
-  double bytes = 0, measured = 0;
   for (const auto& [process, member] : job.members()) {
     if (!member.layout) continue;
     const Rank rank = member.identity.jobRank;
     if (member.layout->role < 0 || rank < 0 || static_cast<std::size_t>(rank) >= roles.size()) return;
     roles[static_cast<std::size_t>(rank)] = member.layout->role;
-    bytes = std::max(bytes, static_cast<double>(member.layout->stateBytes));
-    measured = std::max(measured, member.reshapeSeconds);
   }
   facts.roles = std::move(roles);
-  facts.swapSeconds = measured > 0 ? measured : exchangeSeconds + bytes / assumedRate;
 }
 
 rebalance::TrafficVolumes volumesOf(const JobView& job) {

@@ -15,7 +15,7 @@ namespace falcon::control {
 /// @param nodes  numbers of the nodes' names
 void addLayout(const JobView& job, const std::map<std::string, int>& nodes, rebalance::JobFacts& facts);
 
-/// Who has which role, and what an exchange takes, where every rank can exchange it. After addLayout().
+/// Who has which role, where every rank can exchange it. After addLayout().
 void addRoles(const JobView& job, rebalance::JobFacts& facts);
 
 /// What neighbours of a group sent each other in the baseline, bytes an iteration: the most that any pair did.

@@ -58,7 +58,8 @@ void visit(A& a, CommunicatorGone& m) {
 template <class A>
 void visit(A& a, LayoutKnown& m) {
   all(a, m.dataParallelSize, m.pipelineParallelSize, m.tensorParallelSize, m.dataParallelIndex, m.pipelineParallelIndex,
-      m.tensorParallelIndex, m.microBatches, m.split, m.role, m.stateBytes);
+      m.tensorParallelIndex, m.microBatches, m.split, m.multiple, m.leastMicroBatches, m.mostMicroBatches, m.evenOnly,
+      m.rail, m.role, m.stateBytes);
 }
 template <class A>
 void visit(A& a, Reshaped& m) {

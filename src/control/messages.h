@@ -46,8 +46,12 @@ struct LayoutKnown {
   int dataParallelIndex = 0, pipelineParallelIndex = 0, tensorParallelIndex = 0;
   int microBatches = 1;
   std::vector<std::int32_t> split;  ///< micro-batches by replica, in force; empty: equal
-  std::int32_t role = -1;           ///< that the rank has, numbered as ranks of the job; -1: roles are not exchanged
-  std::uint64_t stateBytes = 0;     ///< that go with the role
+  int multiple = 1;                 ///< as in LayoutLimits, and so are those below
+  int leastMicroBatches = 0, mostMicroBatches = 0;
+  bool evenOnly = false;
+  int rail = 0;
+  std::int32_t role = -1;        ///< that the rank has, numbered as ranks of the job; -1: roles are not exchanged
+  std::uint64_t stateBytes = 0;  ///< that go with the role
 };
 
 /// To the controller: how the exchange of roles went here that was agreed on.

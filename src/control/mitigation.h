@@ -4,8 +4,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +12,8 @@
 #include "control/agreement.h"
 #include "control/decisions.h"
 #include "control/fail_slow.h"
+#include "control/place_exchange.h"
+#include "control/plan_state.h"
 
 namespace falcon::control {
 
@@ -23,6 +23,10 @@ struct MitigationSettings {
   MitigateMode mode = MitigateMode::advise;
   bool deterministic = false;
   std::size_t window = 4;  ///< iterations that a replica's time for a micro-batch is taken from
+  /// Of an iteration: as long as it is this much slower, what was done helps too little.
+  double leastLoss = 0.1;
+  PlaceExchange* places = nullptr;  ///< null: nobody can exchange places
+  std::function<double()> wallTime = [] { return 0.0; };
 };
 
 /// A part of the controller, as a state machine: plans once for each change of the culprits, waits until a plan's price
@@ -52,20 +56,21 @@ class Mitigation {
   /// One that is known was measured again.
   void changed() { outdated_ = true, tries_ = 0, notBefore_ = Nanoseconds(0); }
   /// This culprit is healthy again.
-  void relieved(const Culprit& culprit) { relieved_.push_back(culprit), changed(); }
+  void relieved(const Culprit& culprit);
 
   /// @param failSlows  all that are known and not relieved
-  Progress tick(std::span<const FailSlow> failSlows, double healthySeconds, double currentSeconds);
+  /// @param settled    currentSeconds is measured since the last remedy came into force
+  Progress tick(std::span<const FailSlow> failSlows, double healthySeconds, double currentSeconds, bool settled = true);
   void handle(ProcessId from, const Counter& counter);
   void handle(ProcessId from, const Vote& vote);
-  void handle(ProcessId from, const Reshaped& outcome);
   void left(ProcessId process);
   /// No change of what is not decided yet, anywhere. The members must not be left waiting for a decision.
   void abandon();
 
-  /// Also while ranks exchange their roles, as they have agreed to.
-  bool agreeing() const { return !agreements_.empty() || exchange_; }
+  bool agreeing() const { return !agreements_.empty() || exchanging_; }
   const Counts& counts() const { return counts_; }
+  /// For people who ask why.
+  const PlanState& planState() const { return state_; }
 
  private:
   struct Step {
@@ -73,24 +78,18 @@ class Mitigation {
     bool undo = false;
   };
 
-  /// An exchange of roles that all have agreed to and that goes on.
-  struct Exchange {
-    std::uint64_t agreement = 0;
-    std::map<CommunicatorId, CommunicatorFormed> communicators;  ///< before it
-    std::vector<int> roles;                                      ///< before it, by job rank
-    std::set<ProcessId> awaited;                                 ///< who has not said yet how it went
-    Nanoseconds until{0};
-    double seconds = 0;
-    std::string problem{};  ///< of whoever failed
-  };
-
-  void plan(std::span<const FailSlow> failSlows);
+  void plan(std::span<const FailSlow> failSlows, double healthySeconds);
+  double priceOf(const rebalance::Plan& plan) const { return control::priceOf(plan, healthySeconds_, prices_); }
+  double threshold(const rebalance::Plan& plan, std::span<const FailSlow> failSlows) const;
+  bool isReady(const Step& step, std::span<const FailSlow> failSlows, bool slowStill) const;
+  void showWaiting(std::span<const FailSlow> failSlows);
+  void note(const char* what, const rebalance::Plan& plan, std::span<const FailSlow> failSlows,
+            const std::string& why = "");
+  Progress finishExchange(std::span<const FailSlow> failSlows);
+  Progress done(std::span<const FailSlow> failSlows);
   void advise(const rebalance::Plan& plan, std::span<const FailSlow> failSlows);
   void start(Step step, double currentSeconds);
   Progress finish(std::span<const FailSlow> failSlows);
-  Progress finishExchange(std::span<const FailSlow> failSlows);
-  Progress refused(const std::string& what, std::span<const FailSlow> failSlows);
-  void applied(std::span<const FailSlow> failSlows);
   void putInForce(const Agreement& agreement);
   Culprit concerned(const Step& step, std::span<const FailSlow> failSlows) const;
 
@@ -109,8 +108,16 @@ class Mitigation {
   Nanoseconds notBefore_{0};
   Step inHand_;
   std::vector<std::unique_ptr<Agreement>> agreements_;
-  std::optional<Exchange> exchange_;
+  bool exchanging_ = false;  ///< inHand_ is carried out by settings_.places
+  Nanoseconds started_{0};   ///< inHand_
   Counts counts_;
+  double healthySeconds_ = 0;
+  rebalance::Prices prices_;
+  std::map<rebalance::Strategy, rebalance::CoolDown> coolDowns_;
+  std::map<Culprit, Nanoseconds> knownSince_;
+  std::map<CulpritKind, std::vector<double>> lasted_;  ///< seconds, of those that are over
+  std::map<rebalance::Strategy, std::string> inForce_;
+  PlanState state_;
 };
 
 }  // namespace falcon::control

@@ -86,11 +86,20 @@ void Office::take() {
     if (!events_) events_ = std::make_unique<EventFile>(files_.noteEventsPath(parameters::events.value()));
     const ControllerSettings given = settings();
     since_ = clock_.now();
+    planShown_ = 0;
     controller_ = std::make_unique<Controller>(given, clock_, wallTime, *outbox_, *events_);
   } else if (!bus_.isController()) {
     if (controller_) controller_->handOver();
     controller_.reset();
   }
+}
+
+// Only what a controller has decided: at a job's end several are it for a moment, with nothing to say.
+void Office::showPlan() {
+  const PlanState& plans = controller_->plans();
+  if (plans.version == 0 || (plans.version == planShown_ && plans.waiting.empty())) return;
+  planShown_ = plans.version;
+  files_.keepPlan(toJson(plans));
 }
 
 void Office::showState() {
@@ -101,6 +110,7 @@ void Office::showState() {
   if (!news && clock_.now() - shown_ < 1s) return;
   shown_ = clock_.now();
   const auto active = static_cast<std::uint32_t>(controller_->activeCount());
+  showPlan();
   header.failslowActive.store(active, std::memory_order_relaxed);
   if (!controller_->isOff()) outbox_->toAll(ShowState{static_cast<std::uint32_t>(controller_->state()), active});
   // Who is the controller for a moment only, as others come or leave, would overwrite what the real one wrote.
@@ -108,7 +118,9 @@ void Office::showState() {
 }
 
 void Office::end() {
-  if (controller_) controller_->end(files_.log().header().iterations.load());
+  if (!controller_) return;
+  showPlan();
+  controller_->end(files_.log().header().iterations.load());
 }
 
 }  // namespace falcon::control

@@ -2,6 +2,7 @@
 // it leaves outside: events, metrics, the job's state, a baseline for the next run.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -36,6 +37,7 @@ class Office {
 
  private:
   ControllerSettings settings();
+  void showPlan();
 
   const std::string jobName_;
   bootstrap::Bus& bus_;
@@ -49,8 +51,9 @@ class Office {
   Nanoseconds shown_{0};
   instrument::JobState shownState_ = instrument::JobState::starting;
   Nanoseconds since_{0};
-  bool baselineLost_ = false;  ///< it could not be kept, and that was said
-  bool served_ = false;        ///< this process has been the controller before
+  std::uint64_t planShown_ = 0;  ///< its version
+  bool baselineLost_ = false;    ///< it could not be kept, and that was said
+  bool served_ = false;          ///< this process has been the controller before
 };
 
 }  // namespace falcon::control

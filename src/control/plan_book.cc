@@ -7,7 +7,8 @@
 namespace falcon::control {
 
 IterationPlan equalSplit(const Layout& layout) {
-  const auto [count, first] = equalShare(layout.microBatches, layout.dataParallelSize, layout.dataParallelIndex);
+  const auto [count, first] =
+      equalShare(layout.microBatches, layout.dataParallelSize, layout.dataParallelIndex, layout.limits.multiple);
   IterationPlan plan;
   plan.microBatches = count;
   plan.firstMicroBatch = first;
@@ -41,7 +42,7 @@ bool PlanBook::propose(std::uint64_t agreement, std::uint64_t from, const std::v
   if (!layout || proposal_ || next_ || from < nextIteration_) return false;
   if (static_cast<int>(microBatches.size()) != layout->dataParallelSize) return false;
   for (const int each : microBatches)
-    if (each < 1) return false;
+    if (each < 1 || each % layout->limits.multiple != 0) return false;
   if (std::accumulate(microBatches.begin(), microBatches.end(), 0) != layout->microBatches) return false;
   proposal_ = Split{agreement, from, microBatches};
   return true;

@@ -58,7 +58,8 @@ ncclResult_t registerLayout(const Route& route, ncclComm_t comm, const ncclFalco
   constexpr const char* function = "ncclFalconRegisterLayout";
   if (!comm) return isNull(function, "comm");
   if (!layout) return isNull(function, "layout");
-  if (layout->size < sizeof *layout) return hasSize(function, "layout", "ncclFalconLayout_t", layout->size);
+  ncclFalconLayout_t taken;
+  if (!takeLayout(*layout, taken)) return hasSize(function, "layout", "ncclFalconLayout_t", layout->size);
   if (!route.vendor->questions.count) {
     sayOfCall("%s: no library of NCCL is loaded whose communicator %p could be", function, static_cast<void*>(comm));
     return ncclInvalidUsage;
@@ -66,15 +67,15 @@ ncclResult_t registerLayout(const Route& route, ncclComm_t comm, const ncclFalco
   int ranks = 0;
   if (const ncclResult_t asked = route.vendor->questions.count(comm, &ranks); asked != ncclSuccess) return asked;
   char problem[160];
-  if (!layoutFits(*layout, ranks, problem, sizeof problem)) {
+  if (!layoutFits(taken, ranks, problem, sizeof problem)) {
     sayOfCall("%s: %s", function, problem);
     return ncclInvalidArgument;
   }
-  if (!keepLayout(comm, *layout)) {
+  if (!keepLayout(comm, taken)) {
     sayOfCall("%s: layouts of 256 communicators are kept, and no more", function);
     return ncclInvalidUsage;
   }
-  if (route.core) route.core->layoutRegistered(comm, layout);
+  if (route.core) route.core->layoutRegistered(comm, &taken);
   return ncclSuccess;
 }
 
@@ -90,7 +91,8 @@ ncclResult_t iterationBegin(const Route& route, ncclComm_t comm, uint64_t iterat
   }
   ncclResult_t result = ncclSuccess;
   if (route.core && route.core->iterationBegins(comm, iteration, plan, &result)) return result;
-  const MicroBatchShare share = equalShare(layout.microBatches, layout.dataParallelSize, layout.dataParallelIndex);
+  const MicroBatchShare share = equalShare(layout.microBatches, layout.dataParallelSize, layout.dataParallelIndex,
+                                           layout.microBatchMultiple > 1 ? layout.microBatchMultiple : 1);
   plan->version = 0;
   plan->microBatches = share.count;
   plan->firstMicroBatch = share.first;

@@ -170,9 +170,10 @@ double makespan(std::span<const Replica> replicas, std::span<const int> microBat
   return longest;
 }
 
-std::vector<int> equalSplit(int replicas, int total) {
-  std::vector<int> split(static_cast<std::size_t>(replicas), total / replicas);
-  for (int i = 0; i < total % replicas; ++i) ++split[static_cast<std::size_t>(i)];
+std::vector<int> equalSplit(int replicas, int total, int multiple) {
+  const int units = total / multiple;
+  std::vector<int> split(static_cast<std::size_t>(replicas), units / replicas * multiple);
+  for (int i = 0; i < units % replicas; ++i) split[static_cast<std::size_t>(i)] += multiple;
   return split;
 }
 

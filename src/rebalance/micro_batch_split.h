@@ -43,7 +43,7 @@ Result<std::vector<int>> splitMicroBatches(std::span<const Replica> replicas, co
 /// How long the slowest replica computes, in seconds.
 double makespan(std::span<const Replica> replicas, std::span<const int> microBatches);
 
-/// The split without any knowledge: as equal as possible, the first replicas get the rest.
-std::vector<int> equalSplit(int replicas, int total);
+/// The split without any knowledge: as equal as possible in multiples, the first replicas get the rest.
+std::vector<int> equalSplit(int replicas, int total, int multiple = 1);
 
 }  // namespace falcon::rebalance

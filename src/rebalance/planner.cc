@@ -1,7 +1,9 @@
 #include "rebalance/planner.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
+#include <set>
 
 #include "base/format.h"
 #include "instrument/communicator_names.h"
@@ -26,14 +28,20 @@ std::string listOf(std::span<const int> values, const char* separator) {
 
 std::vector<int> splitNow(const JobFacts& job) {
   if (!job.microBatchesNow.empty()) return job.microBatchesNow;
-  return equalSplit(job.layout->dataSize, job.microBatches);
+  return equalSplit(job.layout->dataSize, job.microBatches, job.limits.multiple);
 }
 
 /// Their pipelines fill alike as far as anybody knows, which changes no split.
 std::vector<Replica> replicasOf(const JobFacts& job, std::span<const int> now) {
   std::vector<Replica> replicas;
+  const auto limit = [](std::span<const int> limits, std::size_t i, int none) {
+    return i < limits.size() && limits[i] > 0 ? limits[i] : none;
+  };
   for (std::size_t i = 0; i < job.secondsPerMicroBatch.size(); ++i)
-    replicas.push_back({.secondsPerMicroBatch = job.secondsPerMicroBatch[i], .now = i < now.size() ? now[i] : 0});
+    replicas.push_back({.secondsPerMicroBatch = job.secondsPerMicroBatch[i],
+                        .now = i < now.size() ? now[i] : 0,
+                        .least = limit(job.limits.least, i, 1),
+                        .most = limit(job.limits.most, i, std::numeric_limits<int>::max())});
   return replicas;
 }
 
@@ -44,33 +52,166 @@ Plan advice(std::string reason) {
   return plan;
 }
 
-/// Nothing else helps: from a checkpoint, where the framework takes part, without the slow one's place.
-Plan restartWithout(const JobFacts& job, Rank slow) {
+std::vector<Rank> slowRanksOf(std::span<const Culprit> culprits) {
+  std::vector<Rank> ranks;
+  for (const Culprit& culprit : culprits)
+    if (culprit.kind == CulpritKind::rank) ranks.push_back(culprit.rank);
+  return ranks;
+}
+
+/// The slow ranks, and of each slow link the end that touches the most of them: one is enough.
+std::vector<Rank> whomToLeaveOut(std::span<const Culprit> culprits) {
+  const auto ranks = slowRanksOf(culprits);
+  std::set<Rank> out(ranks.begin(), ranks.end());
+  std::map<Rank, int> linksOf;
+  for (const Culprit& culprit : culprits)
+    if (culprit.kind == CulpritKind::link) ++linksOf[culprit.link.from], ++linksOf[culprit.link.to];
+  for (const Culprit& culprit : culprits) {
+    const auto [from, to] = culprit.link;
+    if (culprit.kind != CulpritKind::link || out.contains(from) || out.contains(to)) continue;
+    out.insert(linksOf[to] > linksOf[from] ? to : from);
+  }
+  return {out.begin(), out.end()};
+}
+
+/// Nothing else helps: from a checkpoint, where the framework takes part, without the slow ones' places.
+Plan restartWithout(const JobFacts& job, std::span<const Culprit> culprits, const std::string& who) {
   Plan plan;
   plan.kind = PlanKind::restart;
-  plan.leaveOut = {slow};
+  plan.leaveOut = whomToLeaveOut(culprits);
   plan.priceSeconds = *job.restartSeconds;
-  plan.reason = fmt::format("rank {} is slow, and nothing else helps: from a checkpoint, without its place", slow);
+  plan.reason = fmt::format("{}, and nothing else helps: from a checkpoint, without {}", who,
+                            plan.leaveOut.size() == 1 ? "its place" : "the places of " + listOf(plan.leaveOut, ", "));
   return plan;
 }
 
-Plan planForRank(const JobFacts& job, Rank slow) {
-  const bool canMoveWork = job.layout && job.layout->dataSize >= 2 && job.microBatches != 0;
-  if (!canMoveWork && job.restartSeconds) return restartWithout(job, slow);
-  if (!canMoveWork)
-    return advice(
-        fmt::format("rank {} is slow, and no data-parallel layout is registered to move its work within: "
-                    "replace it at a checkpoint",
-                    slow));
+/// Of the layout, that the rank has; -1: it is not known.
+int placeOf(const JobFacts& job, Rank rank) {
+  const auto place = std::find(job.rankAt.begin(), job.rankAt.end(), rank);
+  return place == job.rankAt.end() ? -1 : static_cast<int>(place - job.rankAt.begin());
+}
+
+/// By job rank, the roles when the nodes have that order; empty where roles cannot be exchanged.
+std::vector<int> rolesAfter(const JobFacts& job, const NodePermutation& order) {
+  if (job.roles.empty()) return {};
+  std::vector<int> roles = job.roles;
+  const std::vector<Rank> places = placesAfter(job.nodeOfPlace, order);
+  for (std::size_t place = 0; place < places.size(); ++place) {
+    const Rank before = job.rankAt[static_cast<std::size_t>(places[place])];  // who has what this one takes
+    roles[static_cast<std::size_t>(job.rankAt[place])] = job.roles[static_cast<std::size_t>(before)];
+  }
+  return roles;
+}
+
+/// "ranks 0 and 1, 2 and 3 exchange their roles", or "ranks take others' roles: 0 that of 2, ...".
+std::string inWords(std::span<const int> before, std::span<const int> after) {
+  std::string pairs, others;
+  for (std::size_t rank = 0; rank < before.size(); ++rank) {
+    if (before[rank] == after[rank]) continue;
+    const auto from = static_cast<std::size_t>(std::find(before.begin(), before.end(), after[rank]) - before.begin());
+    if (after[from] != before[rank])
+      others += fmt::format("{}{} that of {}", others.empty() ? "" : ", ", rank, from);
+    else if (rank < from)
+      pairs += fmt::format("{}{} and {}", pairs.empty() ? "" : ", ", rank, from);
+  }
+  if (!others.empty()) others = "ranks take others' roles: " + others;
+  if (!pairs.empty()) pairs = "ranks " + pairs + " exchange their roles";
+  return pairs + (pairs.empty() || others.empty() ? "" : "; ") + others;
+}
+
+/// The order of the nodes under which what is slow costs least; nothing where none is clearly better than it is.
+std::optional<NodePermutation> orderFor(const JobFacts& job, std::span<const Culprit> culprits) {
+  if (!job.layout || job.nodeOfPlace.size() != static_cast<std::size_t>(job.layout->size())) return std::nullopt;
+  PlacementFacts facts{.layout = *job.layout,
+                       .nodeOfPlace = job.nodeOfPlace,
+                       .volumes = job.volumes,
+                       .stageSeconds = job.stageSeconds,
+                       .microBatches = std::max(1, job.microBatches / job.layout->dataSize),
+                       .timesAsLong = std::vector<double>(job.nodeOfPlace.size(), 1)};
+  for (const Rank rank : job.rankAt)
+    if (!job.railOfRank.empty()) facts.railOfPlace.push_back(job.railOfRank[static_cast<std::size_t>(rank)]);
+  for (const Rank rank : slowRanksOf(culprits))
+    if (const auto known = job.timesAsLong.find(rank); known != job.timesAsLong.end() && placeOf(job, rank) >= 0)
+      facts.timesAsLong[static_cast<std::size_t>(placeOf(job, rank))] = std::max(1.0, known->second);
+  for (const Culprit& culprit : culprits) {
+    if (culprit.kind != CulpritKind::link || placeOf(job, culprit.link.from) < 0 || placeOf(job, culprit.link.to) < 0)
+      continue;
+    const auto node = [&](Rank rank) { return job.nodeOfPlace[static_cast<std::size_t>(placeOf(job, rank))]; };
+    const int from = node(culprit.link.from), to = node(culprit.link.to);
+    if (from == to) continue;  // no order of the nodes takes ranks of a node apart
+    facts.slowLinks.push_back({from, to});
+    if (culprit.bothWays) facts.slowLinks.push_back({to, from});
+  }
+  auto found = permuteNodes(facts);
+  if (!found || found->moves.empty()) return std::nullopt;
+  const bool relieves = found->slowBytesAfter < found->slowBytesBefore;
+  const bool faster = found->after.seconds < found->before.seconds * (1 - leastGain);
+  if (!relieves && !faster) return std::nullopt;
+  return std::move(*found);
+}
+
+/// "swap nodes 0 and 2", "nodes take others' places: 0 that of 2, 2 that of 5, 5 that of 0".
+std::string inWords(const NodePermutation& order) {
+  if (order.moves.size() == 2) return fmt::format("swap nodes {} and {}", order.moves[0].first, order.moves[1].first);
+  std::string text;
+  for (const auto& [node, other] : order.moves)
+    text += fmt::format("{}{} that of {}", text.empty() ? "nodes take others' places: " : ", ", node, other);
+  return text;
+}
+
+/// As what is to be done about it: by an exchange of roles, where ranks can have others, else in words alone.
+void carryOut(const JobFacts& job, const NodePermutation& order, Plan& plan) {
+  if (!job.swapSeconds || job.deterministic) return;
+  plan.kind = PlanKind::swap;
+  plan.priceSeconds = *job.swapSeconds;
+  plan.roles = rolesAfter(job, order);
+}
+
+std::string inWords(const JobFacts& job, const NodePermutation& order, const Plan& plan) {
+  return plan.roles.empty() ? inWords(order) : inWords(job.roles, plan.roles);
+}
+
+/// No work can be moved away from the slow ranks: their nodes can, or they have to go.
+Plan withoutSplit(const JobFacts& job, std::span<const Culprit> culprits, const std::string& obstacle,
+                  const char* elseAdvised) {
+  const Rank slow = slowRanksOf(culprits).front();
+  const std::string who = fmt::format("rank {} is slow", slow);
+  auto order = orderFor(job, culprits);
+  // Links have a plan of their own, which tells whether theirs is the better remedy.
+  const bool packs = order && order->after.seconds < order->before.seconds * (1 - leastGain) &&
+                     std::none_of(culprits.begin(), culprits.end(),
+                                  [](const Culprit& each) { return each.kind == CulpritKind::link; });
+  // What can be carried out goes before what can only be said.
+  if (!(packs && job.swapSeconds) && job.restartSeconds) return restartWithout(job, culprits, who);
+  if (!packs) return advice(fmt::format("{}{}{}", who, obstacle, elseAdvised));
+  Plan plan = advice("");
+  carryOut(job, *order, plan);
+  plan.reason = fmt::format(
+      "{}{}; {}: an iteration's computing takes {:.2f} of what it does now, slow ranks are in {} of {} stages", who,
+      obstacle, inWords(job, *order, plan), order->after.seconds / order->before.seconds, order->after.slowStages,
+      job.layout->pipelineSize);
+  plan.gain = 1 - order->after.seconds / order->before.seconds;
+  plan.permutation = std::move(order);
+  return plan;
+}
+
+Plan planForRank(const JobFacts& job, std::span<const Culprit> culprits) {
+  const Rank slow = slowRanksOf(culprits).front();
+  if (!job.layout || job.layout->dataSize < 2 || job.microBatches == 0)
+    return withoutSplit(job, culprits, ", and no data-parallel layout is registered to move its work within",
+                        ": replace it at a checkpoint");
   if (job.deterministic)
-    return advice(
-        fmt::format("rank {} is slow; NCCL_FALCON_DETERMINISTIC=1 forbids to split the micro-batches anew", slow));
+    return withoutSplit(job, culprits, "; NCCL_FALCON_DETERMINISTIC=1 forbids to split the micro-batches anew", "");
+  if (job.limits.evenOnly)
+    return withoutSplit(job, culprits,
+                        ", and expert groups span the replicas: they must have equally many micro-batches",
+                        ": replace it at a checkpoint");
   if (job.secondsPerMicroBatch.size() != static_cast<std::size_t>(job.layout->dataSize))
     return advice(fmt::format("rank {} is slow; how long the replicas compute is not known", slow));
   const auto now = splitNow(job);
   const auto replicas = replicasOf(job, now);
-  const auto split = splitMicroBatches(replicas, {.total = job.microBatches});
-  if (!split) return advice(fmt::format("rank {} is slow; {}", slow, split.error().message()));
+  const auto split = splitMicroBatches(replicas, {.total = job.microBatches, .multiple = job.limits.multiple});
+  if (!split) return withoutSplit(job, culprits, "; " + split.error().message(), "");
 
   const double before = makespan(replicas, now), after = makespan(replicas, *split);
   Plan plan;
@@ -146,53 +287,21 @@ Taken takenByRing(const CommunicatorFacts& communicator, std::span<const Link> s
   return taken;
 }
 
-/// The roles when two nodes exchange their ranks' places, one by one.
-std::vector<int> rolesAfter(const JobFacts& job, const NodeSwap& swap) {
-  std::vector<int> roles = job.roles;
-  std::vector<Rank> ranks[2];
-  for (std::size_t place = 0; place < job.nodeOfPlace.size(); ++place) {
-    if (job.nodeOfPlace[place] == swap.first) ranks[0].push_back(job.rankAt[place]);
-    if (job.nodeOfPlace[place] == swap.second) ranks[1].push_back(job.rankAt[place]);
-  }
-  for (std::size_t i = 0; i < std::min(ranks[0].size(), ranks[1].size()); ++i)
-    std::swap(roles[static_cast<std::size_t>(ranks[0][i])], roles[static_cast<std::size_t>(ranks[1][i])]);
-  return roles;
-}
-
-/// "ranks 0 and 1, 2 and 3 exchange their roles".
-std::string exchangeText(std::span<const int> before, std::span<const int> after) {
-  std::string text;
-  for (std::size_t rank = 0; rank < before.size(); ++rank)
-    for (std::size_t other = rank + 1; other < before.size(); ++other)
-      if (after[rank] == before[other] && after[rank] != before[rank])
-        text += fmt::format("{}{} and {}", text.empty() ? "" : ", ", rank, other);
-  return "ranks " + text + " exchange their roles";
-}
-
-/// Nodes to swap, into the plan, where that relieves a link; and what is to be done about it, in words.
-std::string swapAdvice(const JobFacts& job, std::span<const Culprit> culprits, Plan& plan) {
+/// What is left for links that cannot be avoided: other places for their nodes, or a restart. In words, after what
+/// stands in the way.
+std::string withoutReroute(const JobFacts& job, std::span<const Culprit> culprits, Plan& plan) {
   if (!job.layout || job.nodeOfPlace.size() != static_cast<std::size_t>(job.layout->size()))
     return "replace it at a checkpoint";
-  const auto nodeOf = [&](Rank rank) {
-    const auto place = std::find(job.rankAt.begin(), job.rankAt.end(), rank);
-    return place == job.rankAt.end() ? -1 : job.nodeOfPlace[static_cast<std::size_t>(place - job.rankAt.begin())];
-  };
-  for (const Culprit& culprit : culprits) {
-    if (culprit.kind != CulpritKind::link) continue;
-    const Link nodes{nodeOf(culprit.link.from), nodeOf(culprit.link.to)};
-    plan.swap = swapForLink(*job.layout, job.nodeOfPlace, nodes, culprit.bothWays, job.volumes);
-    if (!plan.swap) continue;
-    if (!job.roles.empty() && !job.deterministic) {
-      plan.kind = PlanKind::swap;
-      plan.roles = rolesAfter(job, *plan.swap);
-      plan.priceSeconds = job.swapSeconds;
-      return fmt::format("{}: the link then carries {:.0f} % of what it does now", exchangeText(job.roles, plan.roles),
-                         100 * plan.swap->bytesAfter / plan.swap->bytesBefore);
-    }
-    return fmt::format("swap nodes {} and {}: the link then carries {:.0f} % of what it does now", plan.swap->first,
-                       plan.swap->second, 100 * plan.swap->bytesAfter / plan.swap->bytesBefore);
-  }
-  return "no swap of two nodes relieves the link: replace it at a checkpoint";
+  std::vector<Culprit> links;
+  for (const Culprit& culprit : culprits)
+    if (culprit.kind == CulpritKind::link) links.push_back(culprit);
+  plan.permutation = orderFor(job, links);
+  if (!plan.permutation) return "no swap of two nodes relieves the link: replace it at a checkpoint";
+  const NodePermutation& order = *plan.permutation;
+  carryOut(job, order, plan);
+  plan.gain = 1 - order.slowBytesAfter / order.slowBytesBefore;
+  return fmt::format("{}: the link then carries {:.0f} % of what it does now", inWords(job, order, plan),
+                     100 * order.slowBytesAfter / order.slowBytesBefore);
 }
 
 std::vector<Plan> plansForLinks(const JobFacts& job, std::span<const Culprit> culprits) {
@@ -235,9 +344,11 @@ std::vector<Plan> plansForLinks(const JobFacts& job, std::span<const Culprit> cu
     plans.push_back(std::move(reroute));
   }
   if (!obstacles.empty()) {
-    blocked.kind = PlanKind::advise;  // unless it can be done
-    const std::string what = swapAdvice(job, culprits, blocked);
-    blocked.reason = fmt::format("{} is slow and cannot be avoided: {}; {}", names, obstacles, what);
+    blocked.kind = PlanKind::advise;
+    const std::string what = withoutReroute(job, culprits, blocked);
+    const std::string who = fmt::format("{} is slow and cannot be avoided: {}", names, obstacles);
+    blocked.reason = who + "; " + what;
+    if (blocked.kind != PlanKind::swap && job.restartSeconds) blocked = restartWithout(job, culprits, who);
     plans.push_back(std::move(blocked));
   }
   if (plans.empty()) {
@@ -256,10 +367,21 @@ std::vector<Plan> plansFor(const JobFacts& job, std::span<const Culprit> culprit
   const auto isLink = [](const Culprit& culprit) { return culprit.kind == CulpritKind::link; };
   // One split serves all slow ranks: it comes from the replicas' times.
   if (const auto slow = std::find_if(culprits.begin(), culprits.end(), isRank); slow != culprits.end())
-    plans.push_back(planForRank(job, slow->rank)), plans.back().against = CulpritKind::rank;
+    plans.push_back(planForRank(job, culprits)), plans.back().against = slow->kind;
   if (std::any_of(culprits.begin(), culprits.end(), isLink))
     for (Plan& plan : plansForLinks(job, culprits))
       plans.push_back(std::move(plan)), plans.back().against = CulpritKind::link;
+  // One restart serves all causes together.
+  const auto isRestart = [](const Plan& plan) { return plan.kind == PlanKind::restart; };
+  const auto first = std::find_if(plans.begin(), plans.end(), isRestart);
+  if (first != plans.end()) {
+    plans.erase(std::remove_if(std::next(first), plans.end(), isRestart), plans.end());
+  } else if (job.restartSeconds && !plans.empty() && !whomToLeaveOut(culprits).empty()) {
+    const CulpritKind against = plans.front().against;
+    plans.push_back(restartWithout(job, culprits, "what was done helps too little"));
+    plans.back().ifTooLittle = true;
+    plans.back().against = against;
+  }
   return plans;
 }
 
@@ -268,7 +390,7 @@ std::vector<Plan> undoFor(const JobFacts& job, std::span<const Culprit> culprits
   const bool anyRank = std::any_of(culprits.begin(), culprits.end(),
                                    [](const Culprit& culprit) { return culprit.kind == CulpritKind::rank; });
   if (job.layout && !job.microBatchesNow.empty() && !anyRank) {
-    const auto equal = equalSplit(job.layout->dataSize, job.microBatches);
+    const auto equal = equalSplit(job.layout->dataSize, job.microBatches, job.limits.multiple);
     if (job.microBatchesNow != equal) {
       Plan plan;
       plan.kind = PlanKind::splitMicroBatches;
@@ -279,16 +401,14 @@ std::vector<Plan> undoFor(const JobFacts& job, std::span<const Culprit> culprits
       plans.push_back(std::move(plan));
     }
   }
-  const bool anyLink = std::any_of(culprits.begin(), culprits.end(),
-                                   [](const Culprit& culprit) { return culprit.kind == CulpritKind::link; });
   std::vector<int> own(job.roles.size());
   std::iota(own.begin(), own.end(), 0);
-  if (!anyLink && job.roles != own) {
+  if (culprits.empty() && job.roles != own) {
     Plan plan;
     plan.kind = PlanKind::swap;
     plan.against = CulpritKind::link;
     plan.roles = std::move(own);
-    plan.reason = "no link is slow any more: every rank has its first role again";
+    plan.reason = "nobody is slow any more: every rank has its first role again";
     plans.push_back(std::move(plan));
   }
   Plan rings;

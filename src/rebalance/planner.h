@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "base/event.h"
-#include "rebalance/topology_swap.h"
+#include "rebalance/node_permutation.h"
+#include "rebalance/ski_rental.h"
 #include "topology/layout.h"
 
 namespace falcon::rebalance {
@@ -34,6 +35,14 @@ struct CommunicatorFacts {
   std::map<Link, Carried> carried{};
 };
 
+/// What a split of the micro-batches must keep to, beside their number.
+struct SplitLimits {
+  int multiple = 1;              ///< every replica gets a multiple of it: an interleaved pipeline's stages (Megatron)
+  bool evenOnly = false;         ///< expert groups span the replicas: all must compute alike
+  std::vector<int> most, least;  ///< by replica, as memory allows; empty: no limit, and 1
+  bool operator==(const SplitLimits&) const = default;
+};
+
 /// What the planner knows of the job.
 struct JobFacts {
   std::vector<CommunicatorFacts> communicators;
@@ -42,15 +51,20 @@ struct JobFacts {
   std::vector<int> nodeOfPlace;            ///< by place of the layout, the node of who has it; empty: likewise
   /// By job rank: whose part it has, numbered as ranks; empty: roles cannot be exchanged.
   std::vector<int> roles;
-  double swapSeconds = 0;                    ///< what an exchange of roles is taken to cost
   std::map<Rank, std::string> addresses;     ///< by job rank, where known: a slow link is one between addresses
   TrafficVolumes volumes;                    ///< all 0: unknown
   int microBatches = 0;                      ///< of an iteration, over all replicas; 0: unknown
   std::vector<int> microBatchesNow;          ///< the split in force; empty: equal
   std::vector<double> secondsPerMicroBatch;  ///< of each replica's slowest member; empty: unknown
-  bool deterministic = false;                ///< the order of float sums may not change
+  SplitLimits limits;
+  std::vector<double> stageSeconds;    ///< in health, for a micro-batch, by stage; empty: unknown
+  std::map<Rank, double> timesAsLong;  ///< that ranks compute for a micro-batch, as in health, where known
+  std::vector<int> railOfRank;         ///< by job rank: its NIC's rail; empty: unknown
+  bool deterministic = false;          ///< the order of float sums may not change
   /// What a restart from a checkpoint is known to take, seconds; nothing: the framework cannot be asked for one.
   std::optional<double> restartSeconds;
+  /// What an exchange of places between nodes is known to take; nothing: the framework cannot move its state.
+  std::optional<double> swapSeconds;
 };
 
 enum class PlanKind : std::uint8_t { none, splitMicroBatches, reroute, advise, restart, swap };
@@ -60,17 +74,21 @@ struct Plan {
   CulpritKind against = CulpritKind::none;  ///< the kind of culprit it helps against, or helped
   std::vector<int> microBatches;            ///< splitMicroBatches: by replica
   std::vector<RingPlan> rings;              ///< reroute: fromCollective is not set, the agreement finds it
-  std::optional<NodeSwap> swap;             ///< swap, advise: nodes to swap; nothing: checkpoint and restart
-  std::vector<int> roles;                   ///< swap: by job rank, the role that it takes
-  std::vector<Rank> leaveOut;               ///< restart: whose places somebody else is to take
-  double priceSeconds = 0;                  ///< what it will cost; 0: as priceOf() says
-  double gain = 0;                          ///< splitMicroBatches: share of the computing time that is saved, 0 to 1
-  std::string reason;                       ///< one sentence
+  /// swap: who goes where. advise: at the next chance; nothing: checkpoint and restart.
+  std::optional<NodePermutation> permutation;
+  std::vector<int> roles;      ///< swap: by job rank, the role that it takes; empty: roles cannot be exchanged
+  std::vector<Rank> leaveOut;  ///< restart: whose places somebody else is to take
+  double priceSeconds = 0;     ///< restart, swap: what it will cost
+  bool ifTooLittle = false;    ///< restart: only where what was done before helps too little
+  double gain = 0;             ///< splitMicroBatches: share of the computing time that is saved, 0 to 1
+  std::string reason;          ///< one sentence
 };
 
 /// What would help against all culprits known together. A slow rank gets fewer micro-batches; slow links are left out
 /// of every ring that uses them. What cannot be done (two ranks; a link slow both ways with three; send/recv over the
-/// link; no layout; deterministic sums) turns into advice that names the obstacle.
+/// link; no layout; deterministic sums) turns into an exchange of places or a restart, where the framework can be asked
+/// for it, else into advice that names the obstacle. Where it can be restarted, that also stands behind every other
+/// remedy: for when that helps too little.
 ///
 /// @param culprits  those not relieved; ranks of the job
 /// @return          one plan per kind of remedy needed, ranks first; a plan of kind none says why nothing is to be done

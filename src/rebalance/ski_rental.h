@@ -2,8 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
+#include <vector>
+
+#include "base/clock.h"
 
 namespace falcon::rebalance {
 
@@ -33,5 +37,63 @@ double accumulatedLoss(std::int64_t slowIterations, double slowSeconds, double h
 /// costs at most twice what foresight would.
 /// Source: Karlin et al., Competitive snoopy caching (1988); Falcon, arXiv 2410.12588, section 5.1.
 std::optional<Strategy> strategyDue(double lossSeconds, std::span<const PricedStrategy> possible);
+
+/// One rung of a ladder of remedies: each is bought on top of those before.
+struct Remedy {
+  double priceSeconds = 0;  ///< more than 0
+  double remaining = 0;     ///< of what is lost without any remedy, the share that is still lost with this one; 0 to 1
+};
+
+/// What a fail-slow that costs a second a second costs in all if it lasts so long and each remedy is bought once the
+/// loss has reached its threshold. Remedies by price and thresholds, both ascending; what remains, descending.
+double costOf(std::span<const Remedy> ladder, std::span<const double> lossAt, double duration);
+/// The same with foresight: nothing, or the best remedy at once.
+double leastCostOf(std::span<const Remedy> ladder, double duration);
+
+/// The loss at which each remedy is bought: its price. So a remedy that helped too little is followed by the next one.
+/// Costs at most competitiveBound times what foresight would, whatever the duration: the rent paid is never more than
+/// that, nor is the newest price, which the sum of all prices so far exceeds by that much. 2 for one remedy.
+/// Source: Karlin et al., Competitive snoopy caching (1988), for one; Lotker, Patt-Shamir and Rawitz, Rent, lease or
+/// buy (2008), for several, whose additive case (a purchase pays for the next) is at 2.
+std::vector<double> thresholdsOf(std::span<const Remedy> ladder);
+double competitiveBound(std::span<const Remedy> ladder);
+
+/// The same where it is known how long such fail-slows have lasted, seconds: thresholds whose mean cost over these is
+/// least, one after the other from those of thresholdsOf on, so never more than theirs. As the next one may be unlike
+/// them, each stays within `trust` and 1 / trust of its price: with one remedy the cost is at most 1 + 1 / trust times
+/// what foresight would pay, with several (1 + (competitiveBound - 1) / trust) / trust times.
+/// Source: Karlin et al., Competitive randomized algorithms for nonuniform problems (1990), for a known distribution;
+/// Kumar, Purohit and Svitkina, Improving online algorithms via ML predictions (2018), for the trust.
+std::vector<double> thresholdsFor(std::span<const Remedy> ladder, std::span<const double> durations,
+                                  double trust = 0.5);
+
+/// What strategies cost: an estimate at first, then what carrying them out took, the newest half of it.
+class Prices {
+ public:
+  /// @param estimate  where one is known; else priceOf
+  double of(Strategy strategy, double iterationSeconds, std::optional<double> estimate = {}) const;
+  void took(Strategy strategy, double seconds, double iterationSeconds);
+
+ private:
+  std::map<Strategy, double> measured_;
+};
+
+/// Against flapping: a remedy that was taken back before it had paid for itself may come again only after a pause,
+/// twice as long each time in a row. Pure: times come with the calls.
+class CoolDown {
+ public:
+  static constexpr Nanoseconds shortest = 30s, longest = 600s;
+  /// A remedy pays in so many times its price: it takes away a tenth of the time at least (an onset).
+  static constexpr double paysIn = 10;
+
+  void applied(Nanoseconds now) { applied_ = now; }
+  void undone(Nanoseconds now, double priceSeconds);
+  bool allows(Nanoseconds now) const { return now >= until_; }
+  Nanoseconds until() const { return until_; }
+
+ private:
+  std::optional<Nanoseconds> applied_;
+  Nanoseconds pause_{0}, until_{0};
+};
 
 }  // namespace falcon::rebalance

@@ -28,7 +28,7 @@ struct JobMetrics {
 };
 
 /// What is done about fail-slows, and how it ends: the labels of nccl_falcon_mitigations_total.
-inline constexpr const char* mitigationActions[] = {"reroute", "split", "restart"};
+inline constexpr const char* mitigationActions[] = {"reroute", "split", "swap", "restart"};
 inline constexpr const char* mitigationResults[] = {"applied", "refused", "undone"};
 
 /// What each metric means, its HELP line.

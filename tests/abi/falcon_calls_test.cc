@@ -44,7 +44,44 @@ TEST(FalconLayout, WrongFieldsAreNamed) {
   refused([](auto& layout) { layout.tensorParallelIndex = 1; }, "tensorParallelIndex");
   refused([](auto& layout) { layout.dataParallelIndex = -1; }, "dataParallelIndex");
   refused([](auto& layout) { layout.microBatches = 0; }, "microBatches");
+  refused([](auto& layout) { layout.microBatchMultiple = 3; }, "no multiple of microBatchMultiple, 3");
+  refused([](auto& layout) { layout.microBatchMultiple = -1; }, "microBatchMultiple is -1");
+  refused([](auto& layout) { layout.leastMicroBatches = 3, layout.mostMicroBatches = 2; }, "leastMicroBatches is 3");
+  refused([](auto& layout) { layout.rail = -1; }, "rail is -1");
   EXPECT_EQ(ncclFalconRegisterLayout(comm.handle, nullptr), ncclInvalidArgument);
+}
+
+// A program that was built with version 8 passes 40 bytes: what lies behind them is not read.
+TEST(FalconLayout, OfEarlierVersionsKeepsWorking) {
+  const Communicator comm{alone()};
+  ncclFalconLayout_t layout = layoutOf(1, 1, 1, 0, 4);
+  layout.size = 40;
+  layout.unused = layout.microBatchMultiple = layout.rail = -7;
+  NCCL_OK(ncclFalconRegisterLayout(comm.handle, &layout));
+  layout.size = 39;
+  EXPECT_EQ(ncclFalconRegisterLayout(comm.handle, &layout), ncclInvalidArgument);
+  // Of a later version: what this one does not know is left out.
+  struct Later {
+    ncclFalconLayout_t layout;
+    int more = -1;
+  } later{layoutOf(1, 1, 1, 0, 4)};
+  later.layout.size = sizeof later;
+  NCCL_OK(ncclFalconRegisterLayout(comm.handle, &later.layout));
+}
+
+// An interleaved pipeline's share is a multiple of its stages, without any plan of ours.
+TEST(FalconPlan, SharesOutMultiples) {
+  std::array<int, 3> shares{};
+  withRanks(3, [&](int rank, ncclComm_t comm) {
+    ncclFalconLayout_t layout = layoutOf(3, 1, 1, rank, 16);
+    layout.microBatchMultiple = 4;
+    NCCL_OK(ncclFalconRegisterLayout(comm, &layout));
+    ncclFalconPlan_t plan{};
+    plan.size = sizeof plan;
+    NCCL_OK(ncclFalconIterationBegin(comm, 0, &plan));
+    shares[static_cast<std::size_t>(rank)] = plan.microBatches;
+  });
+  EXPECT_EQ(shares, (std::array{8, 4, 4}));
 }
 
 TEST(FalconPlan, NeedsALayoutAndASize) {

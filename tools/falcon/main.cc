@@ -11,6 +11,7 @@
 #include "jobs/command.h"
 #include "metrics/command.h"
 #include "perf/command.h"
+#include "plan/command.h"
 #include "print.h"
 #include "record/command.h"
 #include "replay/command.h"
@@ -34,7 +35,7 @@ constexpr falcon::tools::AddCommand commands[] = {
     falcon::tools::addReplayCommand, falcon::tools::addSimCommand,        falcon::tools::addDoctorCommand,
     falcon::tools::addProbeCommand,  falcon::tools::addWatchCommand,      falcon::tools::addMetricsCommand,
     falcon::tools::addReportCommand, falcon::tools::addInjectionsCommand, falcon::tools::addSuspendCommand,
-    falcon::tools::addResumeCommand,
+    falcon::tools::addResumeCommand, falcon::tools::addPlanCommand,
 };
 
 /// What is wrong with the words, and what would be right.

@@ -37,8 +37,8 @@ bool is(const Message& message) {
 class ControllerTest : public testing::Test {
  protected:
   /// A job past its baseline, healthy.
-  FakeJob& start(ControllerSettings settings = automatic(), topology::Layout layout = {4, 2, 1}) {
-    job_ = std::make_unique<FakeJob>(settings, layout);
+  FakeJob& start(ControllerSettings settings = automatic(), topology::Layout layout = {4, 2, 1}, int ranksOfNode = 0) {
+    job_ = std::make_unique<FakeJob>(settings, layout, ranksOfNode);
     EXPECT_TRUE(job_->runUntil(baselineTaken, 30)) << job_->text();
     job_->run(5);
     return *job_;

@@ -185,6 +185,28 @@ TEST(Decisions, KnowWhoHasWhichPlaceUnlessTwoHaveOne) {
   EXPECT_EQ(jobFactsOf(job, 4, false).nodeOfPlace, (std::vector<int>{1, 0, 0, 1}));
 }
 
+TEST(Decisions, KnowTheTightestLimitsOfAReplicaAndRailsOfAllOrNone) {
+  JobView job = healthyJob();
+  EXPECT_EQ(jobFactsOf(job, 4, false).limits, (rebalance::SplitLimits{.most = {0, 0}, .least = {0, 0}}));
+  for (Rank rank = 0; rank < 4; ++rank) {
+    LayoutKnown part{2, 2, 1, rank / 2, rank % 2, 0, 16, {}};
+    part.multiple = 2;
+    part.leastMicroBatches = rank;
+    part.mostMicroBatches = rank == 3 ? 0 : 12 - rank;
+    part.evenOnly = rank == 1;
+    part.rail = rank == 2 ? 0 : 1;
+    job.handle(10 + static_cast<ProcessId>(rank), part);
+  }
+  auto facts = jobFactsOf(job, 4, false);
+  EXPECT_EQ(facts.limits, (rebalance::SplitLimits{2, true, {11, 10}, {1, 3}}));
+  EXPECT_TRUE(facts.railOfRank.empty());
+  job.members()[12].layout->rail = 2;
+  facts = jobFactsOf(job, 4, false);
+  EXPECT_EQ(facts.railOfRank, (std::vector{1, 1, 2, 1}));
+  EXPECT_EQ(facts.stageSeconds.size(), 2u);
+  EXPECT_EQ(facts.timesAsLong.size(), 4u);
+}
+
 TEST(Decisions, MeasureVolumesInTheBaseline) {
   JobView job = healthyJob();
   job.members()[10].healthyTransfers = {{{.id = 2, .peer = 1, .sending = true, .bytes = 4000, .moving = 0.1},
@@ -199,7 +221,7 @@ TEST(Decisions, ARemedyWaitsForItsPrice) {
   const auto planOf = [](rebalance::PlanKind kind, bool swap = false) {
     rebalance::Plan plan;
     plan.kind = kind;
-    if (swap) plan.swap = rebalance::NodeSwap{0, 1, 2, 1};
+    if (swap) plan.permutation = rebalance::NodePermutation{};
     return plan;
   };
   using rebalance::PlanKind;

@@ -27,7 +27,8 @@ Nanoseconds asTime(double seconds) {
 
 }  // namespace
 
-FakeJob::FakeJob(ControllerSettings settings, topology::Layout layout) : settings_(settings), layout_(layout) {
+FakeJob::FakeJob(ControllerSettings settings, topology::Layout layout, int ranksOfNode)
+    : settings_(settings), layout_(layout), ranksOfNode_(ranksOfNode > 0 ? ranksOfNode : layout.pipelineSize) {
   for (int d = 0; d < layout.dataSize && layout.pipelineSize > 1; ++d)
     groups_.push_back(
         {pipelineId + static_cast<CommunicatorId>(d), layout.pipelineGroup(layout.rankAt({d, 0, 0})), 0.01});
@@ -59,7 +60,7 @@ void FakeJob::makeController() {
 void FakeJob::introduceAll() {
   for (auto& [process, member] : members_) {
     const auto at = layout_.coordinatesOf(member.rank);
-    const std::string node = fmt::format("node{}", member.rank / layout_.pipelineSize);
+    const std::string node = fmt::format("node{}", member.rank / ranksOfNode_);
     say(member.rank, Introduce{member.rank, "host", node, fmt::format("10.0.0.{}", member.rank), 1, "", 8});
     say(member.rank, LayoutKnown{layout_.dataSize, layout_.pipelineSize, 1, at.data, at.pipeline, 0, microBatches, {}});
     for (const Group& group : groups_) {
@@ -75,7 +76,7 @@ void FakeJob::introduceAll() {
       CommunicatorFormed formed{group.id, true, group.members, {}, member.rings[group.id], {}};
       formed.firstRing.resize(group.members.size());
       std::iota(formed.firstRing.begin(), formed.firstRing.end(), 0);
-      for (const Rank each : group.members) formed.nodes.push_back(fmt::format("node{}", each / layout_.pipelineSize));
+      for (const Rank each : group.members) formed.nodes.push_back(fmt::format("node{}", each / ranksOfNode_));
       say(member.rank, formed);
     }
   }

@@ -24,7 +24,8 @@ inline constexpr CommunicatorId worldId = 1, dataId = 100, pipelineId = 200;
 /// with a delay; nothing else connects them.
 class FakeJob final : public Outbox, public EventSink {
  public:
-  explicit FakeJob(ControllerSettings settings = {}, topology::Layout layout = {4, 2, 1});
+  /// @param ranksOfNode  0: a replica is a node
+  explicit FakeJob(ControllerSettings settings = {}, topology::Layout layout = {4, 2, 1}, int ranksOfNode = 0);
 
   // What the test does to it.
   std::map<Rank, double> compute;  ///< factors of a rank's own time
@@ -140,6 +141,7 @@ class FakeJob final : public Outbox, public EventSink {
 
   ControllerSettings settings_;
   const topology::Layout layout_;
+  const int ranksOfNode_;
   std::mt19937 random_{1};
   std::vector<Group> groups_;
   std::map<ProcessId, Member> members_;

@@ -52,8 +52,13 @@ TEST(Messages, TellALaterControllerWhatIsInForce) {
   ASSERT_TRUE(ring.has_value());
   EXPECT_EQ(std::get<CommunicatorFormed>(*ring).ring, formed.ring);
   EXPECT_EQ(std::get<CommunicatorFormed>(*ring).firstRing, formed.firstRing);
-  const auto split = decode(encode(LayoutKnown{2, 1, 1, 1, 0, 0, 8, {5, 3}}));
+  const auto split = decode(encode(LayoutKnown{2, 1, 1, 1, 0, 0, 8, {5, 3}, 4, 2, 6, true, 3}));
   ASSERT_TRUE(split.has_value());
+  EXPECT_EQ(std::get<LayoutKnown>(*split).multiple, 4);
+  EXPECT_EQ(std::get<LayoutKnown>(*split).leastMicroBatches, 2);
+  EXPECT_EQ(std::get<LayoutKnown>(*split).mostMicroBatches, 6);
+  EXPECT_TRUE(std::get<LayoutKnown>(*split).evenOnly);
+  EXPECT_EQ(std::get<LayoutKnown>(*split).rail, 3);
   EXPECT_EQ(std::get<LayoutKnown>(*split).split, (std::vector<std::int32_t>{5, 3}));
   const auto traffic = decode(encode(Traffic{9, true, {1, 2}}));
   ASSERT_TRUE(traffic.has_value());

@@ -36,6 +36,16 @@ TEST(EqualSplit, CoversEveryMicroBatchOnce) {
   }
 }
 
+TEST(PlanBook, KeepsToMultiples) {
+  PlanBook book;
+  Layout layout = layoutOf(2, 0, 16);
+  layout.limits.multiple = 4;
+  EXPECT_EQ(equalSplit(layout).microBatches, 8);
+  book.setLayout(self, layout);
+  EXPECT_FALSE(book.propose(1, 5, {10, 6}));
+  EXPECT_TRUE(book.propose(2, 5, {12, 4}));
+}
+
 TEST(PlanBook, ASplitHoldsFromItsIterationOn) {
   PlanBook book;
   book.setLayout(self, layoutOf(2, 1, 8));

@@ -94,7 +94,7 @@ TEST(Families, HaveTheSamplesOfEveryRankAndThoseOfTheJobOnce) {
   EXPECT_EQ(count("\nnccl_falcon_iteration_seconds{"), 2);
   EXPECT_EQ(count("\nnccl_falcon_failslow_active{"), 3);
   EXPECT_EQ(count("\nnccl_falcon_minor_active{"), 1);
-  EXPECT_EQ(count("\nnccl_falcon_mitigations_total{"), 9);
+  EXPECT_EQ(count("\nnccl_falcon_mitigations_total{"), 12);
   EXPECT_EQ(count("le=\"+Inf\"} 2\n"), 2);
   EXPECT_EQ(count("le=\"0.001\"} 0\n"), 2);
   EXPECT_EQ(count("le=\"0.003\"} 1\n"), 2);

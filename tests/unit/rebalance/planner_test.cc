@@ -199,6 +199,150 @@ TEST(Planner, HandlesARankAndALinkTogether) {
   EXPECT_EQ(plans[1].kind, PlanKind::reroute);
 }
 
+TEST(Planner, KeepsTheLimitsOfTheFramework) {
+  JobFacts job = demoJob();
+  job.secondsPerMicroBatch[2] = 2;
+  job.limits.multiple = 2;  // an interleaved pipeline of two stages
+  auto plans = plansFor(job, std::vector{slowRank(5)});
+  ASSERT_EQ(plans.at(0).kind, PlanKind::splitMicroBatches);
+  for (const int each : plans[0].microBatches) EXPECT_EQ(each % 2, 0);
+  EXPECT_EQ(std::accumulate(plans[0].microBatches.begin(), plans[0].microBatches.end(), 0), 32);
+
+  job.limits = {.most = {8, 0, 0, 9}};  // what memory has room for
+  plans = plansFor(job, std::vector{slowRank(5)});
+  ASSERT_EQ(plans.at(0).kind, PlanKind::splitMicroBatches);
+  EXPECT_LE(plans[0].microBatches[0], 8);
+  EXPECT_LE(plans[0].microBatches[3], 9);
+
+  job.limits = {.evenOnly = true};
+  plans = plansFor(job, std::vector{slowRank(5)});
+  ASSERT_EQ(plans.at(0).kind, PlanKind::advise);
+  EXPECT_NE(plans[0].reason.find("expert groups"), std::string::npos) << plans[0].reason;
+
+  job.limits = {.most = {8, 8, 8, 8}};
+  plans = plansFor(job, std::vector{slowRank(5)});
+  EXPECT_EQ(plans.at(0).kind, PlanKind::none) << "no room for any other split";
+  job.limits = {.most = {7, 8, 8, 8}};
+  plans = plansFor(job, std::vector{slowRank(5)});
+  ASSERT_EQ(plans.at(0).kind, PlanKind::advise);
+  EXPECT_NE(plans[0].reason.find("do not fit"), std::string::npos) << plans[0].reason;
+}
+
+TEST(Planner, GivesThePipelineALinkThatCannotBeAvoidedAndMovesTheFewest) {
+  JobFacts job;
+  job.layout = topology::Layout{2, 2, 1};  // the gradients' rings 0-2 and 1-3 have no other way
+  job.communicators = {ringOver(1, {0, 2}), ringOver(2, {1, 3})};
+  job.rankAt = {0, 1, 2, 3};
+  job.nodeOfPlace = {0, 1, 2, 3};
+  job.volumes = {100, 10, 0};
+  const std::vector culprits{slowLink(0, 2, true)};
+  auto plans = plansFor(job, culprits);
+  ASSERT_EQ(plans.size(), 1u);
+  EXPECT_EQ(plans[0].kind, PlanKind::advise) << "nobody can carry it out";
+  ASSERT_TRUE(plans[0].permutation);
+  EXPECT_EQ(plans[0].permutation->moves.size(), 2u);
+  EXPECT_EQ(plans[0].permutation->slowBytesBefore, 200);
+  EXPECT_EQ(plans[0].permutation->slowBytesAfter, 0);
+  EXPECT_EQ(plans[0].gain, 1);
+
+  job.swapSeconds = 12;
+  plans = plansFor(job, culprits);
+  ASSERT_EQ(plans.at(0).kind, PlanKind::swap);
+  EXPECT_EQ(plans[0].priceSeconds, 12);
+  EXPECT_TRUE(plans[0].roles.empty()) << "nobody has roles to exchange";
+
+  job.railOfRank = {1, 2, 1, 2};  // places of the same rail only: no exchange takes the two apart
+  plans = plansFor(job, culprits);
+  EXPECT_EQ(plans.at(0).kind, PlanKind::advise);
+  EXPECT_FALSE(plans[0].permutation);
+}
+
+TEST(Planner, ExchangesRolesAndTakesThemBack) {
+  JobFacts job;
+  job.layout = topology::Layout{2, 2, 1};
+  job.communicators = {ringOver(1, {0, 2}), ringOver(2, {1, 3})};
+  job.rankAt = {0, 1, 2, 3};
+  job.nodeOfPlace = {0, 1, 2, 3};
+  job.volumes = {100, 10, 0};
+  job.swapSeconds = 2;
+  job.roles = {0, 1, 2, 3};
+  const std::vector culprits{slowLink(0, 2, true)};
+  const auto plans = plansFor(job, culprits);
+  ASSERT_EQ(plans.at(0).kind, PlanKind::swap);
+  const auto& roles = plans[0].roles;
+  ASSERT_EQ(roles.size(), 4u);
+  int moved = 0;
+  for (std::size_t rank = 0; rank < 4; ++rank) moved += roles[rank] != static_cast<int>(rank) ? 1 : 0;
+  EXPECT_EQ(moved, 2);
+  EXPECT_EQ(std::abs(roles[0] - roles[2]) == 2, false) << "0 and 2 still share a stage";
+  EXPECT_NE(plans[0].reason.find("exchange their roles"), std::string::npos) << plans[0].reason;
+  EXPECT_TRUE(undoFor(job, {}).empty()) << "everybody has its own";
+
+  // In force: whoever has a role is where it was.
+  job.roles = roles;
+  for (std::size_t rank = 0; rank < 4; ++rank)
+    job.rankAt[static_cast<std::size_t>(roles[rank])] = static_cast<Rank>(rank);
+  for (std::size_t place = 0; place < 4; ++place) job.nodeOfPlace[place] = job.rankAt[place];
+  EXPECT_TRUE(undoFor(job, culprits).empty()) << "the link is slow still";
+  const auto back = undoFor(job, {});
+  ASSERT_EQ(back.size(), 1u);
+  EXPECT_EQ(back[0].kind, PlanKind::swap);
+  EXPECT_EQ(back[0].roles, (std::vector<int>{0, 1, 2, 3}));
+
+  job.deterministic = true;
+  job.roles = {0, 1, 2, 3};
+  EXPECT_NE(plansFor(job, culprits).at(0).kind, PlanKind::swap) << "other rings, other sums";
+}
+
+TEST(Planner, PacksSlowRanksIntoOneStageWhereNoWorkCanBeMoved) {
+  JobFacts job;
+  job.layout = topology::Layout{2, 4, 1};
+  job.communicators = {ringOver(1, {0, 4})};
+  job.rankAt = {0, 1, 2, 3, 4, 5, 6, 7};
+  job.nodeOfPlace = {0, 1, 2, 3, 4, 5, 6, 7};
+  job.microBatches = 4;
+  job.deterministic = true;
+  job.secondsPerMicroBatch = {3, 1};
+  job.timesAsLong = {{0, 3}, {3, 3}, {1, 1}, {7, 9}};  // 7 is nobody's culprit
+  const std::vector culprits{slowRank(0), slowRank(3)};
+  const auto plans = plansFor(job, culprits);
+  ASSERT_EQ(plans.size(), 1u);
+  ASSERT_TRUE(plans[0].permutation) << plans[0].reason;
+  EXPECT_EQ(plans[0].permutation->before.slowStages, 2);
+  EXPECT_EQ(plans[0].permutation->after.slowStages, 1);
+  EXPECT_EQ(plans[0].permutation->after.outerStages, 0);
+  EXPECT_GT(plans[0].gain, 0.1);
+}
+
+TEST(Planner, HasARestartBehindEveryOtherRemedyWhereThereIsOne) {
+  JobFacts job = demoJob();
+  job.secondsPerMicroBatch[2] = 2;
+  job.restartSeconds = 40;
+  auto plans = plansFor(job, std::vector{slowRank(5), slowLink(3, 5), slowLink(1, 3)});
+  ASSERT_EQ(plans.size(), 3u);
+  EXPECT_EQ(plans[0].kind, PlanKind::splitMicroBatches);
+  EXPECT_EQ(plans[1].kind, PlanKind::reroute);
+  EXPECT_EQ(plans[2].kind, PlanKind::restart);
+  EXPECT_TRUE(plans[2].ifTooLittle);
+  EXPECT_EQ(plans[2].priceSeconds, 40);
+  // All causes together: the slow rank is an end of one link; of the other, one end is enough.
+  EXPECT_EQ(plans[2].leaveOut.size(), 2u);
+  EXPECT_EQ(std::count(plans[2].leaveOut.begin(), plans[2].leaveOut.end(), 5), 1);
+
+  // Two links with a common end: that one.
+  plans = plansFor(job, std::vector{slowLink(3, 5), slowLink(1, 3)});
+  EXPECT_EQ(plans.back().leaveOut, std::vector<Rank>{3});
+  // Where nothing else helps, it is no afterthought.
+  plans = plansFor(job, std::vector{slowLink(2, 3)});
+  ASSERT_EQ(plans.size(), 1u);
+  EXPECT_EQ(plans[0].kind, PlanKind::restart);
+  EXPECT_FALSE(plans[0].ifTooLittle);
+  job.layout.reset();
+  plans = plansFor(job, std::vector{slowRank(5), slowRank(2)});
+  ASSERT_EQ(plans.size(), 1u);
+  EXPECT_EQ(plans[0].leaveOut, (std::vector<Rank>{2, 5}));
+}
+
 TEST(Undo, TakesBackWhatNoLongerPaysAndOnlyThat) {
   JobFacts job = demoJob();
   EXPECT_TRUE(undoFor(job, {}).empty());
@@ -218,35 +362,6 @@ TEST(Undo, TakesBackWhatNoLongerPaysAndOnlyThat) {
   const auto stillSlowRank = undoFor(job, std::vector{slowRank(4)});
   ASSERT_EQ(stillSlowRank.size(), 1u);
   EXPECT_EQ(stillSlowRank[0].kind, PlanKind::reroute);
-}
-
-TEST(TopologySwap, GivesTheSlowLinkToThePipeline) {
-  // Four nodes of one rank: two replicas of two stages, 0-1 and 2-3; the rings of the gradients are 0-2 and 1-3.
-  const topology::Layout layout{2, 2, 1};
-  const std::vector<int> nodes{0, 1, 2, 3};
-  const auto swap = swapForLink(layout, nodes, {0, 2}, true, {100, 10, 0});
-  ASSERT_TRUE(swap.has_value());
-  EXPECT_EQ(swap->bytesBefore, 200);
-  EXPECT_LT(swap->bytesAfter, 200);
-  // The best that two nodes' exchange can do: nothing on the link, or the pipeline's both ways.
-  EXPECT_LE(swap->bytesAfter, 20);
-}
-
-TEST(TopologySwap, LeavesALinkThatCarriesNothing) {
-  EXPECT_FALSE(
-      swapForLink(topology::Layout{2, 2, 1}, std::vector<int>{0, 1, 2, 3}, {0, 3}, true, {100, 10, 0}).has_value());
-  EXPECT_FALSE(swapForLink(topology::Layout{2, 2, 1}, std::vector<int>{0, 1, 2, 3}, {0, 2}, true, {}).has_value());
-}
-
-TEST(TopologySwap, NeverTearsTensorGroupsApart) {
-  // Nodes of two ranks; tensor groups of two lie inside the nodes, and any swap of whole nodes keeps them there.
-  const topology::Layout layout{2, 2, 2};
-  const std::vector<int> nodes{0, 0, 1, 1, 2, 2, 3, 3};
-  const auto swap = swapForLink(layout, nodes, {0, 2}, false, {100, 10, 1000});
-  ASSERT_TRUE(swap.has_value());
-  EXPECT_LE(swap->bytesAfter, 20);
-  // Exchanging the two ends themselves changes nothing.
-  EXPECT_FALSE(swapForLink(topology::Layout{2, 1, 1}, std::vector<int>{0, 1}, {0, 1}, true, {100, 10, 0}).has_value());
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ TEST(MetricsText, IsAnExpositionWithoutDoubles) {
     EXPECT_TRUE(std::regex_match(line, sample)) << line;
     EXPECT_TRUE(series.insert(line.substr(0, line.rfind(' '))).second) << line;
   }
-  EXPECT_EQ(series.size(), 16u);
+  EXPECT_EQ(series.size(), 19u);
 }
 
 }  // namespace
