@@ -25,28 +25,24 @@ class EngineExchange final : public control::NetworkExchange {
   bool canBroadcast() const override { return communicator_.host != nullptr; }
 
   Status broadcast(int colour, Rank root, std::span<const std::span<std::byte>> buffers) override {
-    // The root comes first, so that it is rank 0 there.
+    // The root comes first, so that it is rank 0 there. By the engine and not by the library's own exports: those may
+    // be another library's in this process.
     const Rank own = communicator_.engine->rank();
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 1;
-    ncclComm_t group = nullptr;
-    if (const Status split = ok(pncclCommSplit(&communicator_, colour, own == root ? 0 : own + 1, &group, &config));
-        !split)
-      return split;
+    auto group = communicator_.host->split(colour, own == root ? 0 : own + 1, communicator_.settings.wish());
+    if (!group) return group.error();
     Status sent;
-    for (const auto& buffer : buffers)
-      if (sent) sent = ok(pncclBroadcast(buffer.data(), buffer.data(), buffer.size(), ncclInt8, 0, group, nullptr));
-    const Status destroyed = ok(sent ? pncclCommDestroy(group) : pncclCommAbort(group));
-    return sent ? destroyed : sent;
+    for (const auto& buffer : buffers) {
+      Call call{.operation = Operation::broadcast, .type = DataType::i8};
+      call.send = call.receive = buffer.data();
+      call.count = buffer.size();
+      call.peer = 0;
+      if (sent) sent = (*group)->run(call);
+    }
+    if (!sent) (void)(*group)->abort();
+    return sent;
   }
 
  private:
-  /// The words were logged where they were decided.
-  static Status ok(ncclResult_t result) {
-    if (result == ncclSuccess) return {};
-    return Error(static_cast<ErrorCode>(result), log::lastError());
-  }
-
   ncclComm& communicator_;
 };
 

@@ -16,11 +16,6 @@ using namespace falcon::api;
 
 namespace {
 
-Status ok(ncclResult_t result) {
-  if (result == ncclSuccess) return {};
-  return Error(static_cast<ErrorCode>(result), log::lastError());
-}
-
 /// A rank's place in the layout, on the wire; none: it has registered none.
 struct LayoutText {
   static std::string encode(const std::optional<control::Layout>& layout) {
@@ -63,7 +58,7 @@ class EngineWorld final : public reshape::ReshapeWorld {
     std::size_t count = 0;
     const ncclResult_t made = hooks_.prepare(hooks_.context, role, &given, &count);
     if (made != ncclSuccess)
-      return Error::system("{}: prepare() for role {} returned {}", function_, role, ncclGetErrorString(made));
+      return Error::system("{}: prepare() for role {} returned {}", function_, role, static_cast<int>(made));
     prepared_ = role;
     if (count > 0 && !given)
       return Error::invalidUsage("{}: prepare() gives {} buffers for role {}, and NULL", function_, count, role);
@@ -77,17 +72,17 @@ class EngineWorld final : public reshape::ReshapeWorld {
   }
 
   Status exchange(std::vector<reshape::StateMessage> messages) override {
-    if (messages.empty()) return {};
-    if (const Status started = ok(pncclGroupStart()); !started) return started;
-    Status queued;
+    // By the engine and not by the library's own exports: those may be another library's in this process.
+    std::vector<Submission> group;
     for (const reshape::StateMessage& message : messages) {
-      if (!queued) break;
-      queued = ok(message.sent
-                      ? pncclSend(message.sent, message.bytes, ncclInt8, message.to, &communicator_, nullptr)
-                      : pncclRecv(message.received, message.bytes, ncclInt8, message.from, &communicator_, nullptr));
+      Call call{.operation = message.sent ? Operation::send : Operation::receive, .type = DataType::i8};
+      call.send = message.sent;
+      call.receive = message.received;
+      call.count = message.bytes;
+      call.peer = message.sent ? message.to : message.from;
+      group.push_back({communicator_.engine.get(), call});
     }
-    const Status ended = ok(pncclGroupEnd());
-    return queued ? ended : queued;
+    return group.empty() ? Status() : communicator_.engine->run(group);
   }
 
   std::vector<reshape::GroupPlace> groups() const override {

@@ -229,7 +229,7 @@ TEST_P(LiveFailSlow, IsNamedAndWorkedAroundUntilItHasRecovered) {
   } else {
     EXPECT_THAT(said("mitigation-undone")[0].at("text"),
                 testing::HasSubstr(GetParam().action == std::string("swap") ? "has its first role again"
-                                                                             : "in the first order again"));
+                                                                            : "in the first order again"));
   }
   EXPECT_THAT(alarms(undone, always), testing::ElementsAre("mitigation-undone"));
 }

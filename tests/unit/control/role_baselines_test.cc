@@ -23,12 +23,15 @@ JobView jobOf(const std::vector<int>& roles) {
     const ProcessId process = 100 + static_cast<ProcessId>(rank);
     const int role = roles[static_cast<std::size_t>(rank)];
     job.handle(process, Introduce{rank, "host", "", "", 1});
-    job.handle(process, LayoutKnown{2, 2, 1, role / 2, role % 2, 0, 8, {}, role, 1000});
+    LayoutKnown layout{2, 2, 1, role / 2, role % 2, 0, 8, {}};
+    layout.role = role;
+    job.handle(process, layout);
     MemberView& member = job.members()[process];
     member.healthy.emplace();
     member.healthy->duration = 0.1 * (role + 1);
     member.healthy->inLibrary = {{everybody, 0.5}, {static_cast<CommunicatorId>(20 + role % 2), 0.01 * role}};
-    member.healthyTransfers = {.sums = {{.id = static_cast<CommunicatorId>(20 + role % 2), .peer = 1}}, .iterations = 3};
+    member.healthyTransfers = {.sums = {{.id = static_cast<CommunicatorId>(20 + role % 2), .peer = 1}},
+                               .iterations = 3};
     member.recent.push_back({});
   }
   return job;

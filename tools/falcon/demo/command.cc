@@ -180,8 +180,9 @@ void addDemoCommand(CLI::App& app, int& exitCode) {
       ->excludes("--report")
       ->excludes("--no-namespaces")
       ->excludes("--no-cgroups");
-  demo->add_flag("--swap", options->swap,
-                 "Instead: a slow link that no ring avoids, so that ranks exchange their roles; needs network namespaces")
+  demo->add_flag(
+          "--swap", options->swap,
+          "Instead: a slow link that no ring avoids, so that ranks exchange their roles; needs network namespaces")
       ->excludes("--restart")
       ->excludes("--healthy")
       ->excludes("--seconds")

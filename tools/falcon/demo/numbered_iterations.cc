@@ -36,8 +36,7 @@ LossComparison compareLosses(std::span<const NumberedIteration> run, std::span<c
     const auto same = losses.find(each.number);
     if (same == losses.end()) continue;
     ++comparison.compared;
-    comparison.largestDifference =
-        std::max(comparison.largestDifference, std::abs(each.loss / same->second - 1));
+    comparison.largestDifference = std::max(comparison.largestDifference, std::abs(each.loss / same->second - 1));
   }
   return comparison;
 }

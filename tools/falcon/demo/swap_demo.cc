@@ -25,10 +25,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int ranks = 4, stages = 2;
-constexpr double healthyFor = 15;          // s after the baseline, so that there is something to compare with
-constexpr double longestSlow = 120;        // s, until roles were exchanged or were not
-constexpr double longestAfterwards = 90;   // s, until that was taken back or was not
-constexpr double longest = 300;            // s
+constexpr double healthyFor = 15;         // s after the baseline, so that there is something to compare with
+constexpr double longestSlow = 120;       // s, until roles were exchanged or were not
+constexpr double longestAfterwards = 90;  // s, until that was taken back or was not
+constexpr double longest = 300;           // s
 constexpr double longestUndisturbed = 120;
 constexpr std::size_t iterationsToJudge = 40;
 
@@ -63,7 +63,7 @@ class SwapSession {
 
   std::vector<std::string> command(const std::string& log, const std::vector<std::string>& launch,
                                    const std::vector<std::string>& train) const {
-    std::vector<std::string> words = {programs_ + "/falcon", "run", "-n", std::to_string(ranks), "--nodes",
+    std::vector<std::string> words = {programs_ + "/falcon", "run",          "-n", std::to_string(ranks), "--nodes",
                                       std::to_string(ranks), "--cgroups=try"};
     words.insert(words.end(), launch.begin(), launch.end());
     words.insert(words.end(), {"--", programs_ + "/falcon-train", "--dp", "2", "--pp", std::to_string(stages),
@@ -123,9 +123,9 @@ class SwapSession {
     if (ended_ || baselineAt_ == 0 || now() < baselineAt_ + healthyFor) return;
     if (!injection_ && run_.slowSince == 0) {
       injection_ = std::make_unique<ChildProcess>(
-          std::vector<std::string>{programs_ + "/falcon", "inject", "slow-link", "--describe", file("job.json"), "--from",
-                                   std::to_string(run_.slow.link.from), "--to", std::to_string(run_.slow.link.to),
-                                   "--both-ways", "--slowdown", "2.5"},
+          std::vector<std::string>{programs_ + "/falcon", "inject", "slow-link", "--describe", file("job.json"),
+                                   "--from", std::to_string(run_.slow.link.from), "--to",
+                                   std::to_string(run_.slow.link.to), "--both-ways", "--slowdown", "2.5"},
           std::map<std::string, std::string>{}, file("injection.out"), file("injection.err"));
       run_.slowSince = now();
       say(fmt::format("  {:5.1f} s  {:<20} {}", now() - began_, "(slowed)", nameOf(run_.slow)));

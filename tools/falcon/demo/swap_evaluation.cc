@@ -40,18 +40,14 @@ SwapEvaluation evaluate(const SwapRun& run) {
   }
   const double end = run.iterations.back().end;
   const double healthyAgain = run.slowUntil > 0 ? run.slowUntil : end;
-  const Said* const named = find(run, run.slowSince, [&](const Said& said) {
-    return said.kind == "verdict" && isSame(said.culprit, run.slow);
-  });
-  const Said* const swap = find(run, run.slowSince, [](const Said& said) {
-    return said.kind == "mitigation-applied" && said.action == "swap";
-  });
-  const Said* const undone = find(run, healthyAgain, [](const Said& said) {
-    return said.kind == "mitigation-undone" && said.action == "swap";
-  });
-  const bool relieved = find(run, healthyAgain, [&](const Said& said) {
-    return said.kind == "relief" && isSame(said.culprit, run.slow);
-  });
+  const Said* const named = find(
+      run, run.slowSince, [&](const Said& said) { return said.kind == "verdict" && isSame(said.culprit, run.slow); });
+  const Said* const swap = find(
+      run, run.slowSince, [](const Said& said) { return said.kind == "mitigation-applied" && said.action == "swap"; });
+  const Said* const undone = find(
+      run, healthyAgain, [](const Said& said) { return said.kind == "mitigation-undone" && said.action == "swap"; });
+  const bool relieved = find(run, healthyAgain,
+                             [&](const Said& said) { return said.kind == "relief" && isSame(said.culprit, run.slow); });
   if (named)
     result.namedAfter = named->time - run.slowSince;
   else
@@ -100,10 +96,11 @@ SwapEvaluation evaluate(const SwapRun& run) {
 }
 
 nlohmann::json toJson(const SwapEvaluation& evaluation) {
-  nlohmann::json result = {{"healthy_ms", evaluation.healthy}, {"slow_ms", evaluation.slow},
-                           {"swapped_ms", evaluation.swapped}, {"afterwards_ms", evaluation.afterwards},
-                           {"change", evaluation.change},      {"largest_loss_difference", evaluation.largestDifference},
-                           {"missing", evaluation.missing},    {"right", evaluation.right()}};
+  nlohmann::json result = {
+      {"healthy_ms", evaluation.healthy}, {"slow_ms", evaluation.slow},
+      {"swapped_ms", evaluation.swapped}, {"afterwards_ms", evaluation.afterwards},
+      {"change", evaluation.change},      {"largest_loss_difference", evaluation.largestDifference},
+      {"missing", evaluation.missing},    {"right", evaluation.right()}};
   const auto add = [&](const char* key, const std::optional<double>& value) {
     if (value) result[key] = *value;
   };
@@ -115,7 +112,8 @@ nlohmann::json toJson(const SwapEvaluation& evaluation) {
 
 std::string toText(const SwapEvaluation& evaluation) {
   std::string text = fmt::format(
-      "an iteration takes {:.0f} ms in health, {:.0f} ms with the slow link, {:.0f} ms after the exchange, {:.0f} ms in "
+      "an iteration takes {:.0f} ms in health, {:.0f} ms with the slow link, {:.0f} ms after the exchange, {:.0f} ms "
+      "in "
       "the end\n",
       evaluation.healthy, evaluation.slow, evaluation.swapped, evaluation.afterwards);
   if (evaluation.namedAfter) text += fmt::format("named {:.1f} s after it became slow", *evaluation.namedAfter);

@@ -1,6 +1,6 @@
-// Whether ranks exchanged their roles as they should where a slow link could not be avoided otherwise: once the loss had
-// paid for it, with their state, and back when the link was healthy again. Pure: from the trainer's stamps and what was
-// said.
+// Whether ranks exchanged their roles as they should where a slow link could not be avoided otherwise: once the loss
+// had paid for it, with their state, and back when the link was healthy again. Pure: from the trainer's stamps and what
+// was said.
 #pragma once
 
 #include <nlohmann/json.hpp>
