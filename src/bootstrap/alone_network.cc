@@ -64,6 +64,8 @@ class AloneNetwork final : public CommunicatorNetwork {
     if (handler) handler(*failure_);
   }
 
+  void onDeparture(std::function<void(Rank)>) override {}  // nobody else is there
+
  private:
   const CommunicatorId id_;
   const transport::Secret secret_;

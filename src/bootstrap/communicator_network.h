@@ -55,7 +55,7 @@ class CommunicatorNetwork {
   virtual void onFailure(std::function<void(const Error&)> handler) = 0;
   /// Runs `handler` on the reactor's thread for each member that says goodbye, or has before. Whatever it has sent was
   /// on its way before. Replaces the last one, which may still be running.
-  virtual void onDeparture(std::function<void(Rank)>) {}
+  virtual void onDeparture(std::function<void(Rank)> handler) = 0;
 };
 
 /// Joins `size` ranks by unique id. Blocking; every rank must call. Errors name rank and address; a second process that
