@@ -36,6 +36,7 @@ class FakeNetwork final : public bootstrap::CommunicatorNetwork {
   }
   std::optional<Error> failure() const override { return *failure_; }
   void onFailure(std::function<void(const Error&)>) override {}
+  void onDeparture(std::function<void(Rank)>) override {}
 
  private:
   CommunicatorId id_;
