@@ -95,7 +95,9 @@ class EngineWorld final : public reshape::ReshapeWorld {
   Status rebuild(std::size_t place, int color, const reshape::GroupPlace& as) override {
     auto made = communicator_.host->split(color, as.rank, hooks_.groups[place]->settings.wish());
     if (!made) return made.error();
-    if (*made) rebuilt_[place] = {std::move(*made), std::make_unique<CallCounts>(hooks_.groups[place]->ranks)};
+    if (!*made) return {};
+    auto counts = std::make_unique<CallCounts>((*made)->size());
+    rebuilt_[place] = {std::move(*made), std::move(counts)};
     return {};
   }
 
