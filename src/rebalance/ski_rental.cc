@@ -100,7 +100,9 @@ std::vector<double> thresholdsFor(std::span<const Remedy> ladder, std::span<cons
 }
 
 double Prices::of(Strategy strategy, double iterationSeconds, std::optional<double> estimate) const {
-  if (const auto found = measured_.find(strategy); found != measured_.end()) return found->second;
+  const bool isNearlyFree = strategy == Strategy::reroute || strategy == Strategy::splitMicroBatches;
+  if (const auto found = measured_.find(strategy); found != measured_.end())
+    return isNearlyFree ? std::max(found->second, priceOf(strategy, iterationSeconds)) : found->second;
   return estimate.value_or(priceOf(strategy, iterationSeconds));
 }
 

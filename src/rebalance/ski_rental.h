@@ -67,7 +67,8 @@ double competitiveBound(std::span<const Remedy> ladder);
 std::vector<double> thresholdsFor(std::span<const Remedy> ladder, std::span<const double> durations,
                                   double trust = 0.5);
 
-/// What strategies cost: an estimate at first, then what carrying them out took, the newest half of it.
+/// What strategies cost: an estimate at first, then what carrying them out took, the newest half of it. What is nearly
+/// free never costs less than priceOf, which keeps a blip from changing the job.
 class Prices {
  public:
   /// @param estimate  where one is known; else priceOf

@@ -133,6 +133,8 @@ TEST(SkiRental, PricesFollowWhatItTook) {
   EXPECT_EQ(prices.of(Strategy::splitMicroBatches, 0.5), 2);
   for (int i = 0; i < 20; ++i) prices.took(Strategy::splitMicroBatches, 5, 0.5);
   EXPECT_NEAR(prices.of(Strategy::splitMicroBatches, 0.5), 5, 1e-3);
+  for (int i = 0; i < 20; ++i) prices.took(Strategy::splitMicroBatches, 0, 0.5);
+  EXPECT_EQ(prices.of(Strategy::splitMicroBatches, 0.5), 1);
 }
 
 TEST(CoolDown, WaitsLongerEachTimeARemedyDidNotPay) {
