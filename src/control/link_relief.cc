@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <tuple>
 
 namespace falcon::control {
@@ -17,6 +18,7 @@ constexpr std::size_t newestProbes = 5;
 constexpr std::size_t mostPeers = 2;
 // Rates that differ by less count as equal.
 constexpr double equalRates = 1.2;
+constexpr double infinite = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
@@ -84,7 +86,7 @@ bool LinkRelief::isHealthy(const Direction& direction) const {
     if (!peer) continue;
     const bool isFaster = each.bytesPerSecond > equalRates * direction.healthy;
     const double share = isFaster ? direction.healthy / each.bytesPerSecond : 1;
-    expected = std::max(expected.value_or(0), share * *peer);
+    expected = std::min(expected.value_or(infinite), share * *peer);
   }
   return expected && *rate >= healthyPart * *expected && *rate >= least(direction);
 }

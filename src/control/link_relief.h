@@ -33,10 +33,10 @@ std::vector<HealthyPeer> healthyPeers(const std::map<Link, LinkRate>& healthy, t
                                       const Link& slow, double expected, const std::map<Link, double>& moving);
 
 /// Pure. A probe runs beside the training, which takes something off its rate: so the best of the newest probes of each
-/// slow direction is compared with the best of its peers' in the same time. The link is healthy when every direction
-/// that was slow gives 0.9 of that (of its own share of it, where it always was slower than they) and clearly more than
-/// in the trap. Without peers (two ranks, slow both ways) what
-/// counts is whether it is nearer to its healthy rate than to the slow one.
+/// slow direction is compared with the best of each peer in the same time: it need not be better than the worse one,
+/// since unshaped links scatter by several times. The link is healthy when every direction that was slow gives 0.9 of
+/// that (of its own share of it, where it always was slower than they) and clearly more than in the trap. Without peers
+/// (two ranks, slow both ways) what counts is whether it is nearer to its healthy rate than to the slow one.
 class LinkRelief {
  public:
   struct Direction {

@@ -349,6 +349,9 @@ std::vector<Plan> plansForLinks(const JobFacts& job, std::span<const Culprit> cu
     const std::string who = fmt::format("{} is slow and cannot be avoided: {}", names, obstacles);
     blocked.reason = who + "; " + what;
     if (blocked.kind != PlanKind::swap && job.restartSeconds) blocked = restartWithout(job, culprits, who);
+    // What the ring leaves on the link is little mostly, such as the sums of a few numbers.
+    const bool isRemedy = blocked.kind == PlanKind::swap || blocked.kind == PlanKind::restart;
+    blocked.ifTooLittle = isRemedy && !plans.empty();
     plans.push_back(std::move(blocked));
   }
   if (plans.empty()) {

@@ -79,7 +79,7 @@ struct Plan {
   std::vector<int> roles;      ///< swap: by job rank, the role that it takes; empty: roles cannot be exchanged
   std::vector<Rank> leaveOut;  ///< restart: whose places somebody else is to take
   double priceSeconds = 0;     ///< restart, swap: what it will cost
-  bool ifTooLittle = false;    ///< restart: only where what was done before helps too little
+  bool ifTooLittle = false;    ///< swap, restart: only where what was done before helps too little
   double gain = 0;             ///< splitMicroBatches: share of the computing time that is saved, 0 to 1
   std::string reason;          ///< one sentence
 };

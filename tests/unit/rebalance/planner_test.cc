@@ -257,6 +257,22 @@ TEST(Planner, GivesThePipelineALinkThatCannotBeAvoidedAndMovesTheFewest) {
   EXPECT_FALSE(plans[0].permutation);
 }
 
+TEST(Planner, ExchangesRolesBehindAReRouteOnlyIfThatHelpsTooLittle) {
+  JobFacts job = demoJob();
+  job.swapSeconds = 1;
+  job.roles = {0, 1, 2, 3, 4, 5, 6, 7};
+  // A communicator of everybody sends a few numbers straight over the link that the ring leaves.
+  job.communicators.push_back(ringOver(3, {0, 1, 2, 3, 4, 5, 6, 7}));
+  job.communicators.back().ringCollectives = false;
+  job.communicators.back().pointToPoint = {{2, 4}};
+  const auto plans = plansFor(job, std::vector{slowLink(2, 4, false)});
+  ASSERT_EQ(plans.size(), 2u);
+  EXPECT_EQ(plans[0].kind, PlanKind::reroute);
+  EXPECT_FALSE(plans[0].ifTooLittle);
+  EXPECT_EQ(plans[1].kind, PlanKind::swap) << plans[1].reason;
+  EXPECT_TRUE(plans[1].ifTooLittle);
+}
+
 TEST(Planner, ExchangesRolesAndTakesThemBack) {
   JobFacts job;
   job.layout = topology::Layout{2, 2, 1};
