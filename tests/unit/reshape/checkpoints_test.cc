@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <future>
 
 #include "unit/reshape/power_cut_storage.h"
 #include "unit/reshape/thread_exchange.h"
@@ -162,8 +162,10 @@ TEST_F(CheckpointsOnDisk, WhatCannotBeWrittenIsToldOnceAndTheOldOneStays) {
 /// The machine's own, whose first step takes until the test says so.
 class StoppedStorage final : public Storage {
  public:
-  explicit StoppedStorage(std::shared_future<void> goesOn) : goesOn_(std::move(goesOn)) {}
-  Status makeFolder(const std::string& path) override { return goesOn_.wait(), real_.makeFolder(path); }
+  Status makeFolder(const std::string& path) override {
+    while (!goesOn) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return real_.makeFolder(path);
+  }
   Result<std::unique_ptr<Draft>> create(const std::string& path) override { return real_.create(path); }
   Status rename(const std::string& from, const std::string& to) override { return real_.rename(from, to); }
   Status syncFolder(const std::string& path) override { return real_.syncFolder(path); }
@@ -174,14 +176,16 @@ class StoppedStorage final : public Storage {
   }
   Status remove(const std::string& path) override { return real_.remove(path); }
 
+  std::atomic<bool> goesOn{false};
+
  private:
-  const std::shared_future<void> goesOn_;
   Storage& real_ = fileStorage();
 };
 
 TEST_F(CheckpointsOnDisk, AreStillWrittenWhenNobodyWaitsForThem) {
-  std::promise<void> goOn;
-  StoppedStorage storage(goOn.get_future().share());
+  // Its last steps use the storage, and nobody can wait for them: it stays.
+  static auto& storage = *new StoppedStorage;
+  storage.goesOn = false;
   asRanks(1, [&](Rank, Exchange& exchange) {
     int value = 7;
     Checkpoints checkpoints(storage);
@@ -190,12 +194,12 @@ TEST_F(CheckpointsOnDisk, AreStillWrittenWhenNobodyWaitsForThem) {
     EXPECT_FALSE(checkpoints.stored());
   });  // destroyed, though the storage does not answer
   EXPECT_FALSE(fs::exists(folder_));
-  goOn.set_value();
+  storage.goesOn = true;
   const std::string manifest = file(1, "rank-0.manifest");
   for (int tries = 0; tries < 1000 && !fs::exists(manifest); ++tries)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_TRUE(fs::exists(manifest));
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // its last steps use the storage of this test
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // its last steps use the folder of this test
 }
 
 TEST_F(CheckpointsOnDisk, DifferentNumbersAreRefusedOnAllRanks) {
