@@ -23,8 +23,8 @@ std::map<Link, diagnose::NetCondition> networkConditions(const JobView& job) {
       const auto [first, last] = ranksAt.equal_range(hostOf(each.peer));
       for (auto rank = first; rank != last; ++rank) {
         if (rank->second == member.identity.jobRank) continue;
-        const auto [known, isNew] =
-            conditions.try_emplace({member.identity.jobRank, rank->second}, each.condition, each.score);
+        const auto [known, isNew] = conditions.try_emplace({member.identity.jobRank, rank->second},
+                                                           diagnose::NetCondition{each.condition, each.score});
         if (!isNew && each.score > known->second.score) known->second = {each.condition, each.score};
       }
     }
