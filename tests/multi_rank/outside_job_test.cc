@@ -102,7 +102,7 @@ TEST_F(OutsideJob, ARealPrometheusScrapesEveryRank) {
     EXPECT_GT(std::stod(each["value"][1].get<std::string>()), 0) << each;
   EXPECT_EQ(query("nccl_falcon_build_info" + mine).size(), 4u);
   EXPECT_EQ(query("nccl_falcon_failslow_active" + mine).size(), 3u);
-  EXPECT_EQ(query("nccl_falcon_mitigations_total" + mine).size(), 6u);
+  EXPECT_EQ(query("nccl_falcon_mitigations_total" + mine).size(), 12u);
   EXPECT_EQ(query("sum by (rank) (nccl_falcon_collective_duration_seconds_count" + mine + ") > 0").size(), 4u);
 
   exporter.signal(SIGTERM);
