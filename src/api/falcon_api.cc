@@ -43,15 +43,7 @@ Status registerLayout(ncclComm_t comm, const ncclFalconLayout_t* given) {
   if (!layout) return layout.error();
   ncclComm& communicator = **use;
   if (const Status fits = checkLayout(function, *layout, communicator.engine->size()); !fits) return fits;
-  const control::Layout checked{layout->dataParallelSize,
-                                layout->pipelineParallelSize,
-                                layout->tensorParallelSize,
-                                layout->dataParallelIndex,
-                                layout->pipelineParallelIndex,
-                                layout->tensorParallelIndex,
-                                layout->microBatches,
-                                {std::max(1, layout->microBatchMultiple), layout->leastMicroBatches,
-                                 layout->mostMicroBatches, layout->evenOnly != 0, layout->rail}};
+  const control::Layout checked = control::layoutOf(*layout);
   if (communicator.job) {
     if (const Status known = communicator.job->registerLayout(*communicator.engine, checked); !known) return known;
   }

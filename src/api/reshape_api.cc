@@ -1,6 +1,7 @@
 // nccl_falcon.h: ranks exchange their roles.
 #include "api/exports.h"
 
+#include <array>
 #include <numeric>
 
 #include "api/communicator.h"
@@ -20,22 +21,33 @@ namespace {
 struct LayoutText {
   static std::string encode(const std::optional<control::Layout>& layout) {
     if (!layout) return {};
+    control::Layout copy = *layout;
     WireWriter writer;
-    for (const int each :
-         {layout->dataParallelSize, layout->pipelineParallelSize, layout->tensorParallelSize, layout->dataParallelIndex,
-          layout->pipelineParallelIndex, layout->tensorParallelIndex, layout->microBatches})
-      writer.put(std::int32_t{each});
-    return writer.take();
+    for (const int* each : numbersOf(copy)) writer.put(std::int32_t{*each});
+    return writer.put(std::uint8_t{copy.limits.evenOnly}).take();
   }
   static std::optional<control::Layout> decode(std::string_view bytes) {
     WireReader reader(bytes);
     control::Layout layout;
-    for (int* each :
-         {&layout.dataParallelSize, &layout.pipelineParallelSize, &layout.tensorParallelSize, &layout.dataParallelIndex,
-          &layout.pipelineParallelIndex, &layout.tensorParallelIndex, &layout.microBatches})
-      *each = reader.get<std::int32_t>();
+    for (int* each : numbersOf(layout)) *each = reader.get<std::int32_t>();
+    layout.limits.evenOnly = reader.get<bool>();
     if (!reader.finished()) return std::nullopt;
     return layout;
+  }
+
+ private:
+  static std::array<int*, 11> numbersOf(control::Layout& layout) {
+    return {&layout.dataParallelSize,
+            &layout.pipelineParallelSize,
+            &layout.tensorParallelSize,
+            &layout.dataParallelIndex,
+            &layout.pipelineParallelIndex,
+            &layout.tensorParallelIndex,
+            &layout.microBatches,
+            &layout.limits.multiple,
+            &layout.limits.leastMicroBatches,
+            &layout.limits.mostMicroBatches,
+            &layout.limits.rail};
   }
 };
 
@@ -230,7 +242,10 @@ Status reshapeTo(const char* function, ncclComm& communicator, reshape::Roles af
   own.roles = request.after;
   const int role = own.roles[static_cast<std::size_t>(rank)];
   if (!layouts->empty()) {
+    // Its NIC stays where it is.
+    const int rail = communicator.layout->limits.rail;
     communicator.layout = (*layouts)[static_cast<std::size_t>(role)];
+    communicator.layout->limits.rail = rail;
     if (communicator.job)
       if (const Status known = communicator.job->registerLayout(*communicator.engine, *communicator.layout); !known)
         return known;

@@ -34,6 +34,20 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 };
 
+/// Of an ncclFalconLayout_t that layoutFits().
+template <class Given>
+Layout layoutOf(const Given& given) {
+  return {given.dataParallelSize,
+          given.pipelineParallelSize,
+          given.tensorParallelSize,
+          given.dataParallelIndex,
+          given.pipelineParallelIndex,
+          given.tensorParallelIndex,
+          given.microBatches,
+          {given.microBatchMultiple > 1 ? given.microBatchMultiple : 1, given.leastMicroBatches, given.mostMicroBatches,
+           given.evenOnly != 0, given.rail}};
+}
+
 /// ncclFalconPlan_t.
 struct IterationPlan {
   std::uint64_t version = 0;

@@ -230,15 +230,7 @@ void layoutRegistered(ncclComm_t communicator, const ncclFalconLayout_t* layout)
   carefully([&] {
     const Directory::Use use = find(communicator);
     if (!use) return log::info("a layout was registered for a communicator that is not watched");
-    (*use).setLayout({layout->dataParallelSize,
-                      layout->pipelineParallelSize,
-                      layout->tensorParallelSize,
-                      layout->dataParallelIndex,
-                      layout->pipelineParallelIndex,
-                      layout->tensorParallelIndex,
-                      layout->microBatches,
-                      {std::max(1, layout->microBatchMultiple), layout->leastMicroBatches, layout->mostMicroBatches,
-                       layout->evenOnly != 0, layout->rail}});
+    (*use).setLayout(control::layoutOf(*layout));
   });
 }
 

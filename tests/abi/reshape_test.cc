@@ -19,7 +19,9 @@ constexpr int ranks = 4;
 
 /// 2 replicas of 2 stages, by role.
 ncclFalconLayout_t layoutOf(int role) {
-  return {sizeof(ncclFalconLayout_t), 2, 2, 1, role / 2, role % 2, 0, 8};
+  ncclFalconLayout_t layout{sizeof layout, 2, 2, 1, role / 2, role % 2, 0, 12};
+  layout.microBatchMultiple = 4;  // 8 and 4, where 6 and 6 would be as equal as can be
+  return layout;
 }
 
 /// A rank's training, reduced to what moves: weights of its stage, alike on all replicas, and moments of its own.
@@ -62,6 +64,10 @@ class Trainer {
     NCCL_OK(ncclRecv(&got, 1, ncclInt, peer, pipeline_, nullptr));
     NCCL_OK(ncclGroupEnd());
     EXPECT_EQ(got, role / 2 * 2 + peer);
+    ncclFalconPlan_t plan{sizeof plan, 0, 0, 0, 0};
+    NCCL_OK(ncclFalconIterationBegin(job_, iteration_++, &plan));
+    EXPECT_EQ(plan.microBatches, role / 2 == 0 ? 8 : 4);
+    EXPECT_EQ(plan.firstMicroBatch, role / 2 == 0 ? 0 : 8);
   }
 
   bool refuses = false;
@@ -107,6 +113,7 @@ class Trainer {
   const int rank_;
   const ncclComm_t job_;
   int role_;
+  std::uint64_t iteration_ = 0;
   ncclComm_t data_ = nullptr, pipeline_ = nullptr;
   State state_, room_;
   std::vector<ncclFalconBuffer_t> buffers_;
