@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <numeric>
 
 #include "base/format.h"
@@ -114,13 +115,19 @@ void LinkEvidence::compare(transport::Medium kind, const std::set<Rank>& slowRan
   const bool comparable = slowness.size() >= fewestPeers, drifts = own.size() >= fewestPeers;
   double scatter = usualScatter;
   if (comparable) {
+    const double ownScatter = ownScatterOf(medium, slowness);
+    std::ranges::sort(slowness);
+    slowness = validate::healthyOf(std::move(slowness), std::fmin(usualScatter, ownScatter));
+    medium.halved = slowness.size() < medium.peers;
     medium.centre = median(slowness);
-    scatter = std::fmin(validate::robustDeviation(slowness, usualScatter, priorWeight), ownScatterOf(medium, slowness));
+    scatter = std::fmin(validate::robustDeviation(slowness, usualScatter, priorWeight), ownScatter);
   }
-  const double drift = drifts ? median(own) : 0;
   // Two noisy figures, now and then, so sqrt(2) times the scatter.
-  const double growthScatter =
-      drifts ? validate::robustDeviation(own, std::sqrt(2) * usualScatter, priorWeight) : std::sqrt(2) * usualScatter;
+  constexpr double usualGrowth = std::numbers::sqrt2 * usualScatter;
+  std::ranges::sort(own);
+  if (drifts) own = validate::healthyOf(std::move(own), usualGrowth);
+  const double drift = drifts ? median(own) : 0;
+  const double growthScatter = drifts ? validate::robustDeviation(own, usualGrowth, priorWeight) : usualGrowth;
   bool unknownOnes = false;
   for (const Link& id : medium.links) {
     Measured& link = links_.at(id);
@@ -162,7 +169,7 @@ void LinkEvidence::observe() {
                                .sigma = link.sigma,
                                .overNetwork = overNetwork,
                                .settled = link.count >= fewestMeasurements,
-                               .aloneFrom = thresholds_.aloneLink});
+                               .aloneFrom = media_.at(link.medium).halved ? infinitelySlow : thresholds_.aloneLink});
     const auto moving = use.moving.find(id);
     const bool isNothing =
         !overNetwork && moving != use.moving.end() && moving->second < leastShare * use.longerIteration;

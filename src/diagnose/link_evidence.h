@@ -19,6 +19,9 @@ namespace falcon::diagnose {
 /// happened to all links alike is not a link's fault, so where three are known, growths count beyond the middle one.
 /// Links at the ends of slow ranks do not count as peers.
 ///
+/// Two replicas of a pipeline have four links, of which a slow one has two. So where a medium falls into two halves far
+/// apart, the faster half is what is healthy. It may have been so ever since: then a test alone accuses nobody.
+///
 /// On one machine unshaped links scatter by 2-4 times because the scheduler is measured, and now and then by 16. A link
 /// is settled once it was measured three times while no core was missing; then the middle one counts. Until then the
 /// best one does, since a lost core only ever makes a measurement slower; and no link is named by its tests alone for
@@ -80,6 +83,7 @@ class LinkEvidence {
     std::vector<Link> links;
     std::size_t peers = 0;
     double centre = unknown;
+    bool halved = false;  ///< half of them are far slower than the other half
   };
 
   void collect();

@@ -1,6 +1,7 @@
 // Centre and scatter that a few slow values do not move.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -20,6 +21,15 @@ inline double robustDeviation(const std::vector<double>& values, double prior, d
   const double own = values.empty() ? 0 : madToDeviation * median(distances);
   const auto count = static_cast<double>(values.size());
   return std::sqrt((own * own * count + prior * prior * priorWeight) / (count + priorWeight));
+}
+
+/// Where the values fall into two halves, whose middle ones lie further apart than four times `scatter`: the lower
+/// half; else all. Values are larger where slower, and nobody is faster than healthy. `values`: sorted.
+inline std::vector<double> healthyOf(std::vector<double> values, double scatter) {
+  constexpr double apart = 4;
+  const std::size_t half = values.size() / 2;
+  if (values.size() % 2 == 0 && half > 0 && values[half] - values[half - 1] > apart * scatter) values.resize(half);
+  return values;
 }
 
 }  // namespace falcon::validate

@@ -30,8 +30,16 @@ class Job {
  public:
   explicit Job(unsigned seed, double linkScatter = 0.3, double scoreScatter = 0.1, double growthScatter = 0.05)
       : random_(seed), linkScatter_(linkScatter), scoreScatter_(scoreScatter), growthScatter_(growthScatter) {
-    const std::vector<TestedGroup> groups = {{1, {0, 2, 4, 6}, {}}, {2, {1, 3, 5, 7}, {}}, {3, {0, 1}, {}},
-                                             {4, {2, 3}, {}},       {5, {4, 5}, {}},       {6, {6, 7}, {}}};
+    plan({{1, {0, 2, 4, 6}, {}},
+          {2, {1, 3, 5, 7}, {}},
+          {3, {0, 1}, {}},
+          {4, {2, 3}, {}},
+          {5, {4, 5}, {}},
+          {6, {6, 7}, {}}});
+  }
+
+  /// Only these groups' links are measured.
+  void plan(const std::vector<TestedGroup>& groups) {
     std::map<Rank, RankPlace> places;
     for (Rank rank = 0; rank < ranks; ++rank) places[rank] = {"node" + std::to_string(rank / 2), "", "machine"};
     waves = validate::planLinkTests(groups, places, {}, 1);

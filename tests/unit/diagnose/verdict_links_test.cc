@@ -83,6 +83,34 @@ TEST(ShapedLinks, ThatAreHealthyAreNotNamedHoweverTheyScatter) {
         {}, 1, 5000, [](Job& job) { job.everyLinkGrew(); }, scatter);
 }
 
+// Two replicas of a pipeline of two stages have four links between them, of which a slow one has two.
+class TwoReplicas : public testing::TestWithParam<double> {};
+
+TEST_P(TwoReplicas, TheirSlowLinkIsNamedBothWays) {
+  const double slower = GetParam();
+  expectNamed(
+      {linkCulprit({0, 2}, true)}, slower < 1.5 ? 0.8 : 0.95, 500,
+      [=](Job& job) {
+        job.plan({{1, {0, 2}, {}}, {2, {1, 3}, {}}});
+        job.everyLinkGrew();
+        job.linkSlowdown = [=](Link link) { return link == Link{0, 2} || link == Link{2, 0} ? slower : 1; };
+      },
+      slower < 10 ? 0.01 : 0.3);
+}
+
+INSTANTIATE_TEST_SUITE_P(Times, TwoReplicas, testing::Values(1.3, 1.5, 3.0, 100.0));
+
+TEST(TwoReplicasInHealth, NobodyIsNamed) {
+  for (const double scatter : {0.01, 0.03, 0.1, 0.3})
+    expectNamed(
+        {}, 1, 2000,
+        [](Job& job) {
+          job.plan({{1, {0, 2}, {}}, {2, {1, 3}, {}}});
+          job.everyLinkGrew();
+        },
+        scatter);
+}
+
 TEST(ShapedLinks, BothWaysOfAWholeInterfaceAreNamed) {
   int found = 0;
   for (unsigned seed = 0; seed < 300; ++seed) {
