@@ -8,6 +8,7 @@
 #include <atomic>
 #include <fstream>
 #include <future>
+#include <optional>
 
 #include "core/net_state.h"
 #include "ext_net/ends.h"
@@ -248,9 +249,10 @@ TEST_P(Congestion, IsThereWhereOthersShareTheLink) {
 
 /// After two seconds of health that is done to a share of the packets. Readings from a second later on, when those of
 /// health are no longer among the last ten; nothing where the kernel takes no such programs.
-std::vector<falconNetConnection_v1> readingsUnder(PacketProgram::Deed deed, double share, const Link& link) {
+std::optional<std::vector<falconNetConnection_v1>> readingsUnder(PacketProgram::Deed deed, double share,
+                                                                 const Link& link) {
   const PacketProgram program(deed, share);
-  if (!program.isThere()) return {};
+  if (!program.isThere()) return std::nullopt;
   std::atomic<std::int64_t> since{0};
   auto meddling = std::async(std::launch::async, [&] {
     std::this_thread::sleep_for(std::chrono::seconds(2));
@@ -273,15 +275,15 @@ void expectCongested(const std::vector<falconNetConnection_v1>& readings) {
 // Of packets that the host makes, which network cards cut into many segments.
 TEST_P(Congestion, IsThereWherePacketsAreLost) {
   const auto readings = readingsUnder(PacketProgram::Deed::drop, 0.1, link_);
-  if (readings.empty()) GTEST_SKIP() << "this kernel takes no packet programs";
-  expectCongested(readings);
+  if (!readings) GTEST_SKIP() << "this kernel takes no packet programs";
+  expectCongested(*readings);
 }
 
 TEST_P(Congestion, IsThereWhereSwitchesMark) {
   ASSERT_TRUE(link_.allowMarks());
   const auto readings = readingsUnder(PacketProgram::Deed::mark, 0.1, link_);
-  if (readings.empty()) GTEST_SKIP() << "this kernel takes no packet programs";
-  expectCongested(readings);
+  if (!readings) GTEST_SKIP() << "this kernel takes no packet programs";
+  expectCongested(*readings);
 }
 
 TEST(CutLink, IsARemoteErrorWithinFiveSeconds) {
