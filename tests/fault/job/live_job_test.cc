@@ -32,7 +32,10 @@ TEST_F(LiveJob, ARankBesideAMemoryHogIsNamed) {
   ASSERT_TRUE(job.waitForEvent("baseline-taken", 90)) << job.errors() << textOf(job.events());
   EXPECT_EQ(job.status().code, 0);
   std::this_thread::sleep_for(3s);  // some healthy iterations to compare with
-  const size_t before = job.events().size();
+  const auto healthy = job.events();
+  for (const json& event : healthy)
+    ASSERT_NE(event.at("kind"), "suspicion") << "nothing was injected yet\n" << textOf(healthy);
+  const size_t before = healthy.size();
 
   // Two streams: they and the rank share what its cgroup gets, so iterations take about 1.6 times as long.
   Started hogs[] = {Started(injectCommand(job, {"memory-hog", "--rank", std::to_string(victim)})),

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <thread>
 
 namespace falcon::validate {
 namespace {
@@ -101,29 +100,23 @@ TEST(ComputeBenchmark, ScoresWorkPerWallTime) {
   }
 }
 
-// Work that sleeps for as long as it computes must score about half: what a quota does, without needing one.
+// Work that stands still for three times as long as it computes scores a quarter, whatever processor time it took: what
+// a quota does, without needing one.
 TEST(ComputeBenchmark, TimeNotRunningLowersTheScore) {
-  static std::atomic<bool> sleeps{false};
+  static ManualClock clock;
+  static Nanoseconds standstill{0};
   const MatrixProduct halting{"halting", [](int, const float*, const float*, float* c) {
-                                const auto& clock = SystemClock::instance();
-                                const auto start = clock.now();
-                                while (clock.now() - start < 2ms) {
-                                }
-                                if (sleeps) std::this_thread::sleep_for(6ms);
+                                clock.advance(2ms + standstill);
                                 c[0] = 1;
                               }};
-  const auto benchmark = makeComputeBenchmark(SystemClock::instance(), &halting);
-  // A quarter on a calm machine. On a busy one the first may be disturbed more than the second: then once more.
-  bool lower = false;
-  for (int attempt = 0; attempt < 10 && !lower; ++attempt) {
-    sleeps = false;
-    const auto whole = benchmark->run(100ms);
-    sleeps = true;
-    const auto part = benchmark->run(100ms);
-    ASSERT_TRUE(whole && part);
-    lower = part->gigaflopsPerSecond < 0.7 * whole->gigaflopsPerSecond;
-  }
-  EXPECT_TRUE(lower);
+  const auto benchmark = makeComputeBenchmark(clock, &halting);
+  const auto whole = benchmark->run(96ms);
+  standstill = 6ms;
+  const auto part = benchmark->run(96ms);
+  ASSERT_TRUE(whole && part);
+  EXPECT_EQ(whole->wall, 96ms);
+  EXPECT_EQ(part->wall, 96ms);
+  EXPECT_DOUBLE_EQ(part->gigaflopsPerSecond, whole->gigaflopsPerSecond / 4);
 }
 
 TEST(ComputeBenchmark, CanBeStopped) {
