@@ -199,7 +199,9 @@ std::string trapInTurn(const SharedBoard& board, ncclComm_t comm, int rank, int 
     }
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 8000));
     const auto begun = SteadyClock::now();
-    if (const auto held = suspendPatiently(comm, 60'000); held != ncclSuccess) return saying("suspend", held);
+    // Only a rank's first may come too early.
+    const auto held = now < ranks ? suspendPatiently(comm, 60'000) : ncclFalconSuspend(comm, 60'000);
+    if (held != ncclSuccess) return saying("suspend", held);
     const auto entry = std::chrono::duration_cast<std::chrono::microseconds>(SteadyClock::now() - begun);
     if (now > 0) atLeast(board->steps[longestEntry], static_cast<int>(entry.count()));
     int before = 0, after = 0;
