@@ -6,9 +6,11 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "base/format.h"
 #include "comparison.h"
+#include "demo/evaluation.h"
 #include "made_up_job.h"
 
 namespace fs = std::filesystem;
@@ -32,6 +34,15 @@ std::vector<std::vector<Told>> jobsIn(const fs::path& path) {
   return jobs;
 }
 
+/// The head of the demo's table, and how its figures are computed.
+std::vector<std::string> alwaysBelow() {
+  std::vector<std::string> always = falcon::demo::legend();
+  std::string head;
+  for (const std::string& column : falcon::demo::tableHead()) head += (head.empty() ? "" : " ") + column;
+  always.push_back(std::move(head));
+  return always;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -50,8 +61,11 @@ int main(int count, char** arguments) {
     today.jobs.insert(today.jobs.end(), jobs.begin(), jobs.end());
   }
   today.madeUp = toldOfMadeUpJobs();
-  const auto transcript = toldInTranscript(contentOf(arguments[1]));
-  const auto found = differences(transcript, today);
+  const std::string markdown = contentOf(arguments[1]);
+  const auto transcript = toldInTranscript(markdown);
+  auto found = differences(transcript, today);
+  const auto missing = missingBelow(linesOfTranscript(markdown), alwaysBelow());
+  found.insert(found.end(), missing.begin(), missing.end());
   for (const std::string& difference : found) fmt::print("{}: {}\n", arguments[1], difference);
   if (found.empty())
     fmt::print("{} events of the transcript look like those of {} jobs of today\n", transcript.size(),

@@ -107,4 +107,13 @@ std::vector<std::string> differences(const std::vector<Told>& transcript, const 
   return found;
 }
 
+std::vector<std::string> missingBelow(const std::vector<std::string>& transcript,
+                                      const std::vector<std::string>& always) {
+  std::vector<std::string> found;
+  for (const std::string& line : always)
+    if (std::find(transcript.begin(), transcript.end(), line) == transcript.end())
+      found.push_back("every run of today's code says \"" + line + "\", and the transcript does not");
+  return found;
+}
+
 }  // namespace falcon::documents

@@ -20,4 +20,8 @@ struct Today {
 ///     one kind have.
 std::vector<std::string> differences(const std::vector<Told>& transcript, const Today& today);
 
+/// What is said below the events in every run, and is not among the transcript's lines; a sentence each.
+std::vector<std::string> missingBelow(const std::vector<std::string>& transcript,
+                                      const std::vector<std::string>& always);
+
 }  // namespace falcon::documents

@@ -157,6 +157,15 @@ TEST(Comparison, TheTranscriptIsWhatStandsBetweenTheMarks) {
   EXPECT_EQ(told[1].kind, "relief");
 }
 
+TEST(Comparison, WhatStandsBelowTheEventsMustBeThere) {
+  const auto lines = linesOfTranscript(
+      "slow: outside\n<!-- transcript: scripts/transcript --seed 21 -->\n\ntruth    verdict\n"
+      "  slow: without Falcon\n<!-- end of transcript -->\n");
+  EXPECT_THAT(lines, ElementsAre("", "truth verdict", "slow: without Falcon"));
+  EXPECT_THAT(missingBelow(lines, {"truth verdict", "slow: without Falcon"}), IsEmpty());
+  EXPECT_THAT(missingBelow(lines, {"truth verdict", "slow: with Falcon"}), ElementsAre(HasSubstr("slow: with Falcon")));
+}
+
 TEST(Comparison, ReadsWhatTheLibraryWrites) {
   const auto told = toldByJob("{\"v\":1,\"kind\":\"relief\",\"time_s\":5.5,\"text\":\"rank 3\"}\nnot json\n{}\n");
   ASSERT_EQ(told.size(), 1u);
