@@ -138,6 +138,8 @@ class Tables(InAFolder):
 
 
 class BetweenTheMarks(InAFolder):
+    own = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "docs", "performance.md")
+
     def setUp(self):
         super().setUp()
         os.mkdir(os.path.join(self.root, "docs"))
@@ -168,6 +170,23 @@ class BetweenTheMarks(InAFolder):
         for words in ("by hand, before", "by hand, between", "by hand, after"):
             self.assertEqual(text.count(words), 1)
 
+    def test_a_figure_that_was_typed_or_changed_there_is_found(self):
+        text = self.written(AROUND.format(plain="", cgroups="of before there were digests\n"))
+        self.assertIs(document.altered(text, "plain"), False)
+        self.assertIsNone(document.altered(text, "cgroups"))
+        mark = "\n<!-- end of results: plain -->"
+        for changed in (text.replace("0.90", "1.10", 1), text.replace("All figures", "By hand. All figures"),
+                        text.replace(mark, "\nby hand" + mark)):
+            self.assertNotEqual(changed, text)
+            self.assertIs(document.altered(changed, "plain"), True)
+        self.assertIs(document.altered(text.replace("by hand, before", "other words"), "plain"), False)
+
+    def test_nothing_was_typed_between_the_documents_own_marks(self):
+        with open(self.own) as file:
+            text = file.read()
+        for name in ("plain", "cgroups"):
+            self.assertIsNot(document.altered(text, name), True, name)
+
     def test_a_document_without_its_marks_is_an_error_and_stays(self):
         with self.assertRaisesRegex(RuntimeError, "markers"):
             self.written("# Title\n")
@@ -175,8 +194,7 @@ class BetweenTheMarks(InAFolder):
             self.assertEqual(file.read(), "# Title\n")
 
     def test_the_documents_own_marks_are_there(self):
-        path = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "docs", "performance.md")
-        with open(path) as file:
+        with open(self.own) as file:
             text = file.read()
         for name in ("plain", "cgroups"):
             self.assertIn("generated", document.replaced(text, name, "generated"))
