@@ -306,13 +306,18 @@ std::string withoutReroute(const JobFacts& job, std::span<const Culprit> culprit
 
 std::vector<Plan> plansForLinks(const JobFacts& job, std::span<const Culprit> culprits) {
   Plan reroute, blocked;
+  bool isAvoided = false;
   std::string obstacles;
   for (const CommunicatorFacts& communicator : job.communicators) {
     const auto slow = slowLinksIn(job, communicator, culprits);
     if (slow.empty()) continue;
     if (anyOf(communicator.pointToPoint, slow))
       obstacles += fmt::format("{}{} sends directly over it", obstacles.empty() ? "" : ", ", nameOf(communicator));
-    if (!communicator.ringCollectives || !anyOf(topology::ringLinks(communicator.ring), slow)) continue;
+    if (!communicator.ringCollectives) continue;
+    if (!anyOf(topology::ringLinks(communicator.ring), slow)) {
+      isAvoided = isAvoided || anyOf(topology::ringLinks(communicator.firstRing), slow);
+      continue;
+    }
     const auto around = topology::ringAvoiding(communicator.ring, slow, communicator.nodes);
     const Taken taken = takenByRing(communicator, slow);
     if (taken.share < leastTaken) {
@@ -351,7 +356,7 @@ std::vector<Plan> plansForLinks(const JobFacts& job, std::span<const Culprit> cu
     if (blocked.kind != PlanKind::swap && job.restartSeconds) blocked = restartWithout(job, culprits, who);
     // What the ring leaves on the link is little mostly, such as the sums of a few numbers.
     const bool isRemedy = blocked.kind == PlanKind::swap || blocked.kind == PlanKind::restart;
-    blocked.ifTooLittle = isRemedy && !plans.empty();
+    blocked.ifTooLittle = isRemedy && (isAvoided || !plans.empty());
     plans.push_back(std::move(blocked));
   }
   if (plans.empty()) {
