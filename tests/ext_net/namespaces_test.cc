@@ -8,6 +8,7 @@
 #include <atomic>
 #include <fstream>
 #include <future>
+#include <iostream>
 #include <optional>
 
 #include "core/net_state.h"
@@ -106,6 +107,29 @@ std::string textOf(const std::vector<falconNetConnection_v1>& readings) {
         its.retransmits, its.segments, its.busyNanoseconds / 1'000'000, its.receiverLimitedNanoseconds / 1'000'000,
         its.bufferLimitedNanoseconds / 1'000'000);
   return all;
+}
+
+/// The middle four fifths of what was read, for docs/net-state.md.
+void tell(const std::vector<falconNetConnection_v1>& readings) {
+  const auto range = [&](auto&& of) {
+    std::vector<double> values;
+    for (const auto& reading : readings) values.push_back(of(reading));
+    std::ranges::sort(values);
+    return std::pair(values.at(values.size() / 10), values.at(values.size() - 1 - values.size() / 10));
+  };
+  const auto score = range([](const auto& its) { return its.score; });
+  const auto rate = range([](const auto& its) { return static_cast<double>(its.deliveryRate) / 1e6; });
+  const auto queued = range([](const auto& its) {
+    return static_cast<double>(static_cast<std::int64_t>(its.rttNanoseconds - its.rttLeastNanoseconds)) / 1e6;
+  });
+  const auto& first = readings.front();
+  const auto& last = readings.back();
+  const auto again = static_cast<double>(last.retransmits - first.retransmits);
+  const auto sent = static_cast<double>(std::max<std::uint64_t>(last.segments - first.segments, 1));
+  std::cout << fmt::format(
+      "{:.2f} to {:.2f} score, {:.1f} to {:.1f} ms beyond the least round trip, {:.1f} to {:.1f} MB/s, {:.1f} % sent "
+      "again\n",
+      score.first, score.second, queued.first, queued.second, rate.first, rate.second, 100 * again / sent);
 }
 
 /// Sends over the link as fast as it goes, and reads its own state ten times a second.
@@ -217,6 +241,7 @@ INSTANTIATE_TEST_SUITE_P(Tcp, Congestion, testing::Values("cubic", "bbr"));
 TEST_P(Congestion, IsNoneOnAHealthyLinkUnderFullLoad) {
   const Traffic traffic(link_, Seconds(4));
   ASSERT_GT(traffic.readings.size(), 10u);
+  tell(traffic.readings);
   EXPECT_LT(traffic.medianScore(), 0.1) << traffic.text();
   const auto high = std::count_if(traffic.readings.begin(), traffic.readings.end(),
                                   [](const auto& reading) { return reading.score >= 0.1; });
@@ -227,6 +252,7 @@ TEST_P(Congestion, IsSlownessOnlyWhereALinkIsLimitedAlone) {
   link_.limit("100mbit");
   const Traffic traffic(link_, Seconds(4));
   ASSERT_GT(traffic.readings.size(), 10u);
+  tell(traffic.readings);
   const auto are = [&](int condition) {
     return std::count_if(traffic.readings.begin(), traffic.readings.end(),
                          [&](const auto& reading) { return reading.condition == condition; });
@@ -244,6 +270,7 @@ TEST_P(Congestion, IsThereWhereOthersShareTheLink) {
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   const Traffic traffic(link_, Seconds(4));
   ASSERT_GT(traffic.readings.size(), 10u);
+  tell(traffic.readings);
   EXPECT_GE(traffic.medianScore(), 0.5) << traffic.text();
 }
 
@@ -267,6 +294,7 @@ std::optional<std::vector<falconNetConnection_v1>> readingsUnder(PacketProgram::
 
 void expectCongested(const std::vector<falconNetConnection_v1>& readings) {
   ASSERT_GT(readings.size(), 5u);
+  tell(readings);
   const auto congested = std::count_if(readings.begin(), readings.end(),
                                        [](const auto& reading) { return reading.condition == falconNetCongested; });
   EXPECT_GE(congested, static_cast<std::ptrdiff_t>(readings.size() * 3 / 4)) << textOf(readings);
