@@ -95,6 +95,8 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
         self._process = os.getpid()
         self._messages = Messages(store, rank, size)
         self._communicator = self._connect(timeout)
+        # Tensors whose memory the library knows as the job's state (nccl_falcon.torch), by their names.
+        self._state = {}
         _backends.add(self)
 
     def _connect(self, timeout):
@@ -575,6 +577,7 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
             self._communicator.abort(text)
         self._messages.close(text)
         self._communicator.close()
+        self._state.clear()
         _backends.discard(self)
         _wrapped.discard(self)
 

@@ -16,7 +16,9 @@ namespace falcon::python {
   X(ncclFalconGetVersion) X(ncclFalconStreamCreate) X(ncclFalconStreamDestroy) X(ncclFalconStreamCallback)  \
   X(ncclFalconRedOpCreateBitwise) X(ncclFalconRegisterLayout) X(ncclFalconIterationBegin)                   \
   X(ncclFalconRangeBegin) X(ncclFalconRangeEnd) X(ncclFalconIterationWork)                                  \
-  X(ncclFalconSuspend) X(ncclFalconResume)
+  X(ncclFalconSuspend) X(ncclFalconResume)                                                                  \
+  X(ncclFalconRegisterState) X(ncclFalconUnregisterState) X(ncclFalconCheckpoint)                           \
+  X(ncclFalconCheckpointSynchronize) X(ncclFalconRestore) X(ncclFalconWanted) X(ncclFalconRestart)
 // clang-format on
 
 struct Library {

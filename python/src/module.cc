@@ -89,9 +89,20 @@ std::shared_ptr<Completion> queueAll(Communicator& self, const nb::list& told) {
 }
 
 void registerLayout(const Communicator& self, int data, int pipeline, int tensor, int dataIndex, int pipelineIndex,
-                    int tensorIndex, int microBatches) {
-  const ncclFalconLayout_t layout{sizeof layout, data,          pipeline,    tensor,
-                                  dataIndex,     pipelineIndex, tensorIndex, microBatches};
+                    int tensorIndex, int microBatches, int multiple, int least, int most, bool evenOnly) {
+  ncclFalconLayout_t layout{};
+  layout.size = sizeof layout;
+  layout.dataParallelSize = data;
+  layout.pipelineParallelSize = pipeline;
+  layout.tensorParallelSize = tensor;
+  layout.dataParallelIndex = dataIndex;
+  layout.pipelineParallelIndex = pipelineIndex;
+  layout.tensorParallelIndex = tensorIndex;
+  layout.microBatches = microBatches;
+  layout.microBatchMultiple = multiple;
+  layout.leastMicroBatches = least;
+  layout.mostMicroBatches = most;
+  layout.evenOnly = evenOnly;
   check(library().ncclFalconRegisterLayout(self.handle(), &layout));
 }
 
@@ -102,6 +113,45 @@ nb::tuple iterationBegin(const Communicator& self, std::uint64_t iteration) {
     check(library().ncclFalconIterationBegin(self.handle(), iteration, &plan));
   }
   return nb::make_tuple(plan.version, plan.microBatches, plan.firstMicroBatch, plan.gradientWeight);
+}
+
+void registerState(const Communicator& self, const std::string& name, std::uintptr_t address, std::size_t bytes,
+                   bool replicated) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): Python tells memory by its address.
+  void* const memory = reinterpret_cast<void*>(address);
+  check(library().ncclFalconRegisterState(self.handle(), name.c_str(), memory, bytes,
+                                          replicated ? NCCL_FALCON_STATE_REPLICATED : 0));
+}
+
+void unregisterState(const Communicator& self, const std::string& name) {
+  check(library().ncclFalconUnregisterState(self.handle(), name.c_str()));
+}
+
+const char* folderOf(const std::optional<std::string>& folder) {
+  return folder ? folder->c_str() : nullptr;
+}
+
+void checkpoint(const Communicator& self, std::uint64_t iteration, const std::optional<std::string>& folder) {
+  check(library().ncclFalconCheckpoint(self.handle(), iteration, folderOf(folder)));
+}
+
+std::optional<std::uint64_t> restore(const Communicator& self, const std::optional<std::string>& folder) {
+  std::uint64_t iteration = 0;
+  check(library().ncclFalconRestore(self.handle(), folderOf(folder), &iteration));
+  if (iteration == NCCL_FALCON_NO_CHECKPOINT) return std::nullopt;
+  return iteration;
+}
+
+unsigned wanted(const Communicator& self, std::uint64_t iteration) {
+  unsigned flags = 0;
+  check(library().ncclFalconWanted(self.handle(), iteration, &flags));
+  return flags;
+}
+
+int restart(const Communicator& self) {
+  int code = 0;
+  check(library().ncclFalconRestart(self.handle(), &code));
+  return code;
 }
 
 }  // namespace
@@ -155,8 +205,17 @@ NB_MODULE(_native, module) {
       .def("trouble", &Communicator::trouble, Unlocked())
       .def("busy", &Communicator::busy)
       .def("register_layout", registerLayout, "data"_a, "pipeline"_a, "tensor"_a, "data_index"_a, "pipeline_index"_a,
-           "tensor_index"_a, "micro_batches"_a)
+           "tensor_index"_a, "micro_batches"_a, "multiple"_a, "least"_a, "most"_a, "even_only"_a, Unlocked())
       .def("iteration_begin", iterationBegin, "iteration"_a)
+      .def("register_state", registerState, "name"_a, "address"_a, "bytes"_a, "replicated"_a, Unlocked())
+      .def("unregister_state", unregisterState, "name"_a, Unlocked())
+      .def("checkpoint", checkpoint, "iteration"_a, "folder"_a.none(), Unlocked())
+      .def(
+          "checkpoint_synchronize",
+          [](const Communicator& self) { check(library().ncclFalconCheckpointSynchronize(self.handle())); }, Unlocked())
+      .def("restore", restore, "folder"_a.none(), Unlocked())
+      .def("wanted", wanted, "iteration"_a, Unlocked())
+      .def("restart", restart, Unlocked())
       .def(
           "suspend",
           [](const Communicator& self, unsigned milliseconds) {

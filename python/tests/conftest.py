@@ -10,4 +10,4 @@ sys.path.insert(0, os.path.dirname(__file__))
 collect_ignore = ["upstream.py", "exits.py"]
 # scripts/test-python --without-torch
 if importlib.util.find_spec("torch") is None:
-    collect_ignore += ["test_collectives.py", "test_messages.py", "test_life.py", "test_training.py"]
+    collect_ignore += ["test_balance.py", "test_collectives.py", "test_messages.py", "test_life.py", "test_training.py"]

@@ -34,7 +34,7 @@ def _body(rank, ranks, path, backend, timeout, results, body, arguments, environ
                 backend, store=store, rank=rank, world_size=ranks, timeout=timedelta(seconds=timeout)
             )
         result = body(rank, *arguments)
-        if backend is not None and dist.is_initialized():
+        if dist.is_initialized():
             dist.destroy_process_group()
         results.put((rank, True, pickle.dumps(result)))
     except BaseException:

@@ -1,0 +1,222 @@
+"""What a PyTorch program may tell Falcon, and ask of it: ``import nccl_falcon.torch`` (docs/pytorch.md).
+
+The layout says which ranks are replicas of each other; the plan then says how many micro-batches this one computes in an
+iteration. Replicas may have different numbers, so that gradients are weighted: see `GradientShare`.
+"""
+
+import dataclasses
+import os
+
+import torch
+import torch.distributed as dist
+
+from . import _native
+from ._backend import FalconBackend
+from ._library import iteration_work, range, ranged
+from ._megatron import MicroBatchCalculator
+
+__all__ = [
+    "GradientShare",
+    "Job",
+    "Layout",
+    "MicroBatchCalculator",
+    "Plan",
+    "iteration_work",
+    "range",
+    "ranged",
+    "share_gradients",
+    "sum_gradients",
+]
+
+WANTED_CHECKPOINT, WANTED_RESTART = 1, 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """How this rank takes part in hybrid parallelism: ``ncclFalconLayout_t``.
+
+    micro_batches: of one iteration, over all replicas. multiple: every replica gets a multiple of it. least, most: what
+    this rank must have and has memory for (most 0: no limit); DDP needs a backward pass of every replica, so at least 1.
+    """
+
+    micro_batches: int
+    data: int = 1
+    pipeline: int = 1
+    tensor: int = 1
+    data_index: int = 0
+    pipeline_index: int = 0
+    tensor_index: int = 0
+    multiple: int = 0
+    least: int = 1
+    most: int = 0
+    even_only: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What this rank's replica computes in one iteration: the global micro-batches first .. first + micro_batches - 1.
+    weight: what its mean gradient counts, micro_batches / all."""
+
+    version: int
+    micro_batches: int
+    first: int
+    weight: float
+
+
+class GradientShare:
+    """What this replica's gradient counts in the sum over the replicas. `weight` is renewed in every iteration, before
+    its backward pass; the gradient is the mean over this replica's micro-batches."""
+
+    def __init__(self, weight: float, group=None):
+        self.weight = weight
+        self.group = group
+
+
+def share_gradients(share: GradientShare, bucket):
+    """DDP's hook: ``net.register_comm_hook(share, share_gradients)``. The sum of weighted means is the mean over all
+    micro-batches, however they are split; DDP's own average would count every replica alike."""
+    buffer = bucket.buffer().mul_(share.weight)
+    work = dist.all_reduce(buffer, group=share.group, async_op=True)
+    return work.get_future().then(lambda future: future.value()[0])
+
+
+def sum_gradients(share: GradientShare, parameters) -> None:
+    """The same for what is not under DDP, such as a pipeline's stage: after the backward pass of all micro-batches."""
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    for gradient in gradients:
+        gradient.mul_(share.weight)
+    for work in [dist.all_reduce(gradient, group=share.group, async_op=True) for gradient in gradients]:
+        work.wait()
+
+
+class Job:
+    """The job as Falcon knows it, by the process group of all of its ranks (None: the default one).
+
+    Every rank makes one, once, after init_process_group. Errors of the library are DistBackendErrors.
+    """
+
+    def __init__(self, layout: Layout, group=None):
+        backend = _backend_of(group)
+        self._communicator = backend._communicator
+        self._state = backend._state
+        self.plan = None
+        _told(
+            self._communicator.register_layout,
+            layout.data,
+            layout.pipeline,
+            layout.tensor,
+            layout.data_index,
+            layout.pipeline_index,
+            layout.tensor_index,
+            layout.micro_batches,
+            layout.multiple,
+            layout.least,
+            layout.most,
+            layout.even_only,
+        )
+
+    def begin(self, iteration: int) -> Plan:
+        """At an iteration's start: the plan in force. Iterations count up, alike on all ranks. May wait while the job is
+        held or a plan is being agreed."""
+        self.plan = Plan(*_told(self._communicator.iteration_begin, iteration))
+        return self.plan
+
+    def register_tensor(self, name: str, tensor, replicated: bool = True) -> None:
+        """The tensor's memory is part of the job's state, in the place of what had this name before. It stays until
+        `unregister` or the process group's end, so do not resize it. replicated: all replicas have the same. Raises
+        ValueError for what has no memory of its own in one piece here."""
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+            raise ValueError(
+                f'the state "{name}" is a {type(tensor).__name__}; register the plain tensor that it stands for '
+                "(a DTensor's to_local(), with replicated=False)"
+            )
+        if tensor.layout is not torch.strided or tensor.device.type != "cpu" or not tensor.is_contiguous():
+            gaps = "" if tensor.layout is not torch.strided or tensor.is_contiguous() else " with gaps"
+            raise ValueError(
+                f'the state "{name}" is a tensor{gaps} of layout {tensor.layout} on {tensor.device}; '
+                "register a contiguous copy on the CPU, and renew it at the iteration's end"
+            )
+        tensor = tensor.detach()
+        if name in self._state:
+            self.unregister(name)
+        _told(
+            self._communicator.register_state,
+            name,
+            tensor.data_ptr(),
+            tensor.numel() * tensor.element_size(),
+            replicated,
+        )
+        self._state[name] = tensor
+
+    def register(self, model, optimizer=None, replicated: bool = True) -> list:
+        """The model's parameters and buffers, and the tensors of the optimizer's state; gives their names. What shares
+        memory goes once, what is empty not at all.
+
+        An optimizer makes its state in its first step: register after one, and again after load_state_dict, which puts
+        other tensors in their place. What is no tensor (learning rates, a data loader's place) is not in it.
+        """
+        tensors = [(f"model/{name}", tensor) for name, tensor in model.named_parameters()]
+        tensors += [(f"model/{name}", tensor) for name, tensor in model.named_buffers()]
+        parameters = [one for group in optimizer.param_groups for one in group["params"]] if optimizer else []
+        for place, parameter in enumerate(parameters):
+            state = sorted(optimizer.state.get(parameter, {}).items())
+            tensors += [(f"optimizer/{place}/{kind}", one) for kind, one in state if isinstance(one, torch.Tensor)]
+        names, seen = [], set()
+        for name, tensor in tensors:
+            if tensor.numel() > 0 and tensor.data_ptr() not in seen:
+                self.register_tensor(name, tensor, replicated)
+                seen.add(tensor.data_ptr())
+                names.append(name)
+        return names
+
+    def unregister(self, name: str) -> None:
+        _told(self._communicator.unregister_state, name)
+        self._state.pop(name, None)
+
+    def checkpoint(self, iteration: int, folder: str | os.PathLike | None = None) -> None:
+        """Keeps the state under this number in the folder (None: NCCL_FALCON_CHECKPOINT_DIR); written in the
+        background. Of all ranks together."""
+        _told(self._communicator.checkpoint, iteration, _text_of(folder))
+
+    def checkpoint_synchronize(self) -> None:
+        """Waits until this rank's part of the last checkpoint is on the storage."""
+        _told(self._communicator.checkpoint_synchronize)
+
+    def restore(self, folder: str | os.PathLike | None = None) -> int | None:
+        """Loads the newest checkpoint that all ranks have in what is registered; gives its number, or None where there
+        is none. Of all ranks together."""
+        return _told(self._communicator.restore, _text_of(folder))
+
+    def wanted(self, iteration: int) -> int:
+        """At an iteration's end: the sum of WANTED_CHECKPOINT and WANTED_RESTART, or 0; alike on all ranks."""
+        return _told(self._communicator.wanted, iteration)
+
+    def restart(self) -> int:
+        """Asks whoever started the job to start it again; gives what to exit with. Of all ranks together."""
+        return _told(self._communicator.restart)
+
+
+def _told(function, *arguments):
+    try:
+        return function(*arguments)
+    except _native.CallError as error:
+        raise dist.DistBackendError(f"falcon: {error}") from None
+
+
+def _text_of(folder):
+    return None if folder is None else os.fspath(folder)
+
+
+def _backend_of(group):
+    group = group or dist.group.WORLD
+    if group is None:
+        raise ValueError("there is no process group: call torch.distributed.init_process_group first")
+    backend = group._get_backend(torch.device("cpu"))
+    # What PyTorch's debug mode puts around it.
+    backend = getattr(backend, "wrapped_pg", backend)
+    if not isinstance(backend, FalconBackend):
+        raise ValueError(
+            f"the process group moves CPU tensors by {backend.name()}; "
+            'nccl_falcon.torch wants falcon: init_process_group("falcon")'
+        )
+    return backend
