@@ -66,7 +66,7 @@ class Underway(dist.Work):
         self._lock = threading.Lock()
         self._error = None
         self._settled = False
-        self._future = None
+        self._inner = self._future = None
 
     def ended(self) -> bool:
         return all(completion.ended() for completion in self._completions)
@@ -123,19 +123,24 @@ class Underway(dist.Work):
         with self._lock:
             if self._future is not None:
                 return self._future
-            self._future = torch.futures.Future()
+            # Only what a callback raises is an error to PyTorch's own code. What set_exception() leaves is a result there,
+            # which DDP takes for its tensors.
+            self._inner = torch.futures.Future()
+            self._future = self._inner.then(self._outcome)
         if self.ended():
             self.fulfil()
         else:
             _futures.promise(self)
         return self._future
 
+    def _outcome(self, _):
+        if self._error is not None:
+            raise self._error
+        return self._results
+
     def fulfil(self) -> None:
         self.settle()
-        if self._error is None:
-            self._future.set_result(self._results)
-        else:
-            self._future.set_exception(self._error)
+        self._inner.set_result(None)
 
 
 def make_completion_known() -> None:

@@ -46,6 +46,27 @@ def test_a_dead_rank_is_named_within_seconds(asynchronous):
     run_ranks(2, dies, asynchronous, lost={1})
 
 
+def dies_in_training(rank, hook):
+    net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))
+    if hook == "fp16":
+        from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+
+        net.register_comm_hook(None, fp16_compress_hook)
+    if hook == "shares":
+        from nccl_falcon.torch import GradientShare, share_gradients
+
+        net.register_comm_hook(GradientShare(1 / 2), share_gradients)
+    if rank == 1:
+        os._exit(0)
+    with pytest.raises(RuntimeError, match="falcon: rank 1 .* died"):
+        net(torch.ones(1, 8)).sum().backward()
+
+
+@pytest.mark.parametrize("hook", [None, "fp16", "shares"])
+def test_a_dead_rank_is_named_by_a_backward_pass(hook):
+    run_ranks(2, dies_in_training, hook, lost={1})
+
+
 def dies_before_a_message(rank):
     if rank == 1:
         dist.send(torch.ones(1), 0)
