@@ -265,7 +265,7 @@ double delayOf(const JobView& job, std::size_t window) {
 std::optional<double> shareOfDelay(const JobView& job, const MemberView& member, std::size_t window) {
   const auto now = JobView::comparableMeans(member, window);
   const double delay = delayOf(job, window);
-  if (!now || !(delay > 0)) return std::nullopt;
+  if (!now || !(delay > 0) || member.healthy->outside == Sample::unknownOutside) return std::nullopt;
   const double usual = member.healthy->outsidePerMicroBatch * std::max(1.0, usualGrowth(job, window));
   return (now->outsidePerMicroBatch - usual) * now->microBatches / delay;
 }

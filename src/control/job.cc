@@ -233,7 +233,7 @@ class LiveJob final : public Job, private CallRecorder, public std::enable_share
   std::shared_ptr<transport::Reactor> reactor_;
   std::unique_ptr<JobFiles> files_;
   Trap trap_;
-  gpu::MarkedWork launched_{gpu::cudaDriverIfLoaded};
+  gpu::MarkedWork launched_{gpu::cudaDriverIfLoaded, clock_};
   TransferSums transfers_;
   CommunicatorTable communicators_;
   PlanBook plans_;

@@ -6,6 +6,7 @@
 #include "base/cpu_cgroup.h"
 #include "base/log.h"
 #include "base/parameters.h"
+#include "control/device_calls.h"
 #include "control/succession.h"
 #include "transport/local_ports.h"
 #include "validate/memory_test.h"
@@ -182,7 +183,8 @@ void Member::report(const instrument::IterationSample& iteration) {
   Sample sample;
   sample.index = static_cast<std::int64_t>(iteration.index - noIterations_);
   sample.seconds = falcon::seconds(iteration.duration);
-  sample.outside = falcon::seconds(iteration.outside);
+  // Calls of the vendor's end when they are launched: who waits for others waits outside of them, for the device.
+  sample.outside = vendorsCommunicators().empty() ? falcon::seconds(iteration.outside) : Sample::unknownOutside;
   sample.microBatches = parts_.plans.currentMicroBatches();
   sample.provisional = iteration.provisional;
   sample.pattern = static_cast<std::uint32_t>(iteration.pattern);
@@ -212,6 +214,15 @@ void Member::report(const instrument::IterationSample& iteration) {
   if (auto bundled = bundle_.add(sample)) pending_.samples.push_back(std::move(*bundled));
 }
 
+std::set<CommunicatorId> Member::vendorsCommunicators() {
+  std::set<CommunicatorId> vendors;
+  parts_.communicators.withAll([&](std::vector<KnownCommunicator>& known) {
+    for (const KnownCommunicator& each : known)
+      if (each.membership->kind() == EngineKind::vendor) vendors.insert(each.membership->id());
+  });
+  return vendors;
+}
+
 void Member::handle(ProcessId from, const Message& message) {
   if (off_ && !std::holds_alternative<Decide>(message)) return;  // the application may wait for that one
   orderFrom_ = from;
@@ -224,9 +235,13 @@ void Member::handle(ProcessId from, const Message& message) {
 
 void Member::order(const SetProfiling& order) {
   parts_.transfers.enable(order.on);
+  if (parts_.launched) parts_.launched->times().enable(order.on);
   TransferProfile profile = parts_.transfers.take();
   if (order.on) return window_.start(order.mostCalls);
-  if (const CallTimes times = window_.take(); !times.calls.empty()) say(times);
+  CallTimes times = window_.take();
+  if (const auto vendors = vendorsCommunicators(); parts_.launched && !vendors.empty())
+    times.calls = asOnDevice(std::move(times.calls), vendors, parts_.launched->times().take());
+  if (!times.calls.empty()) say(times);
   say(profile);  // the last word: the controller waits for it
 }
 

@@ -90,6 +90,7 @@ class Member {
 
  private:
   void say(const Message& message) { parts_.bus.toController(encode(message)); }
+  std::set<CommunicatorId> vendorsCommunicators();
   void readQuota();
   void readLog();
   void overrun(std::uint64_t lost, Nanoseconds now);
@@ -108,7 +109,7 @@ class Member {
   void tickTrap();
   void drain();
   void sayWhereItDrains(Nanoseconds recent);
-  bool hasVendorsCommunicators();
+  bool hasVendorsCommunicators() { return !vendorsCommunicators().empty(); }
   void letGo();
   void goOnWithout(const char* whoDied);
   void withdraw(const Propose& proposal);

@@ -74,15 +74,6 @@ void Member::sayWhereItDrains(Nanoseconds recent) {
   say(state);
 }
 
-bool Member::hasVendorsCommunicators() {
-  bool any = false;
-  parts_.communicators.withAll([&](std::vector<KnownCommunicator>& known) {
-    any = std::any_of(known.begin(), known.end(),
-                      [](const KnownCommunicator& each) { return each.membership->kind() == EngineKind::vendor; });
-  });
-  return any;
-}
-
 void Member::order(const CloseTrap& order) {
   // Said again, since a communicator is the vendor's, of which the controller had not heard.
   if (order.trap == trapId_ && parts_.trap.closed()) {

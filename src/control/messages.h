@@ -96,7 +96,8 @@ struct RangeTime {
 struct Sample {
   std::int64_t index = 0;
   double seconds = 0;
-  double outside = 0;      ///< of it, outside of the library
+  static constexpr double unknownOutside = 0;
+  double outside = 0;      ///< of it, outside of the library; unknownOutside where that is not known
   int microBatches = 0;    ///< computed by this rank; 0: unknown
   bool disturbed = false;  ///< overlapped a trap or a change of plan: not to be judged
   bool provisional = false;

@@ -40,6 +40,8 @@ struct EventFunctions {
   Result (*pushContext)(void* context) = nullptr;
   Result (*popContext)(void** context) = nullptr;
   Result (*exchangeCaptureMode)(int* mode) = nullptr;
+  Result (*elapsedTime)(float* milliseconds, void* first, void* second) = nullptr;
+  Result (*createStream)(void** stream, unsigned flags) = nullptr;
 
   bool find(void* library) {
     return findFunction(library, "cuEventCreate", create) && findFunction(library, "cuEventRecord", record) &&
@@ -48,7 +50,9 @@ struct EventFunctions {
            findFunction(library, "cuStreamGetCtx", contextOf) &&
            findFunction(library, "cuCtxPushCurrent_v2", pushContext) &&
            findFunction(library, "cuCtxPopCurrent_v2", popContext) &&
-           findFunction(library, "cuThreadExchangeStreamCaptureMode", exchangeCaptureMode);
+           findFunction(library, "cuThreadExchangeStreamCaptureMode", exchangeCaptureMode) &&
+           findFunction(library, "cuEventElapsedTime", elapsedTime) &&
+           findFunction(library, "cuStreamCreate", createStream);
   }
 };
 
@@ -56,7 +60,7 @@ class LoadedEvents final : public StreamEvents {
  public:
   explicit LoadedEvents(const EventFunctions& functions) : functions_(functions) {}
 
-  void* record(void* stream, void* event) const override {
+  void* record(void* stream, void* event, Kind kind) const override {
     const Uncaptured uncaptured(functions_);
     int capturing = 0;
     if (functions_.isCapturing(stream, &capturing) != success || capturing != 0) {
@@ -68,8 +72,8 @@ class LoadedEvents final : public StreamEvents {
     if (event) free(event);
     void *context = nullptr, *made = nullptr;
     if (functions_.contextOf(stream, &context) != success || functions_.pushContext(context) != success) return nullptr;
-    const bool recorded =
-        functions_.create(&made, withoutTiming) == success && functions_.record(made, stream) == success;
+    const bool recorded = functions_.create(&made, kind == Kind::timed ? withTiming : withoutTiming) == success &&
+                          functions_.record(made, stream) == success;
     functions_.popContext(&context);
     if (recorded) return made;
     if (made) free(made);
@@ -85,9 +89,29 @@ class LoadedEvents final : public StreamEvents {
     functions_.destroy(event);
   }
 
+  std::optional<Nanoseconds> between(void* first, void* second) const override {
+    const Uncaptured uncaptured(functions_);
+    float milliseconds = 0;
+    if (functions_.elapsedTime(&milliseconds, first, second) != success) return std::nullopt;
+    return fromSeconds(static_cast<double>(milliseconds) * 1e-3);
+  }
+  void* contextOf(void* stream) const override {
+    const Uncaptured uncaptured(functions_);
+    void* context = nullptr;
+    return functions_.contextOf(stream, &context) == success ? context : nullptr;
+  }
+  void* makeStream(void* context) const override {
+    const Uncaptured uncaptured(functions_);
+    void *stream = nullptr, *popped = nullptr;
+    if (functions_.pushContext(context) != success) return nullptr;
+    const bool made = functions_.createStream(&stream, nonBlocking) == success;
+    functions_.popContext(&popped);
+    return made ? stream : nullptr;
+  }
+
  private:
   static constexpr Result notReady = 600;
-  static constexpr unsigned withoutTiming = 2;
+  static constexpr unsigned withTiming = 0, withoutTiming = 2, nonBlocking = 1;
 
   /// While it lives, this thread's calls do not end the capture that another thread has begun.
   class Uncaptured {

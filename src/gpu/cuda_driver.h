@@ -2,6 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+
+#include "base/clock.h"
 
 namespace falcon::gpu {
 
@@ -13,12 +16,19 @@ enum class MemoryKind { pageable, pinned, device, managed };
 class StreamEvents {
  public:
   virtual ~StreamEvents() = default;
+  enum class Kind { plain, timed };
   /// An event behind all that is on `stream` now: `event` where that will do, which is freed otherwise; null makes a
-  /// new one. Null: nothing runs there, since it is captured, or the driver refuses.
-  virtual void* record(void* stream, void* event) const = 0;
+  /// new one of that kind. Null: nothing runs there, since it is captured, or the driver refuses.
+  virtual void* record(void* stream, void* event, Kind kind = Kind::plain) const = 0;
   /// Also where the driver no longer knows.
   virtual bool isDone(void* event) const = 0;
   virtual void free(void* event) const = 0;
+  /// From the first to the second on the device, which are timed, of the same context, and done. To half a microsecond.
+  virtual std::optional<Nanoseconds> between(void* first, void* second) const = 0;
+  /// The context of a stream; null: the driver does not say.
+  virtual void* contextOf(void* stream) const = 0;
+  /// A stream of our own in that context, which waits for no other; null: the driver refuses. It stays.
+  virtual void* makeStream(void* context) const = 0;
 };
 
 /// Thread-safe.

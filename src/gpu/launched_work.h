@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "gpu/cuda_driver.h"
+#include "gpu/device_times.h"
 
 namespace falcon::gpu {
 
@@ -19,17 +20,22 @@ class LaunchedWork {
   virtual void note(void* stream) noexcept = 0;
   /// All that was noted since this was last true is done. Never blocks: work that never ends is never done.
   virtual bool isDone() = 0;
+  /// Its times, while the job is profiled.
+  virtual DeviceTimes& times() = 0;
 };
 
 /// By an event behind the last work of each stream.
 class MarkedWork final : public LaunchedWork {
  public:
   /// `driver`: asked once, at the first note. Null, or one without events: nothing is known, and all counts as done.
-  explicit MarkedWork(std::function<std::shared_ptr<const CudaDriver>()> driver) : findDriver_(std::move(driver)) {}
+  explicit MarkedWork(std::function<std::shared_ptr<const CudaDriver>()> driver,
+                      const Clock& clock = SystemClock::instance())
+      : findDriver_(driver), times_(std::move(driver), clock) {}
   ~MarkedWork() override;
 
   void note(void* stream) noexcept override;
   bool isDone() override;
+  DeviceTimes& times() override { return times_; }
 
  private:
   void dropWhatIsDone();
@@ -41,6 +47,7 @@ class MarkedWork final : public LaunchedWork {
   std::shared_ptr<const CudaDriver> driver_;
   const StreamEvents* events_ = nullptr;  ///< of the driver
   std::map<void*, void*> marks_;          ///< by stream: the event behind its last work
+  DeviceTimes times_;
 };
 
 }  // namespace falcon::gpu

@@ -106,12 +106,23 @@ Status VendorCommunicator::submitAll(std::span<const Submission> group) const {
   return {};
 }
 
-/// Once for each stream.
-void VendorCommunicator::noteLaunches(std::span<const Submission> group) const {
-  for (std::size_t i = 0; i < group.size(); ++i) {
-    const auto sameStream = [&](const Submission& other) { return other.stream == group[i].stream; };
-    if (std::any_of(group.begin(), group.begin() + static_cast<std::ptrdiff_t>(i), sameStream)) continue;
-    if (LaunchedWork* const work = vendorsOf(group[i]).surroundings_.work) work->note(group[i].stream);
+TimedLaunch VendorCommunicator::aboutToLaunch(std::span<const Submission> group) const {
+  TimedLaunch launch;
+  for (const Submission& one : group)
+    if (LaunchedWork* const work = one.engine->size() > 1 ? vendorsOf(one).surroundings_.work : nullptr)
+      work->times().before(launch, one.stream, one.engine->id());
+  return launch;
+}
+
+/// Once for each stream. Who is alone in a communicator waits for nobody there, and is not noted.
+void VendorCommunicator::noteLaunches(std::span<const Submission> group, TimedLaunch& launch) const {
+  std::vector<void*> noted;
+  for (const Submission& one : group) {
+    LaunchedWork* const work = one.engine->size() > 1 ? vendorsOf(one).surroundings_.work : nullptr;
+    if (!work || std::ranges::find(noted, one.stream) != noted.end()) continue;
+    noted.push_back(one.stream);
+    work->note(one.stream);
+    work->times().behind(launch, SystemClock::instance().now());
   }
 }
 
@@ -122,15 +133,16 @@ Status VendorCommunicator::run(const Call& call) {
 
 Status VendorCommunicator::run(std::span<const Submission> group) {
   if (group.empty()) return {};
+  TimedLaunch launch = aboutToLaunch(group);
   if (group.size() == 1) {
     Status done = submitAll(group);
-    noteLaunches(group);
+    noteLaunches(group, launch);
     return done;
   }
   if (const Status begun = told(functions().groupStart(), "ncclGroupStart", nullptr); !begun) return begun;
   const Status submitted = submitAll(group);
   const ncclResult_t ended = functions().groupEnd();
-  noteLaunches(group);
+  noteLaunches(group, launch);
   return submitted ? told(ended, "ncclGroupEnd", nullptr) : submitted;
 }
 

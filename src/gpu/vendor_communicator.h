@@ -101,7 +101,8 @@ class VendorCommunicator final : public Engine {
   Result<ncclResult_t> submitWith(const Call& call, ncclComm_t communicator, cudaStream_t stream,
                                   const ncclCollConfig_t* settings) const;
   Status submitAll(std::span<const Submission> group) const;
-  void noteLaunches(std::span<const Submission> group) const;
+  TimedLaunch aboutToLaunch(std::span<const Submission> group) const;
+  void noteLaunches(std::span<const Submission> group, TimedLaunch& launch) const;
   /// The vendor's communicator. Errors (invalidUsage): it is gone, or the library lacks the function.
   Result<ncclComm_t> forCall(const char* function, bool exists) const;
   /// `call` with the vendor's communicator, and what it says as a status.

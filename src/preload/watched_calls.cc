@@ -71,6 +71,8 @@ void WatchedCalls::enter() {
                       CallRecord::of(each.call, each.watch->id, (*each.use).rank(), each.number, grouped, now),
                       &each.labels);
   }
+  enteredAt_ = now;
+  aboutToLaunch();
 }
 
 void WatchedCalls::leave(ncclResult_t result) {
@@ -93,11 +95,22 @@ HoldPoint* WatchedCalls::hold() const {
   return nullptr;
 }
 
+/// Who is alone in a communicator waits for nobody there: that is neither timed nor noted.
+bool WatchedCalls::spins(const Open& open) {
+  return open.watch && (*open.use).size() > 1;
+}
+
+void WatchedCalls::aboutToLaunch() {
+  for (const Open& each : open_)
+    if (spins(each)) each.watch->launched->times().before(launch_, each.stream, each.watch->id);
+}
+
 void WatchedCalls::noteLaunched() {
   for (auto each = open_.begin(); each != open_.end(); ++each) {
-    const bool noted = std::any_of(open_.begin(), each,
-                                   [&](const Open& other) { return other.watch && other.stream == each->stream; });
-    if (each->watch && !noted) each->watch->launched->note(each->stream);
+    if (!spins(*each)) continue;
+    each->watch->launched->times().behind(launch_, enteredAt_);
+    const auto noted = [&](const Open& other) { return spins(other) && other.stream == each->stream; };
+    if (!std::any_of(open_.begin(), each, noted)) each->watch->launched->note(each->stream);
   }
 }
 

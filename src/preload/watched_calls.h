@@ -44,12 +44,16 @@ class WatchedCalls {
   };
 
   void enter();
+  static bool spins(const Open& open);
   HoldPoint* hold() const;
+  void aboutToLaunch();
   void noteLaunched();
 
   int depth_ = 0;
   std::vector<Open> open_;
   std::optional<EnteredCalls<Open>> entered_;  ///< of open_, from the entry on
+  gpu::TimedLaunch launch_;                    ///< from the entry on, where the device's time is taken
+  Nanoseconds enteredAt_{0};
 };
 
 }  // namespace falcon::preload

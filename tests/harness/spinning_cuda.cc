@@ -1,6 +1,7 @@
 // Stands for the CUDA driver (libcuda.so.1) beside spinning_vendor.cc: one device, and events of its streams.
 #include <dlfcn.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 
@@ -13,10 +14,17 @@ Function* ofVendor(const char* name) {
   return reinterpret_cast<Function*>(dlsym(library, name));
 }
 
+/// On a stream of the vendor's, or on one that was made here, where nothing ever runs.
 struct Event {
   void* mark = nullptr;
+  std::int64_t recorded = 0;
+
+  std::int64_t nanoseconds() const {
+    return mark ? ofVendor<std::int64_t(void*)>("spinningMarkNanoseconds")(mark) : recorded;
+  }
 };
 
+int idleStream = 0;
 constexpr int success = 0, notReady = 600;
 
 }  // namespace
@@ -78,11 +86,22 @@ FAKE int cuEventDestroy_v2(void* event) {
   return success;
 }
 FAKE int cuEventRecord(void* event, void* stream) {
-  auto& mark = static_cast<Event*>(event)->mark;
-  if (mark) ofVendor<void(void*)>("spinningMarkFree")(mark);
-  mark = ofVendor<void*(void*)>("spinningMark")(stream);
+  auto& its = *static_cast<Event*>(event);
+  if (its.mark) ofVendor<void(void*)>("spinningMarkFree")(its.mark);
+  its.mark = stream == &idleStream ? nullptr : ofVendor<void*(void*)>("spinningMark")(stream);
+  its.recorded = std::chrono::steady_clock::now().time_since_epoch().count();
   return success;
 }
 FAKE int cuEventQuery(void* event) {
-  return ofVendor<bool(void*)>("spinningMarkReached")(static_cast<Event*>(event)->mark) ? success : notReady;
+  void* const mark = static_cast<Event*>(event)->mark;
+  return !mark || ofVendor<bool(void*)>("spinningMarkReached")(mark) ? success : notReady;
+}
+FAKE int cuEventElapsedTime(float* milliseconds, void* first, void* second) {
+  const auto at = [](void* event) { return static_cast<Event*>(event)->nanoseconds(); };
+  *milliseconds = static_cast<float>(at(second) - at(first)) * 1e-6F;
+  return success;
+}
+FAKE int cuStreamCreate(void** stream, unsigned) {
+  *stream = &idleStream;
+  return success;
 }

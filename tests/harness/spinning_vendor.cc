@@ -137,13 +137,27 @@ class Stream {
     changed_.notify_all();
   }
   /// Behind all that is enqueued now; outlives the stream.
+  struct Progress {
+    std::mutex mutex;
+    std::vector<std::chrono::steady_clock::time_point> done;  // by batch
+  };
   struct Mark {
-    std::shared_ptr<std::atomic<std::uint64_t>> done;
-    std::uint64_t batches = 0;
+    std::shared_ptr<Progress> progress;
+    std::size_t batches = 0;
+    std::chrono::steady_clock::time_point made = std::chrono::steady_clock::now();
+
+    bool isReached() const {
+      const std::lock_guard lock(progress->mutex);
+      return progress->done.size() >= batches;
+    }
+    std::chrono::steady_clock::time_point reachedAt() const {
+      const std::lock_guard lock(progress->mutex);
+      return batches == 0 ? made : std::max(made, progress->done.at(batches - 1));
+    }
   };
   Mark mark() {
     const std::lock_guard lock(mutex_);
-    return {done_, enqueued_};
+    return {progress_, enqueued_};
   }
   void synchronize() {
     std::unique_lock lock(mutex_);
@@ -166,7 +180,10 @@ class Stream {
       }
       lock.lock();
       batches_.pop_front();
-      done_->fetch_add(1);
+      {
+        const std::lock_guard done(progress_->mutex);
+        progress_->done.push_back(std::chrono::steady_clock::now());
+      }
       changed_.notify_all();
     }
   }
@@ -174,8 +191,8 @@ class Stream {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::vector<Kernel>> batches_;
-  std::uint64_t enqueued_ = 0;
-  const std::shared_ptr<std::atomic<std::uint64_t>> done_ = std::make_shared<std::atomic<std::uint64_t>>(0);
+  std::size_t enqueued_ = 0;
+  const std::shared_ptr<Progress> progress_ = std::make_shared<Progress>();
   bool stop_ = false, blocked_ = false;
   std::thread thread_;
 };
@@ -231,8 +248,10 @@ FAKE void* spinningMark(void* stream) {
   return new Stream::Mark(static_cast<Stream*>(stream)->mark());
 }
 FAKE bool spinningMarkReached(void* mark) {
-  const auto& at = *static_cast<Stream::Mark*>(mark);
-  return at.done->load() >= at.batches;
+  return static_cast<Stream::Mark*>(mark)->isReached();
+}
+FAKE std::int64_t spinningMarkNanoseconds(void* mark) {
+  return static_cast<Stream::Mark*>(mark)->reachedAt().time_since_epoch().count();
 }
 FAKE void spinningMarkFree(void* mark) {
   delete static_cast<Stream::Mark*>(mark);

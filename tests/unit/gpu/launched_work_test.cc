@@ -11,7 +11,7 @@ namespace {
 /// Events are numbers from 1 on, as pointers. Streams are any pointers.
 class FakeEvents final : public StreamEvents {
  public:
-  void* record(void* stream, void* event) const override {
+  void* record(void* stream, void* event, Kind) const override {
     recorded.insert(stream);
     if (capturing.contains(stream)) {
       if (event) free(event);
@@ -28,6 +28,9 @@ class FakeEvents final : public StreamEvents {
     return !busy.contains(streamOf[event]);
   }
   void free(void* event) const override { EXPECT_EQ(alive.erase(event), 1u); }
+  std::optional<Nanoseconds> between(void*, void*) const override { return std::nullopt; }
+  void* contextOf(void*) const override { return nullptr; }
+  void* makeStream(void*) const override { return nullptr; }
 
   std::set<void*> busy, capturing;  ///< streams
   mutable std::set<void*> recorded, asked, alive;

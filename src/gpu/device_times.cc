@@ -1,0 +1,131 @@
+#include "gpu/device_times.h"
+
+#include <algorithm>
+#include <exception>
+#include <thread>
+#include <utility>
+
+namespace falcon::gpu {
+namespace {
+
+// An event on an idle stream is reached at once, unless another process has the device for a moment.
+constexpr int attempts = 5;
+constexpr Nanoseconds patience = 3ms;
+constexpr Nanoseconds goodEnough = 30us;
+
+}  // namespace
+
+// Events that are left are the driver's to free: at the end of a process it may be gone already.
+DeviceTimes::~DeviceTimes() = default;
+
+const StreamEvents* DeviceTimes::events() {
+  if (!std::exchange(looked_, true)) driver_ = findDriver_();
+  return driver_ ? driver_->streamEvents() : nullptr;
+}
+
+void* DeviceTimes::spare() {
+  if (spare_.empty()) return nullptr;
+  void* const event = spare_.back();
+  spare_.pop_back();
+  return event;
+}
+
+void DeviceTimes::before(TimedLaunch& launch, void* stream, CommunicatorId communicator) noexcept try {
+  if (!enabled()) return;
+  const auto same = [&](const TimedLaunch::OnStream& each) { return each.stream == stream; };
+  if (const auto known = std::ranges::find_if(launch.streams, same); known != launch.streams.end()) {
+    auto& all = known->communicators;
+    if (std::ranges::find(all, communicator) == all.end()) all.push_back(communicator);
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  const StreamEvents* const events = this->events();
+  if (!events || open_.size() >= mostOpen) return;
+  launch.streams.push_back({stream, nullptr, {communicator}});
+  launch.streams.back().before = events->record(stream, spare(), StreamEvents::Kind::timed);
+} catch (const std::exception&) {
+  // No memory: it is not timed.
+}
+
+void DeviceTimes::behind(TimedLaunch& launch, Nanoseconds entered) noexcept try {
+  if (launch.streams.empty()) return;
+  const std::lock_guard lock(mutex_);
+  const StreamEvents* const events = this->events();
+  for (TimedLaunch::OnStream& each : launch.streams) {
+    if (!each.before) continue;
+    open_.reserve(open_.size() + 1);
+    void* const behind = events->record(each.stream, spare(), StreamEvents::Kind::timed);
+    if (behind)
+      open_.push_back({events->contextOf(each.stream), each.before, behind, std::move(each.communicators), entered});
+    else
+      events->free(each.before);
+  }
+  launch.streams.clear();
+} catch (const std::exception&) {
+  launch.streams.clear();
+}
+
+std::optional<DeviceTimes::Reference> DeviceTimes::referenceIn(void* context) {
+  const StreamEvents& events = *driver_->streamEvents();
+  const auto [stream, isNew] = streams_.try_emplace(context);
+  if (isNew) stream->second = events.makeStream(context);
+  if (!stream->second) return std::nullopt;
+  std::optional<Reference> best;
+  Nanoseconds closest = mostUncertain;
+  for (int attempt = 0; attempt < attempts && (!best || closest > goodEnough); ++attempt) {
+    const Nanoseconds asked = clock_.now();
+    void* const event = events.record(stream->second, nullptr, StreamEvents::Kind::timed);
+    if (!event) break;
+    Nanoseconds seen = clock_.now();
+    while (!events.isDone(event) && seen - asked < patience) {
+      std::this_thread::yield();
+      seen = clock_.now();
+    }
+    seen = clock_.now();
+    // Somewhere between the two.
+    if (const Nanoseconds uncertain = (seen - asked) / 2; uncertain < closest && events.isDone(event)) {
+      if (best) events.free(best->event);
+      best = Reference{event, asked + uncertain};
+      closest = uncertain;
+    } else {
+      events.free(event);
+    }
+  }
+  return best;
+}
+
+std::vector<DeviceTime> DeviceTimes::take() {
+  std::vector<Open> done;
+  {
+    const std::lock_guard lock(mutex_);
+    if (open_.empty()) return {};
+    const StreamEvents& events = *driver_->streamEvents();
+    const auto last = std::stable_partition(open_.begin(), open_.end(), [&](const Open& each) {
+      return !events.isDone(each.behind) || !events.isDone(each.before);
+    });
+    done.assign(std::make_move_iterator(last), std::make_move_iterator(open_.end()));
+    open_.erase(last, open_.end());
+  }
+  // Without the lock: nobody who launches waits for it.
+  const StreamEvents& events = *driver_->streamEvents();
+  std::map<void*, std::optional<Reference>> references;
+  for (const Open& each : done)
+    if (!references.contains(each.context)) references[each.context] = referenceIn(each.context);
+  std::vector<DeviceTime> times;
+  for (const Open& each : done) {
+    const auto& reference = references.at(each.context);
+    if (!reference) continue;
+    const auto reached = events.between(each.before, reference->event);
+    const auto ended = events.between(each.behind, reference->event);
+    if (!reached || !ended) continue;
+    for (const CommunicatorId communicator : each.communicators)
+      times.push_back({communicator, each.entered, reference->at - *reached, reference->at - *ended});
+  }
+  for (const auto& [context, reference] : references)
+    if (reference) events.free(reference->event);
+  const std::lock_guard lock(mutex_);
+  for (const Open& each : done) spare_.insert(spare_.end(), {each.before, each.behind});
+  return times;
+}
+
+}  // namespace falcon::gpu

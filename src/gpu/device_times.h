@@ -1,0 +1,89 @@
+// When the device came to what the vendor's engine had launched, and when it was done: calls return long before.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/types.h"
+#include "gpu/cuda_driver.h"
+
+namespace falcon::gpu {
+
+/// What a thread launches together, a call or a group. Empty: it is not timed.
+struct TimedLaunch {
+  struct OnStream {
+    void* stream = nullptr;
+    void* before = nullptr;  ///< the event
+    std::vector<CommunicatorId> communicators;
+  };
+  std::vector<OnStream> streams;
+};
+
+/// A launch for one communicator. Times of the host's clock.
+struct DeviceTime {
+  CommunicatorId communicator = 0;
+  Nanoseconds entered{0};  ///< the host was in the call that launched it
+  Nanoseconds reached{0};  ///< the device had done all that was on the stream before, and the host had launched it
+  Nanoseconds done{0};
+};
+
+/// A rank has come to a call when its stream has: it may be late by its processor or by its device. So an event that is
+/// timed stands before every launch, and one behind it. Only while it is enabled: else a launch costs one relaxed load.
+///
+/// Device times are brought to the host's clock by an event on an idle stream of our own, which the host waits for
+/// (tens of microseconds; more than `mostUncertain`: nothing is told). One for a process. Thread-safe, never blocks but
+/// in take(), never touches a stream that is captured.
+class DeviceTimes {
+ public:
+  static constexpr std::size_t mostOpen = 8192;  ///< launches; then no more are timed until some are taken
+  static constexpr Nanoseconds mostUncertain = 500us;
+
+  DeviceTimes(std::function<std::shared_ptr<const CudaDriver>()> driver, const Clock& clock)
+      : findDriver_(std::move(driver)), clock_(clock) {}
+  ~DeviceTimes();
+
+  void enable(bool on) { enabled_.store(on, std::memory_order_relaxed); }
+  bool enabled() const noexcept { return enabled_.load(std::memory_order_relaxed); }
+
+  /// The calling thread is about to launch that: the first one on a stream sets the mark.
+  void before(TimedLaunch& launch, void* stream, CommunicatorId communicator) noexcept;
+  /// It has. `entered`: any time within the call. Empties `launch`.
+  void behind(TimedLaunch& launch, Nanoseconds entered) noexcept;
+
+  /// What is done and was not taken yet. Waits for some milliseconds at most, for an event of its own; by one thread.
+  std::vector<DeviceTime> take();
+
+ private:
+  struct Open {
+    void* context = nullptr;
+    void *before = nullptr, *behind = nullptr;
+    std::vector<CommunicatorId> communicators;
+    Nanoseconds entered{0};
+  };
+  struct Reference {
+    void* event = nullptr;
+    Nanoseconds at{0};
+  };
+
+  const StreamEvents* events();
+  void* spare();
+  std::optional<Reference> referenceIn(void* context);
+
+  const std::function<std::shared_ptr<const CudaDriver>()> findDriver_;
+  const Clock& clock_;
+  std::atomic<bool> enabled_{false};
+  std::mutex mutex_;  ///< of all below
+  bool looked_ = false;
+  std::shared_ptr<const CudaDriver> driver_;
+  std::vector<Open> open_;
+  std::vector<void*> spare_;        ///< events to be used again
+  std::map<void*, void*> streams_;  ///< our own, by context; of who takes
+};
+
+}  // namespace falcon::gpu
