@@ -51,6 +51,11 @@ class Layout:
     most: int = 0
     even_only: bool = False
 
+    def __post_init__(self):
+        for name, value in dataclasses.asdict(self).items():
+            if not isinstance(value, int) or not 0 <= value < 1 << 31:
+                raise ValueError(f"{name} of a Layout is {value!r}; it is a number from 0 to {(1 << 31) - 1}")
+
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
@@ -118,7 +123,7 @@ class Job:
     def begin(self, iteration: int) -> Plan:
         """At an iteration's start: the plan in force. Iterations count up, alike on all ranks. May wait while the job is
         held or a plan is being agreed."""
-        self.plan = Plan(*_told(self._communicator.iteration_begin, iteration))
+        self.plan = Plan(*_told(self._communicator.iteration_begin, _checked(iteration)))
         return self.plan
 
     def register_tensor(self, name: str, tensor, replicated: bool = True) -> None:
@@ -176,7 +181,7 @@ class Job:
     def checkpoint(self, iteration: int, folder: str | os.PathLike | None = None) -> None:
         """Keeps the state under this number in the folder (None: NCCL_FALCON_CHECKPOINT_DIR); written in the
         background. Of all ranks together."""
-        _told(self._communicator.checkpoint, iteration, _text_of(folder))
+        _told(self._communicator.checkpoint, _checked(iteration), _text_of(folder))
 
     def checkpoint_synchronize(self) -> None:
         """Waits until this rank's part of the last checkpoint is on the storage."""
@@ -189,7 +194,7 @@ class Job:
 
     def wanted(self, iteration: int) -> int:
         """At an iteration's end: the sum of WANTED_CHECKPOINT and WANTED_RESTART, or 0; alike on all ranks."""
-        return _told(self._communicator.wanted, iteration)
+        return _told(self._communicator.wanted, _checked(iteration))
 
     def restart(self) -> int:
         """Asks whoever started the job to start it again; gives what to exit with. Of all ranks together."""
@@ -201,6 +206,12 @@ def _told(function, *arguments):
         return function(*arguments)
     except _native.CallError as error:
         raise dist.DistBackendError(f"falcon: {error}") from None
+
+
+def _checked(iteration):
+    if not isinstance(iteration, int) or not 0 <= iteration < 1 << 63:
+        raise ValueError(f"the iteration is {iteration!r}; iterations are whole numbers that count up from 0")
+    return iteration
 
 
 def _text_of(folder):

@@ -156,6 +156,23 @@ def test_a_layout_of_another_size_is_refused():
     run_ranks(2, wrong_layout)
 
 
+@pytest.mark.parametrize("value", [-1, 1 << 31, 4.0])
+def test_a_layout_of_no_number_is_refused_by_its_field(value):
+    with pytest.raises(ValueError, match=f"most of a Layout is {value}; "):
+        falcon.Layout(MICRO_BATCHES, most=value)
+
+
+def wrong_iteration(rank):
+    job = falcon.Job(falcon.Layout(MICRO_BATCHES))
+    for ask in (job.begin, job.wanted, job.checkpoint):
+        with pytest.raises(ValueError, match="the iteration is -1; "):
+            ask(-1)
+
+
+def test_an_iteration_below_zero_is_refused():
+    run_ranks(1, wrong_iteration)
+
+
 def kept(rank, folder):
     job = falcon.Job(falcon.Layout(MICRO_BATCHES, data=2, data_index=rank))
     net = model()
