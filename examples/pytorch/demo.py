@@ -33,7 +33,7 @@ def objects_in(path):
 
 
 class Job:
-    def __init__(self, launcher, folder, seconds):
+    def __init__(self, launcher, folder, options):
         self.events_file, self.times_file, self.enough = folder / "events", folder / "times", folder / "enough"
         self.name = f"pytorch-demo-{os.getpid()}"
         self.began, self.shown = time.monotonic(), 0
@@ -45,7 +45,7 @@ class Job:
             "OMP_NUM_THREADS": "1",
         }
         self.process = subprocess.Popen(
-            launcher + [HERE / "balance.py", "--seconds", str(seconds), "--until", self.enough, "--times", self.times_file],
+            [*launcher, HERE / "balance.py", *options, "--until", self.enough, "--times", self.times_file],
             env={**os.environ, **settings},
         )
 
@@ -148,7 +148,8 @@ def story(falcon, job, arguments):
     whole = objects_in(job.times_file)
     print(f"loss {whole[0]['loss']:.3f} to {whole[-1]['loss']:.3f} in {len(whole)} iterations")
     uneven = job.iterations(applied["time_s"], injection_ended)[-1]["split"]
-    if uneven[arguments.rank] >= max(uneven):
+    slow = uneven[arguments.rank // arguments.stages]
+    if slow != min(uneven) or slow == max(uneven):
         raise Failed(f"no work was moved away from rank {arguments.rank}: {uneven}")
 
 
@@ -156,6 +157,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rank", default=2, type=int, help="who turns slow")
     parser.add_argument("--factor", default=3, type=float, help="it gets its processor time divided by this")
+    parser.add_argument("--stages", default=1, type=int, choices=[1, 2], help="of a pipeline; 1: each rank has a whole model")
     parser.add_argument("--seconds", default=150, type=float, help="how long the job trains at most")
     parser.add_argument("--healthy", default=5, type=float, help="seconds before the injection, and at the end")
     parser.add_argument("--slow", default=10, type=float, help="seconds from the remedy to the injection's end")
@@ -174,7 +176,8 @@ def main():
     if arguments.quota:
         launcher = [falcon, "run", "-n", RANKS, "--cgroups", "--bind", "none", "--", sys.executable]
     with tempfile.TemporaryDirectory() as folder:
-        job = Job(launcher, Path(folder), arguments.seconds)
+        options = ["--seconds", str(arguments.seconds), "--stages", str(arguments.stages)]
+        job = Job(launcher, Path(folder), options)
         try:
             story(falcon, job, arguments)
         except Failed as failure:
