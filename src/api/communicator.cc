@@ -38,6 +38,7 @@ void ncclComm::start(std::shared_ptr<falcon::control::Job> inJob, int placeInLog
   watched = hooks.hold || hooks.calls;
   if (host) driver = falcon::api::Process::instance().driver();
   plain = !watched && !driver && settings.blocking && host;
+  direct = settings.blocking && vendors;
   state.store(State::ready, std::memory_order_release);
 }
 

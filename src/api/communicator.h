@@ -89,6 +89,7 @@ struct ncclComm {
   falcon::EngineHooks hooks;
   bool watched = false;         ///< calls pass the hold point and the recorder
   bool plain = false;           ///< its calls outside of groups go straight to the host engine, which nobody watches
+  bool direct = false;          ///< they go to the vendor's engine, past nothing but who watches
   int place = falcon::noPlace;  ///< where the recorder keeps it
   /// On host memory: who knows pointers of a device, which are refused. Null: there can be none.
   std::shared_ptr<const falcon::gpu::CudaDriver> driver;
@@ -205,11 +206,7 @@ inline bool isReady(const ncclComm* communicator) {
   return communicator && ncclComm::isAt(communicator) && communicator->generation == Process::generation() &&
          communicator->state.load(std::memory_order_acquire) == ncclComm::State::ready;
 }
-/// The same, and the communicator is plain.
-inline bool isReadyAndPlain(const ncclComm* communicator) {
-  return isReady(communicator) && communicator->plain;
-}
-/// The same, its set-up is complete, and no call of it is under way in the background.
+/// Its set-up is complete, and no call of it is under way in the background.
 Result<CommunicatorUse> requireReady(const char* function, ncclComm* communicator);
 /// Its set-up is complete.
 Result<CommunicatorUse> requireMade(const char* function, ncclComm* communicator);

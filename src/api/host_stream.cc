@@ -98,8 +98,12 @@ void addStream(std::shared_ptr<HostStream> stream) {
   anyStreams.store(true, std::memory_order_release);
 }
 
+bool wereAnyStreams() {
+  return anyStreams.load(std::memory_order_acquire);
+}
+
 FoundStream findStream(const void* handle) {
-  if (!anyStreams.load(std::memory_order_acquire)) return {};
+  if (!wereAnyStreams()) return {};
   Registry& known = registry.get();
   const std::lock_guard lock(known.mutex);
   return find(known, handle);

@@ -50,6 +50,8 @@ struct FoundStream {
 void addStream(std::shared_ptr<HostStream> stream);
 /// Looks the pointer up; it may be anything. Streams from before a fork() are foreign.
 FoundStream findStream(const void* handle);
+/// False: there has never been one in this process, so that no handle is one.
+bool wereAnyStreams();
 /// The same, and forgets it: from now on it is known as destroyed.
 FoundStream removeStream(const void* handle);
 

@@ -4,6 +4,7 @@
 #include "api/checks.h"
 #include "api/group.h"
 #include "api/guard.h"
+#include "api/host_stream.h"
 #include "api/vendors_own_call.h"
 #include "base/log.h"
 
@@ -17,11 +18,15 @@ ncclResult_t submit(const char* function, const Arguments& arguments, ncclComm_t
   return guarded(function, [&]() -> Status {
     Group& group = Group::ofThisThread();
     Call call;
-    if (!stream && isReadyAndPlain(comm) && isSoundAtAGlance(*comm, arguments, call)) [[likely]] {
+    if (isReady(comm) && (comm->plain ? !stream : comm->direct && !wereAnyStreams()) &&
+        isSoundAtAGlance(*comm, arguments, call)) [[likely]] {
       if (group.open()) {
-        if (group.collectPlain(*comm, call)) return {};
+        if (comm->plain && group.collectPlain(*comm, call)) return {};
       } else if (const PlainUse use(*comm); use) [[likely]] {
-        return runPlain(*comm, call);
+        if (comm->plain) return runPlain(*comm, call);
+        if (!comm->watched) return comm->vendors->run(call, stream);
+        const PendingCall pending{comm, call, stream};
+        return runNow({&pending, 1});
       }
     }
     auto use = requireReady(function, comm);

@@ -93,7 +93,9 @@ Status VendorCommunicator::submit(const Call& call, cudaStream_t stream, const v
   if (!result) return result.error();
   if (*result != ncclSuccess)
     return log::decided(library().error(*result, fmt::format("nccl{}", nameOf(call.operation)).c_str(), comm));
-  if (!isPointToPoint(call.operation)) collectives_.fetch_add(1, std::memory_order_relaxed);
+  // Of one thread at a time, as NCCL wants it: no locked instruction.
+  if (!isPointToPoint(call.operation))
+    collectives_.store(collectives_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   return {};
 }
 
@@ -106,23 +108,28 @@ Status VendorCommunicator::submitAll(std::span<const Submission> group) const {
   return {};
 }
 
-TimedLaunch VendorCommunicator::aboutToLaunch(std::span<const Submission> group) const {
+/// Who is told of its launches. Null: nobody wants to know, or it is alone in its communicator, where nobody waits.
+LaunchedWork* VendorCommunicator::toldOf(const Submission& submission) {
+  const VendorCommunicator& its = vendorsOf(submission);
+  return its.size_ > 1 ? its.surroundings_.work : nullptr;
+}
+
+TimedLaunch VendorCommunicator::aboutToLaunch(std::span<const Submission> group) {
   TimedLaunch launch;
   for (const Submission& one : group)
-    if (LaunchedWork* const work = one.engine->size() > 1 ? vendorsOf(one).surroundings_.work : nullptr)
-      work->times().before(launch, one.stream, one.engine->id());
+    if (LaunchedWork* const work = toldOf(one)) work->times().before(launch, one.stream, one.engine->id());
   return launch;
 }
 
-/// Once for each stream. Who is alone in a communicator waits for nobody there, and is not noted.
-void VendorCommunicator::noteLaunches(std::span<const Submission> group, TimedLaunch& launch) const {
-  std::vector<void*> noted;
-  for (const Submission& one : group) {
-    LaunchedWork* const work = one.engine->size() > 1 ? vendorsOf(one).surroundings_.work : nullptr;
-    if (!work || std::ranges::find(noted, one.stream) != noted.end()) continue;
-    noted.push_back(one.stream);
-    work->note(one.stream);
+/// Once for each stream.
+void VendorCommunicator::noteLaunches(std::span<const Submission> group, TimedLaunch& launch) {
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    LaunchedWork* const work = toldOf(group[i]);
+    if (!work) continue;
     work->times().behind(launch, SystemClock::instance().now());
+    const auto noted = [&](const Submission& other) { return toldOf(other) && other.stream == group[i].stream; };
+    if (std::any_of(group.begin(), group.begin() + static_cast<std::ptrdiff_t>(i), noted)) continue;
+    work->note(group[i].stream);
   }
 }
 
@@ -133,6 +140,7 @@ Status VendorCommunicator::run(const Call& call) {
 
 Status VendorCommunicator::run(std::span<const Submission> group) {
   if (group.empty()) return {};
+  if (group.size() == 1 && !toldOf(group[0])) return submitAll(group);
   TimedLaunch launch = aboutToLaunch(group);
   if (group.size() == 1) {
     Status done = submitAll(group);

@@ -67,6 +67,8 @@ class VendorCommunicator final : public Engine {
   /// As one group of the vendor's, where there are several calls.
   Status run(std::span<const Submission> group) override;
   Status run(const Call& call) override;
+  /// Of a communicator that nobody watches.
+  Status run(const Call& call, void* stream) { return submit(call, static_cast<cudaStream_t>(stream)); }
   /// The vendor judges when it is called.
   Status check(std::span<const Submission>) override { return {}; }
   Result<double> estimate(std::span<const Submission> group) override;
@@ -101,8 +103,9 @@ class VendorCommunicator final : public Engine {
   Result<ncclResult_t> submitWith(const Call& call, ncclComm_t communicator, cudaStream_t stream,
                                   const ncclCollConfig_t* settings) const;
   Status submitAll(std::span<const Submission> group) const;
-  TimedLaunch aboutToLaunch(std::span<const Submission> group) const;
-  void noteLaunches(std::span<const Submission> group, TimedLaunch& launch) const;
+  static LaunchedWork* toldOf(const Submission& submission);
+  static TimedLaunch aboutToLaunch(std::span<const Submission> group);
+  static void noteLaunches(std::span<const Submission> group, TimedLaunch& launch);
   /// The vendor's communicator. Errors (invalidUsage): it is gone, or the library lacks the function.
   Result<ncclComm_t> forCall(const char* function, bool exists) const;
   /// `call` with the vendor's communicator, and what it says as a status.
