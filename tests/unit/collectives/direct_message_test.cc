@@ -79,23 +79,12 @@ testing::AssertionResult drive(std::vector<std::unique_ptr<EitherWay>>& ranks, s
 }
 
 constexpr std::size_t room = Mailboxes::roomBytesFor(3);
-constexpr std::size_t piece = DirectMessage::pieceBytes;
+constexpr std::size_t messagePiece = DirectMessage::pieceBytes;
 
 TEST(DirectMessage, AnySizesInBothDirectionsAndAnyOrderAmongAllPeers) {
-  constexpr std::size_t edges[] = {0,
-                                   1,
-                                   8,
-                                   Mailboxes::slotBytes,
-                                   Mailboxes::slotBytes + 1,
-                                   1000,
-                                   4096,
-                                   4097,
-                                   room,
-                                   room - 1,
-                                   room + 1,
-                                   65'537,
-                                   piece - 1,
-                                   piece + 1};
+  constexpr std::size_t edges[] = {
+      0,        1,        8,      Mailboxes::slotBytes, Mailboxes::slotBytes + 1, 1000, 4096, 4097, room,
+      room - 1, room + 1, 65'537, messagePiece - 1,     messagePiece + 1};
   std::mt19937 random(4);
   constexpr int ranks = 3, messages = 6;
   for (int round = 0; round < 30; ++round) {
@@ -148,7 +137,8 @@ TEST(DirectMessage, AShortOneNeedsNoReceiverAndALongOneWaitsForIt) {
 }
 
 TEST(DirectMessage, SizesThatDifferAreAnErrorOfTheReceiver) {
-  const std::pair<std::size_t, std::size_t> pairs[] = {{8, 7}, {8, piece}, {piece, 8}, {piece, piece + 1}};
+  const std::pair<std::size_t, std::size_t> pairs[] = {
+      {8, 7}, {8, messagePiece}, {messagePiece, 8}, {messagePiece, messagePiece + 1}};
   for (const auto& [sent, expected] : pairs) {
     World world = worldOf(2);
     const std::vector<std::byte> out(sent);
@@ -220,8 +210,8 @@ TEST(DirectMessage, OneBehindAnotherThatWasSentBeforeLeavingStillArrives) {
 
 TEST(DirectMessage, WhatARankThatGaveUpHasInItsBufferIsNotTaken) {
   World world = worldOf(2);
-  const std::vector<std::byte> out(piece + 1);
-  std::vector<std::byte> in(piece + 1);
+  const std::vector<std::byte> out(messagePiece + 1);
+  std::vector<std::byte> in(messagePiece + 1);
   DirectMessage send(*world[0].direct, sendOf(out, 1)), receive(*world[1].direct, receiveOf(in, 0));
   ASSERT_TRUE(send.progress());
   ASSERT_EQ(*receive.progress(), State::advanced);  // in the middle
@@ -234,7 +224,7 @@ TEST(DirectMessage, WhatARankThatGaveUpHasInItsBufferIsNotTaken) {
 TEST(DirectMessage, AGroupMixesThemWithCollectives) {
   constexpr int ranks = 3;
   std::mt19937 random(7);
-  for (const std::size_t bytes : {std::size_t{8}, room + 1, piece + 1}) {
+  for (const std::size_t bytes : {std::size_t{8}, room + 1, messagePiece + 1}) {
     World world = worldOf(ranks);
     std::vector<std::vector<std::byte>> out, in(ranks, std::vector<std::byte>(bytes)),
         sums(ranks, std::vector<std::byte>(64));
@@ -261,7 +251,7 @@ TEST(DirectMessage, AGroupMixesThemWithCollectives) {
 
 /// Both ends tell what moved; who waited for whom is kept apart.
 TEST(DirectMessage, TransfersAreRecordedAtBothEnds) {
-  for (const std::size_t bytes : {std::size_t{8}, 2 * piece + 3}) {
+  for (const std::size_t bytes : {std::size_t{8}, 2 * messagePiece + 3}) {
     World world = worldOf(2, {.recorded = true});
     const std::vector<std::byte> out(bytes);
     std::vector<std::byte> in(bytes);

@@ -76,7 +76,7 @@ struct JobWithAnotherMember : testing::Test {
   const std::shared_ptr<transport::Reactor> reactor = *transport::makeReactor(*SocketAddress::parse("127.0.0.1:0"));
   const std::shared_ptr<Job> job = Job::acquire(reactor, "unused");
   const std::shared_ptr<bootstrap::EmbeddedBus> other = *bootstrap::makeEmbeddedBus(reactor, 1);
-  test::IdleMembership membership;
+  falcon::test::IdleMembership membership;
   KnownCommunicator known;
   ProcessId controller = 0;
 };

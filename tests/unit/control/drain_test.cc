@@ -14,8 +14,8 @@
 namespace falcon::control {
 namespace {
 
-using test::DrainProgram;
-using test::ProgramCall;
+using falcon::test::DrainProgram;
+using falcon::test::ProgramCall;
 
 CountKey keyOf(const ProgramCall& call) {
   return {call.communicator, call.from, call.to};
@@ -215,7 +215,7 @@ TEST(Drain, ReachesAConsistentCutInRandomPrograms) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     const int ranks = 2 + static_cast<int>(random() % 15);
-    const DrainProgram program = test::randomProgram(random, ranks, 40);
+    const DrainProgram program = falcon::test::randomProgram(random, ranks, 40);
     expectDrains(program, random, static_cast<int>(random() % (60u * static_cast<unsigned>(ranks))));
     if (HasFatalFailure()) return;
   }
@@ -226,7 +226,7 @@ TEST(Drain, ReachesAConsistentCutInPipelines) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     const int stages = 2 + static_cast<int>(random() % 6);
-    const DrainProgram program = test::pipelineProgram(stages, 8, 1 + static_cast<int>(seed % 2) * 2);
+    const DrainProgram program = falcon::test::pipelineProgram(stages, 8, 1 + static_cast<int>(seed % 2) * 2);
     expectDrains(program, random, static_cast<int>(random() % (80u * static_cast<unsigned>(stages))));
     if (HasFatalFailure()) return;
   }
@@ -237,7 +237,7 @@ TEST(Drain, ReachesAConsistentCutInOneForwardOneBackward) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     const int stages = 2 + static_cast<int>(random() % 7);
-    const DrainProgram program = test::oneForwardOneBackward(stages, 1 + static_cast<int>(random() % 12));
+    const DrainProgram program = falcon::test::oneForwardOneBackward(stages, 1 + static_cast<int>(random() % 12));
     expectDrains(program, random, static_cast<int>(random() % (80u * static_cast<unsigned>(stages))));
     if (HasFatalFailure()) return;
   }
@@ -247,7 +247,7 @@ TEST(Drain, GoesNoFurtherThanWhatWasEnteredDependsOn) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
-    const DrainProgram program = test::randomProgram(random, 2 + static_cast<int>(random() % 7), 30);
+    const DrainProgram program = falcon::test::randomProgram(random, 2 + static_cast<int>(random() % 7), 30);
     Play play(program, random);
     play.run(static_cast<int>(random() % 300));
     // What ranks enter before they hear of the drain belongs to it; so here all of them hear at once.
@@ -262,7 +262,7 @@ TEST(Drain, GivenUpHalfwayNobodyStaysHeld) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
-    const DrainProgram program = test::randomProgram(random, 2 + static_cast<int>(random() % 7), 30);
+    const DrainProgram program = falcon::test::randomProgram(random, 2 + static_cast<int>(random() % 7), 30);
     Play play(program, random);
     play.run(static_cast<int>(random() % 300));
     play.drainFor(static_cast<int>(random() % 200));

@@ -6,7 +6,7 @@
 namespace falcon::control {
 namespace {
 
-struct MemberLoad : test::AMember {
+struct MemberLoad : falcon::test::AMember {
   void call(std::uint64_t count, Nanoseconds interval) {
     CallRecord record;
     record.communicator = 5;

@@ -15,7 +15,7 @@ constexpr CommunicatorId id = 5;
 constexpr PlannedRank self{id, 0};
 constexpr std::uint64_t splitAgreement = 3, ringAgreement = 4;
 
-struct MemberSuccession : test::AMember {
+struct MemberSuccession : falcon::test::AMember {
   MemberSuccession() {
     KnownCommunicator known;
     known.membership = known.host = &host;
@@ -38,7 +38,7 @@ struct MemberSuccession : test::AMember {
     return order ? *order : std::vector<Rank>();
   }
 
-  test::IdleHost host{id};
+  falcon::test::IdleHost host{id};
 };
 
 TEST_F(MemberSuccession, TellsTheNextControllerWhatItHasHeard) {

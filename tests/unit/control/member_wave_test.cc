@@ -10,8 +10,8 @@
 namespace falcon::control {
 namespace {
 
-struct MemberWave : test::AMember {
-  KnownCommunicator knownAs(test::IdleHost& host) {
+struct MemberWave : falcon::test::AMember {
+  KnownCommunicator knownAs(falcon::test::IdleHost& host) {
     KnownCommunicator known;
     known.membership = &host;
     known.host = &host;
@@ -21,8 +21,8 @@ struct MemberWave : test::AMember {
 
 // The clock stands still and nobody answers: a wave that began ends only where it is stopped.
 TEST_F(MemberWave, CommunicatorsComeAndGoWhileLinksAreMeasured) {
-  auto measured = std::make_unique<test::IdleHost>(7);
-  const auto ports = std::static_pointer_cast<test::UnconnectedPorts>(measured->ports());
+  auto measured = std::make_unique<falcon::test::IdleHost>(7);
+  const auto ports = std::static_pointer_cast<falcon::test::UnconnectedPorts>(measured->ports());
   communicators.add(knownAs(*measured));
   const validate::Wave wave{.run = 1, .links = {{.communicator = 7, .link = {1, 0}, .from = 1, .to = 0}}};
   std::atomic<bool> done{false};
@@ -33,7 +33,7 @@ TEST_F(MemberWave, CommunicatorsComeAndGoWhileLinksAreMeasured) {
   while (ports->opened() < 2 && !done) std::this_thread::yield();
 
   // What the application's CommInit and CommDestroy come to. They return, or this test never ends.
-  test::IdleHost other(8);
+  falcon::test::IdleHost other(8);
   communicators.add(knownAs(other));
   EXPECT_TRUE(communicators.remove(other));
   EXPECT_TRUE(communicators.remove(*measured));

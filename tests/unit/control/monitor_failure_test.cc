@@ -47,7 +47,7 @@ TEST_P(MonitorFailure, SwitchesFalconOffAndHoldsNobody) {
   ASSERT_TRUE(reactor);
   const auto job = Job::acquire(*reactor, "unused");
   ASSERT_TRUE(job);
-  test::IdleMembership membership;
+  falcon::test::IdleMembership membership;
   KnownCommunicator known;
   known.membership = &membership;
   known.members.resize(1);

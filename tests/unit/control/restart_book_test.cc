@@ -48,7 +48,7 @@ TEST(RestartBook, ARankWaitsForTheWordAtItsIteration) {
   }
 }
 
-using MemberRestart = test::AMember;
+using MemberRestart = falcon::test::AMember;
 
 TEST_F(MemberRestart, IsAgreedToWhereTheFrameworkAsks) {
   constexpr ProcessId controller = 7;

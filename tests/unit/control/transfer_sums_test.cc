@@ -21,7 +21,7 @@ TEST(TransferSums, WithoutMemoryForANewConnectionTheKnownOnesAreStillCounted) {
   TransferSums sums;
   sums.record(to(1));
   {
-    const test::NoMemory none;
+    const falcon::test::NoMemory none;
     sums.record(to(2));
     sums.record(to(1));
   }

@@ -61,7 +61,7 @@ TEST(Trap, WithoutMemoryForAThreadHoldsItAndNeverSaysThatAllAreHeld) {
   Trap trap(clock);
   std::atomic<bool> noted{false}, closed{false}, passed{false};
   std::thread poor([&] {
-    const test::NoMemory none;
+    const falcon::test::NoMemory none;
     trap.noteEntry();
     trap.noteCall(clock.now());
     noted = true;

@@ -19,9 +19,9 @@ using instrument::RankProfile;
 
 /// Eight ranks in hybrid parallelism, one iteration of arithmetic: replicas are pipelines, their stages' gradients are
 /// reduced over a ring. Times are those that a synchronous job would show: who comes last waits for nobody.
-class Job {
+class ProfiledJob {
  public:
-  explicit Job(topology::Layout layout) : layout_(layout) {
+  explicit ProfiledJob(topology::Layout layout) : layout_(layout) {
     CommunicatorId id = 100;
     const auto add = [&](std::vector<Rank> members) {
       if (members.size() > 1) communicators_.push_back({id++, std::move(members)});
@@ -39,7 +39,7 @@ class Job {
 
   Suspicion judge(unsigned seed = 1) const {
     std::vector<RankComparison> ranks;
-    Job before(layout_);
+    ProfiledJob before(layout_);
     before.timing = timing;
     std::mt19937 random(seed);
     const auto healthy = before.profiles(random), now = profiles(random);
@@ -109,7 +109,7 @@ class Layouts : public testing::TestWithParam<topology::Layout> {};
 TEST_P(Layouts, OfAHealthyJobHaveNoSuspect) {
   for (const bool timing : {true, false})
     for (unsigned seed = 0; seed < 200; ++seed) {
-      Job job(GetParam());
+      ProfiledJob job(GetParam());
       job.timing = timing;
       const auto found = job.judge(seed);
       EXPECT_TRUE(found.empty()) << found.reason;
@@ -118,7 +118,7 @@ TEST_P(Layouts, OfAHealthyJobHaveNoSuspect) {
 
 TEST_P(Layouts, ThatAreSlowAlikeHaveNoSuspect) {
   for (const bool timing : {true, false}) {
-    Job job(GetParam());
+    ProfiledJob job(GetParam());
     job.timing = timing;
     job.everyone = 1.8;
     const auto found = job.judge();
@@ -130,7 +130,7 @@ TEST_P(Layouts, SuspectTheSlowRankAndNotItsLinks) {
   for (const bool timing : {true, false})
     for (Rank slow = 0; slow < GetParam().size(); ++slow)
       for (const double factor : {1.5, 3.0}) {
-        Job job(GetParam());
+        ProfiledJob job(GetParam());
         job.timing = timing;
         job.compute[slow] = factor;
         const auto found = job.judge();
@@ -150,7 +150,7 @@ TEST_P(Layouts, SuspectTheGroupOfASlowLink) {
       const auto at = std::find(group.begin(), group.end(), from) - group.begin();
       const Rank to = group[static_cast<size_t>(at + 1) % group.size()];
       for (const bool timing : {true, false}) {
-        Job job(layout);
+        ProfiledJob job(layout);
         job.timing = timing;
         job.links[{from, to}] = 4;
         const auto found = job.judge();
@@ -167,7 +167,7 @@ TEST_P(Layouts, SuspectBothWhenARankAndAFarLinkAreSlow) {
   const auto layout = GetParam();
   if (layout.dataSize < 3) return;
   const auto group = layout.dataGroup(0);
-  Job job(layout);
+  ProfiledJob job(layout);
   job.compute[group[2]] = 2;
   job.links[{group[0], group[1]}] = 5;
   const auto found = job.judge();
@@ -182,7 +182,7 @@ TEST_P(Layouts, SuspectASlowRankBesideALinkAsSlowAsItsOwn) {
   if (layout.dataSize < 4 || layout.pipelineSize < 2) return;
   const auto group = layout.dataGroup(0);
   for (const bool timing : {true, false}) {
-    Job job(layout);
+    ProfiledJob job(layout);
     job.timing = timing;
     job.compute[group[3]] = 3;
     job.links[{group[0], group[1]}] = 2.8;
@@ -196,7 +196,7 @@ TEST_P(Layouts, SuspectASlowRankBesideALinkAsSlowAsItsOwn) {
 }
 
 TEST(Suspicion, SaysWhatTheNetworkOfTheSlowestLinkIsLike) {
-  Job job({4, 2, 1});
+  ProfiledJob job({4, 2, 1});
   job.links[{0, 2}] = 4;
   job.network = {{{0, 2}, {falconNetCongested, 0.83}}, {{2, 4}, {falconNetHealthy, 0.02}}};
   const auto found = job.judge();
@@ -205,7 +205,7 @@ TEST(Suspicion, SaysWhatTheNetworkOfTheSlowestLinkIsLike) {
       << found.reason;
   EXPECT_EQ(found.reason.find("healthy (score"), std::string::npos) << found.reason;
 
-  Job healthy({4, 2, 1});
+  ProfiledJob healthy({4, 2, 1});
   healthy.network = {{{0, 2}, {falconNetCongested, 0.83}}};
   EXPECT_TRUE(healthy.judge().empty()) << "a condition is no slowness";
 }

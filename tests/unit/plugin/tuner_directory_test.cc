@@ -12,8 +12,8 @@ namespace {
 using falcon::test::FakePlugin;
 using falcon::test::FakeTunerCounts;
 
-constexpr const char* variable = "NCCL_TUNER_PLUGIN";
-const TunedCommunicator communicator{.id = 7, .ranks = 8, .nodes = 2};
+constexpr const char* tunerVariable = "NCCL_TUNER_PLUGIN";
+const TunedCommunicator tuned{.id = 7, .ranks = 8, .nodes = 2};
 
 FakeTunerCounts& countsOf(const FakePlugin& plugin) {
   return plugin.its<FakeTunerCounts>("fakeTunerCounts");
@@ -34,9 +34,9 @@ INSTANTIATE_TEST_SUITE_P(Plugin, EveryTuner, testing::Range(4, 8));
 
 TEST_P(EveryTuner, IsAskedWithTheTableAsItIs) {
   const FakePlugin fake("tuner", GetParam(), {{"FALCON_FAKE_TUNER_ROW", "1"}, {"FALCON_FAKE_TUNER_CHANNELS", "3"}});
-  TunerDirectory directory(variable, fake.path());
+  TunerDirectory directory(tunerVariable, fake.path());
   {
-    const auto session = directory.open(communicator);
+    const auto session = directory.open(tuned);
     ASSERT_TRUE(session);
     EXPECT_EQ(session->calls().version(), GetParam());
     EXPECT_EQ(countsOf(fake).ranks, 8);
@@ -53,27 +53,27 @@ TEST_P(EveryTuner, IsAskedWithTheTableAsItIs) {
 TEST_P(EveryTuner, ThatIsUnsoundIsDeclinedAndNotTriedAgain) {
   for (const char* fault : {"init", "lacks-members"}) {
     const FakePlugin fake("tuner", GetParam(), {{"FALCON_FAKE_PLUGIN_FAULT", fault}});
-    TunerDirectory directory(variable, fake.path());
-    EXPECT_EQ(directory.open(communicator), nullptr);
+    TunerDirectory directory(tunerVariable, fake.path());
+    EXPECT_EQ(directory.open(tuned), nullptr);
     const int inits = countsOf(fake).inits;
-    EXPECT_EQ(directory.open(communicator), nullptr);
+    EXPECT_EQ(directory.open(tuned), nullptr);
     EXPECT_EQ(countsOf(fake).inits, inits);
   }
 }
 
 TEST(TunerDirectory, AnErrorMeansNoChoice) {
   const FakePlugin fake("tuner", 6, {{"FALCON_FAKE_PLUGIN_FAULT", "ask"}});
-  TunerDirectory directory(variable, fake.path());
-  const auto session = directory.open(communicator);
+  TunerDirectory directory(tunerVariable, fake.path());
+  const auto session = directory.open(tuned);
   ASSERT_TRUE(session);
   Table table;
   EXPECT_EQ(session->choose(TunedFunction::allGather, 100, 1, table.costs), std::nullopt);
 }
 
 TEST(TunerDirectory, NoneIsNone) {
-  EXPECT_EQ(TunerDirectory(variable, "").open(communicator), nullptr);
-  EXPECT_EQ(TunerDirectory(variable, "none").open(communicator), nullptr);
-  EXPECT_EQ(TunerDirectory(variable, "no-such").open(communicator), nullptr);
+  EXPECT_EQ(TunerDirectory(tunerVariable, "").open(tuned), nullptr);
+  EXPECT_EQ(TunerDirectory(tunerVariable, "none").open(tuned), nullptr);
+  EXPECT_EQ(TunerDirectory(tunerVariable, "no-such").open(tuned), nullptr);
 }
 
 }  // namespace

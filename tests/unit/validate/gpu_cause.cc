@@ -6,7 +6,7 @@
 namespace falcon::validate {
 namespace {
 
-GpuSample healthy() {
+GpuSample healthyGpu() {
   GpuSample sample;
   sample.score = {.device = "Fake 9000",
                   .bus = "0000:17:00.0",
@@ -24,7 +24,7 @@ GpuSample healthy() {
 }
 
 std::vector<GpuSample> eight() {
-  return std::vector(8, healthy());
+  return std::vector(8, healthyGpu());
 }
 
 void slowDown(GpuSample& sample, double times) {
@@ -127,7 +127,7 @@ TEST(JudgeGpus, AnotherModelIsNoPeer) {
 }
 
 TEST(JudgeGpus, OfTwoNobodyIsTheOddOne) {
-  std::vector<GpuSample> two(2, healthy());
+  std::vector<GpuSample> two(2, healthyGpu());
   slowDown(two[1], 4);
   for (const auto& each : judgeGpus(two)) EXPECT_FALSE(each.slow) << each.evidence;
 }

@@ -13,7 +13,7 @@ namespace {
 using falcon::test::FakeNet;
 using transport::test::PluginWorld;
 
-const Wave wave{.run = 1, .links = {{42, {0, 1}, 0, 1}}};
+const Wave pluginWave{.run = 1, .links = {{42, {0, 1}, 0, 1}}};
 const LinkTestSettings settings = testSettings();
 
 void expectMeasured(const std::vector<LinkMeasurement>& measurements) {
@@ -29,7 +29,7 @@ TEST(PluginLinks, AreMeasuredWithBothEndsInOneThread) {
   const LocalCommunicator locals[] = {{42, 0, world.ports[0].get()}, {42, 1, world.ports[1].get()}};
   const auto waiter = transport::makeWaiter();
   for (std::uint64_t run = 1; run <= 3; ++run) {
-    Wave again = wave;
+    Wave again = pluginWave;
     again.run = run;
     expectMeasured(runWave(again, locals, settings, *waiter, SystemClock::instance(), 20s));
   }
@@ -42,11 +42,11 @@ TEST(PluginLinks, AreMeasuredWithBothEndsInTwoThreads) {
   std::thread sender([&] {
     const LocalCommunicator local{42, 0, world.ports[0].get()};
     const auto waiter = transport::makeWaiter();
-    EXPECT_TRUE(runWave(wave, {&local, 1}, settings, *waiter, SystemClock::instance(), 20s).empty());
+    EXPECT_TRUE(runWave(pluginWave, {&local, 1}, settings, *waiter, SystemClock::instance(), 20s).empty());
   });
   const LocalCommunicator local{42, 1, world.ports[1].get()};
   const auto waiter = transport::makeWaiter();
-  expectMeasured(runWave(wave, {&local, 1}, settings, *waiter, SystemClock::instance(), 20s));
+  expectMeasured(runWave(pluginWave, {&local, 1}, settings, *waiter, SystemClock::instance(), 20s));
   sender.join();
 }
 

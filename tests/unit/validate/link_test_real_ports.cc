@@ -16,7 +16,7 @@ namespace {
 using transport::Medium;
 using transport::test::World;
 
-const Wave wave{.run = 1, .links = {{42, {0, 1}, 0, 1}}};
+const Wave portsWave{.run = 1, .links = {{42, {0, 1}, 0, 1}}};
 
 struct RealPorts : testing::TestWithParam<Medium> {};
 
@@ -25,7 +25,7 @@ TEST_P(RealPorts, BothEndsInOneThread) {
   const LocalCommunicator locals[] = {{42, 0, world.ports[0].get()}, {42, 1, world.ports[1].get()}};
   const auto waiter = transport::makeWaiter();
   for (std::uint64_t run = 1; run <= 3; ++run) {
-    Wave again = wave;
+    Wave again = portsWave;
     again.run = run;
     const auto measurements = runWave(again, locals, testSettings(), *waiter, SystemClock::instance(), 20s);
     ASSERT_EQ(measurements.size(), 1u);
@@ -42,11 +42,11 @@ TEST_P(RealPorts, TheSenderIsToldLater) {
     std::this_thread::sleep_for(100ms);
     const LocalCommunicator local{42, 0, world.ports[0].get()};
     const auto waiter = transport::makeWaiter();
-    EXPECT_TRUE(runWave(wave, {&local, 1}, testSettings(), *waiter, SystemClock::instance(), 20s).empty());
+    EXPECT_TRUE(runWave(portsWave, {&local, 1}, testSettings(), *waiter, SystemClock::instance(), 20s).empty());
   });
   const LocalCommunicator local{42, 1, world.ports[1].get()};
   const auto waiter = transport::makeWaiter();
-  const auto measurements = runWave(wave, {&local, 1}, testSettings(), *waiter, SystemClock::instance(), 20s);
+  const auto measurements = runWave(portsWave, {&local, 1}, testSettings(), *waiter, SystemClock::instance(), 20s);
   sender.join();
   ASSERT_EQ(measurements.size(), 1u);
   EXPECT_EQ(measurements[0].status, LinkStatus::measured);
@@ -62,7 +62,7 @@ TEST(RealPorts, AThrottledSocketIsMeasuredAtItsRate) {
   World world(2, Medium::socket);
   const LocalCommunicator locals[] = {{42, 0, world.ports[0].get()}, {42, 1, world.ports[1].get()}};
   const auto waiter = transport::makeWaiter();
-  const auto measurements = runWave(wave, locals, testSettings(), *waiter, SystemClock::instance(), 20s);
+  const auto measurements = runWave(portsWave, locals, testSettings(), *waiter, SystemClock::instance(), 20s);
   unsetenv("NCCL_FALCON_INJECT_LINK_FILE");
   std::filesystem::remove(file);
   for (const Link& link : {Link{0, 1}, Link{1, 0}}) std::filesystem::remove(transport::linkCountsFile(file, link));
