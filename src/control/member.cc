@@ -204,7 +204,8 @@ void Member::report(const instrument::IterationSample& iteration) {
     sample.communicators.push_back({time.id, falcon::seconds(time.inLibrary), static_cast<std::uint32_t>(time.calls)});
   iterationSeconds_ = sample.seconds;
   // Some equal calls in a row look like iterations of a microsecond for a while.
-  if (!sample.provisional) {
+  iterationIsSure_ = !sample.provisional;
+  if (iterationIsSure_) {
     instrument::CallLogHeader& header = parts_.log.header();
     header.iterations.store(sample.index + 1, std::memory_order_relaxed);
     header.iterationNanoseconds.store(iteration.duration.count(), std::memory_order_relaxed);

@@ -151,6 +151,7 @@ class Member {
   std::optional<Nanoseconds> quotaRead_;
   double quotaCores_ = 0;
   double iterationSeconds_ = 1;
+  bool iterationIsSure_ = false;
   std::uint64_t pattern_ = 0, unsure_ = 0;  ///< the newest iteration's, and how many of it are provisional so far
   std::uint64_t noIterations_ = 0;          ///< of those that were counted
   struct Accepted {

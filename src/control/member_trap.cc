@@ -51,7 +51,9 @@ void Member::tickTrap() {
   }
   // A communicator of the vendor's may have been made since the order.
   if (!trapReported_ && !parts_.trap.draining() && hasVendorsCommunicators()) drain();
-  const Nanoseconds recent = fromSeconds(std::max(1.0, 3 * iterationSeconds_));
+  // Who has not called for so long does something else, such as to wait for a thread that is held.
+  const double fewestSeconds = iterationIsSure_ ? 0.25 : 1;
+  const Nanoseconds recent = fromSeconds(std::max(fewestSeconds, 3 * iterationSeconds_));
   if (parts_.trap.draining()) return sayWhereItDrains(recent);
   if (trapReported_ || !parts_.trap.holdsAll(recent)) return;
   trapReported_ = true;
