@@ -2,6 +2,7 @@
 
 import atexit
 import collections
+import hashlib
 import os
 import threading
 import time
@@ -22,6 +23,8 @@ ALL_REDUCE, BROADCAST, REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, GATHER, S
 _MOST_KEPT = 64
 # A process that ends waits so long for operations that nobody waited for.
 _GRACE = 2.0
+# A job that is started again may find the store of the job before it: rank 0 may take so long to renew it.
+_RENEWAL = 30.0
 
 _backends = weakref.WeakSet()
 # PyTorch's debug mode wraps a backend and keeps only what of it is C++: a Python backend would be lost.
@@ -93,20 +96,40 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
         self._coalesced = None
         self._closed = None
         self._process = os.getpid()
-        self._messages = Messages(store, rank, size)
         self._communicator = self._connect(timeout)
+        self._messages = Messages(self._store, rank, size)
         # Tensors whose memory the library knows as the job's state (nccl_falcon.torch), by their names.
         self._state = {}
         _backends.add(self)
 
     def _connect(self, timeout):
+        """torchrun keeps its store when it starts the job again, with all that was written there: what is read may be
+        the id of a communicator that is gone, until rank 0 has written another one."""
+        key = f"falcon/id/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}"
         if self._rank == 0:
-            self._store.set("falcon/id", _native.unique_id().hex())
-        identity = bytes.fromhex(self._store.get("falcon/id").decode())
+            self._store.set(key, _native.unique_id().hex())
+        end = time.monotonic() + min(timeout.total_seconds(), _RENEWAL)
+        while True:
+            told = self._store.get(key).decode()
+            try:
+                communicator = _native.Communicator.create(bytes.fromhex(told), self._size, self._rank, timeout.total_seconds())
+            except _native.CallError as error:
+                if self._rank > 0 and self._is_renewed(key, told, end):
+                    continue
+                raise dist.DistBackendError(f"falcon: {error}") from None
+            # No two communicators have the same id, so that nothing of an earlier one is read.
+            self._store = dist.PrefixStore("falcon/" + hashlib.sha256(told.encode()).hexdigest()[:16], self._store)
+            return communicator
+
+    def _is_renewed(self, key, told, end) -> bool:
         try:
-            return _native.Communicator.create(identity, self._size, self._rank, timeout.total_seconds())
-        except _native.CallError as error:
-            raise dist.DistBackendError(f"falcon: {error}") from None
+            while self._store.get(key).decode() == told:
+                if time.monotonic() > end:
+                    return False
+                time.sleep(0.05)
+        except RuntimeError:
+            return False  # the store is gone with rank 0
+        return True
 
     # What it is.
 

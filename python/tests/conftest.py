@@ -7,7 +7,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
 sys.path.insert(0, os.path.dirname(__file__))
 
-collect_ignore = ["upstream.py", "exits.py"]
+collect_ignore = ["upstream.py", "exits.py", "elastic.py"]
 # scripts/test-python --without-torch
 if importlib.util.find_spec("torch") is None:
-    collect_ignore += ["test_balance.py", "test_collectives.py", "test_messages.py", "test_life.py", "test_training.py"]
+    collect_ignore += ["test_balance.py", "test_collectives.py", "test_elastic.py", "test_messages.py", "test_life.py", "test_training.py"]
