@@ -53,7 +53,6 @@ void DeviceTimes::behind(TimedLaunch& launch, Nanoseconds entered) noexcept try 
   const StreamEvents* const events = this->events();
   for (TimedLaunch::OnStream& each : launch.streams) {
     if (!each.before) continue;
-    open_.reserve(open_.size() + 1);
     void* const behind = events->record(each.stream, spare(), StreamEvents::Kind::timed);
     if (behind)
       open_.push_back({events->contextOf(each.stream), each.before, behind, std::move(each.communicators), entered});

@@ -126,7 +126,7 @@ void VendorCommunicator::noteLaunches(std::span<const Submission> group, TimedLa
   for (std::size_t i = 0; i < group.size(); ++i) {
     LaunchedWork* const work = toldOf(group[i]);
     if (!work) continue;
-    work->times().behind(launch, SystemClock::instance().now());
+    if (!launch.streams.empty()) work->times().behind(launch, SystemClock::instance().now());
     const auto noted = [&](const Submission& other) { return toldOf(other) && other.stream == group[i].stream; };
     if (std::any_of(group.begin(), group.begin() + static_cast<std::ptrdiff_t>(i), noted)) continue;
     work->note(group[i].stream);
