@@ -104,8 +104,9 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
 
     def _connect(self, timeout):
         """torchrun keeps its store when it starts the job again, with all that was written there: what is read may be
-        the id of a communicator that is gone, until rank 0 has written another one."""
-        key = f"falcon/id/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}"
+        the id of a communicator that is gone, until rank 0 has written another one. TORCHELASTIC_RESTART_COUNT does not
+        tell them apart: each agent counts its own failures."""
+        key = "falcon/id"
         if self._rank == 0:
             self._store.set(key, _native.unique_id().hex())
         end = time.monotonic() + min(timeout.total_seconds(), _RENEWAL)
@@ -117,6 +118,8 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
                 if self._rank > 0 and self._is_renewed(key, told, end):
                     continue
                 raise dist.DistBackendError(f"falcon: {error}") from None
+            if self._rank == 0:
+                self._store.delete_key(key)  # all have read it, and the next start is to wait for its own
             # No two communicators have the same id, so that nothing of an earlier one is read.
             self._store = dist.PrefixStore("falcon/" + hashlib.sha256(told.encode()).hexdigest()[:16], self._store)
             return communicator

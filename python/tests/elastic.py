@@ -1,9 +1,11 @@
-"""What torchrun starts for test_elastic.py: elastic.py FOLDER STEPS HOW STEP. The last rank ends in the midst of a step, in the job's first
-start only; the others find out in their backward pass, and all are started again from the newest checkpoint in FOLDER."""
+"""What torchrun starts for test_elastic.py: elastic.py FOLDER STEPS HOW STEP. In the job's first start the last rank ends in the backward
+pass of STEP: "killed", "raised", or "agent", where its torchrun goes with it. The others find out in theirs, and all are started again from the
+newest checkpoint in FOLDER, as many as there are then."""
 
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import torch
@@ -16,6 +18,9 @@ import nccl_falcon  # noqa: F401  makes the backend known
 def end(how):
     if how == "raised":
         raise RuntimeError("a rank fails")
+    if how == "agent":
+        os.kill(os.getppid(), signal.SIGTERM)
+        time.sleep(60)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -33,20 +38,21 @@ def main():
         checkpoints.load(state, checkpoint_id=whole[-1].parent)
         net.load_state_dict(state["net"])
         first = int(state["step"]) + 1
-    start = os.environ["TORCHELASTIC_RESTART_COUNT"]
+    start = "1" if whole else "0"
     dist.monitored_barrier()
     for step in range(first, steps):
         inputs = torch.randn(16, 32, generator=torch.Generator().manual_seed(step * 100 + rank))
         loss = ((net(inputs) - inputs.sum(1, keepdim=True)) ** 2).mean()
         optimizer.zero_grad()
         if step == last and rank == size - 1 and start == "0":
-            end(how)
+            # The output's gradient is the first that is known: the others' are still computed and reduced.
+            net.module[2].bias.register_hook(lambda _: end(how))
         loss.backward()
         optimizer.step()
         if step % 10 == 9:
             checkpoints.save({"net": net.state_dict(), "step": torch.tensor([float(step)])}, checkpoint_id=folder / f"step{step:05}")
         if rank == 0:
-            print("step", step, "of start", start, "loss", repr(loss.item()), flush=True)
+            print("step", step, "of start", start, "ranks", size, "loss", repr(loss.item()), flush=True)
     dist.destroy_process_group()
 
 

@@ -168,6 +168,22 @@ def test_cpu_falcon_beside_another_device():
     run_ranks(2, mixed, backend="cpu:falcon")
 
 
+def starts_on_a_kept_store(rank, path):
+    """What agents of torchrun give their ranks: each counts its own failures, and the store is the last start's."""
+    os.environ["TORCHELASTIC_RESTART_COUNT"] = str(rank)
+    for _ in range(3):
+        dist.init_process_group("falcon", store=dist.FileStore(path, 2), rank=rank, world_size=2, timeout=timedelta(seconds=10))
+        mine = torch.ones(1)
+        dist.all_reduce(mine)
+        assert mine[0] == 2
+        dist.monitored_barrier()
+        dist.destroy_process_group()
+
+
+def test_ranks_of_agents_that_count_differently_meet(tmp_path):
+    run_ranks(2, starts_on_a_kept_store, str(tmp_path / "store"), backend=None)
+
+
 def test_it_works_without_pytorch():
     script = """
 import sys
