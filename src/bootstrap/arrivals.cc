@@ -23,9 +23,10 @@ void Arrivals::note(std::uint64_t key, Rank rank) {
 }
 
 void Arrivals::forget(std::uint64_t key) {
-  Known& here = known.get();
-  const std::lock_guard lock(here.mutex);
-  here.ranks.erase(key);
+  Known* const here = known.existing();  // destructors come here: nothing may be made for it
+  if (!here) return;
+  const std::lock_guard lock(here->mutex);
+  here->ranks.erase(key);
 }
 
 std::vector<Rank> Arrivals::at(std::uint64_t key) {

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/folder_names.h"
 #include "base/own_folder.h"
 #include "instrument/rank_snapshot.h"
 
@@ -29,10 +30,12 @@ constexpr std::size_t keptJobs = 4;
 /// The call logs in a job's folder.
 std::vector<std::pair<fs::path, instrument::CallLogView>> logsIn(const fs::path& folder) {
   std::vector<std::pair<fs::path, instrument::CallLogView>> logs;
-  std::error_code ignored;
-  for (const auto& file : fs::directory_iterator(folder, ignored)) {
-    if (file.path().extension() != ".calls") continue;
-    if (auto log = instrument::readCallLog(file.path(), 1)) logs.emplace_back(file.path(), std::move(*log));
+  const auto names = namesIn(folder);
+  if (!names) return logs;
+  for (const std::string& name : *names) {
+    const fs::path file = folder / name;
+    if (file.extension() != ".calls") continue;
+    if (auto log = instrument::readCallLog(file, 1)) logs.emplace_back(file, std::move(*log));
   }
   return logs;
 }
@@ -54,6 +57,14 @@ bool isItsWriter(const instrument::CallLogView& log) {
 bool isAlive(const fs::path& folder) {
   const auto logs = logsIn(folder);
   return std::any_of(logs.begin(), logs.end(), [](const auto& log) { return instrument::ownerIsAlive(log.second); });
+}
+
+/// Flat: there are only files in it.
+void removeJob(const fs::path& folder) {
+  std::error_code ignored;
+  if (const auto names = namesIn(folder))
+    for (const std::string& name : *names) fs::remove(folder / name, ignored);
+  fs::remove(folder, ignored);
 }
 
 }  // namespace
@@ -101,14 +112,18 @@ void removeOldJobs() {
   if (!openOwnFolder(instrument::jobsFolder())) return;  // or others would choose what is removed
   std::vector<Known> old;
   std::size_t kept = 0;
-  std::error_code problem;
-  for (const auto& entry : fs::directory_iterator(instrument::jobsFolder(), problem)) {
-    auto changed = fs::last_write_time(entry.path(), problem);
+  const auto jobs = namesIn(instrument::jobsFolder());
+  if (!jobs) return;
+  for (const std::string& name : *jobs) {
+    const fs::path folder = fs::path(instrument::jobsFolder()) / name;
+    std::error_code problem;
+    auto changed = fs::last_write_time(folder, problem);
     if (problem) continue;  // removed meanwhile
-    for (const auto& file : fs::directory_iterator(entry.path(), problem))
-      changed = std::max(changed, fs::last_write_time(file.path(), problem));
+    const auto files = namesIn(folder);
+    if (files)
+      for (const std::string& file : *files) changed = std::max(changed, fs::last_write_time(folder / file, problem));
     const auto age = fs::file_time_type::clock::now() - changed;
-    if (age > surelyKept) old.push_back({age, entry.path()});
+    if (age > surelyKept) old.push_back({age, folder});
     if (age <= surelyKept) ++kept;
   }
   std::sort(old.begin(), old.end(), [](const Known& a, const Known& b) { return a.age < b.age; });
@@ -117,7 +132,7 @@ void removeOldJobs() {
       ++kept;
       continue;
     }
-    fs::remove_all(job.folder, problem);
+    removeJob(job.folder);
   }
 }
 

@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "base/folder_names.h"
 #include "base/text.h"
 
 namespace falcon::instrument {
@@ -43,9 +43,11 @@ double ownSeconds() {
 /// (CONFIG_PROC_CHILDREN).
 std::vector<pid_t> childrenOf(const std::string& process) {
   std::vector<pid_t> children;
-  std::error_code ended;
-  for (const auto& thread : std::filesystem::directory_iterator("/proc/" + process + "/task", ended)) {
-    const std::string text = readText(thread.path().string() + "/children");
+  const std::string folder = "/proc/" + process + "/task";
+  const auto threads = namesIn(folder);
+  if (!threads) return children;  // it has ended
+  for (const std::string& thread : *threads) {
+    const std::string text = readText(folder + "/" + thread + "/children");
     for (const auto word : split(text, ' '))
       if (const auto child = leadingNumber<pid_t>(word)) children.push_back(*child);
   }

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
-#include <new>
+#include <type_traits>
 
+#include "base/contained.h"
 #include "base/log.h"
 #include "base/parameters.h"
 #include "control/ranges.h"
@@ -30,14 +30,18 @@ Directory directory;
 PendingChildren pendingChildren;
 FixedRendezvous fixedRendezvous;
 
-/// Falcon does without, and says so: what it lacks is memory or a thread.
+/// Falcon does without, and says so where there is memory for the words: what it lacks is memory or a thread.
 template <class Work>
 auto carefully(Work&& work) noexcept -> decltype(work()) {
-  try {
-    return work();
-  } catch (const std::exception& error) {
-    log::notice("Falcon does not watch a call or a communicator: {}", error.what());
-    return decltype(work())();
+  const auto say = [](const char* problem) {
+    log::notice("Falcon does not watch a call or a communicator: {}", problem);
+  };
+  if constexpr (std::is_void_v<decltype(work())>) {
+    contained(work, say);
+  } else {
+    decltype(work()) result{};
+    contained([&] { result = work(); }, say);
+    return result;
   }
 }
 
@@ -280,33 +284,34 @@ ncclResult_t workTold(double work) noexcept {
   return carefully([&] { return resultOf(control::ToldWork::tell(work)); });
 }
 
+/// Unlike what is only watched, what the application asked for must not seem done where there was no memory for it.
+template <class Work>
+ncclResult_t answered(const char* function, Work&& work) noexcept {
+  ncclResult_t result = ncclSystemError;
+  contained([&] { result = resultOf(work()); }, [&](const char* problem) { log::notice("{}: {}", function, problem); });
+  return result;
+}
+
 /// Runs `work` on the job that knows the communicator.
 ncclResult_t withJob(const char* function, ncclComm_t communicator,
                      const std::function<Status(control::Job&)>& work) noexcept {
-  return carefully([&] {
+  return answered(function, [&]() -> Status {
     const Directory::Use use = find(communicator);
     const Watch* const watch = use ? (*use).watch() : nullptr;
-    if (watch) return resultOf(work(*watch->job));
-    return resultOf(log::decided(Error::invalidUsage(
-        "{}: Falcon does not watch comm: it was made a moment ago, or NCCL_DEBUG=INFO says why", function)));
+    if (watch) return work(*watch->job);
+    return log::decided(Error::invalidUsage(
+        "{}: Falcon does not watch comm: it was made a moment ago, or NCCL_DEBUG=INFO says why", function));
   });
 }
 
-/// Runs `work` on what Falcon knows of a communicator, watched yet or not. Unlike what is only watched, what the
-/// application asked for must not seem done where there was no memory for it.
+/// Runs `work` on what Falcon knows of a communicator, watched yet or not.
 template <class Work>
 ncclResult_t withCommunicator(const char* function, ncclComm_t communicator, Work&& work) noexcept {
-  try {
+  return answered(function, [&]() -> Status {
     const Directory::Use use = find(communicator);
-    if (use) return resultOf(work(use));
-    return resultOf(
-        log::decided(Error::invalidUsage("{}: Falcon does not know comm: NCCL_DEBUG=INFO says why", function)));
-  } catch (const std::bad_alloc&) {
-    return ncclSystemError;
-  } catch (const std::exception& error) {
-    log::notice("{}: {}", function, error.what());
-    return ncclInternalError;
-  }
+    if (use) return work(use);
+    return log::decided(Error::invalidUsage("{}: Falcon does not know comm: NCCL_DEBUG=INFO says why", function));
+  });
 }
 
 ncclResult_t suspend(ncclComm_t communicator, unsigned limitMilliseconds) noexcept {
@@ -323,17 +328,17 @@ ncclResult_t resume(ncclComm_t communicator) noexcept {
 }
 
 ncclResult_t trapCallbackAdded(ncclFalconTrapCallback_t callback, void* context) noexcept {
-  return carefully([&] {
+  return answered("ncclFalconTrapCallbackAdd", [&]() -> Status {
     control::TrapCallbacks::ofProcess().add(callback, context);
-    return ncclSuccess;
+    return {};
   });
 }
 
 ncclResult_t trapCallbackRemoved(ncclFalconTrapCallback_t callback, void* context) noexcept {
-  return carefully([&] {
-    if (control::TrapCallbacks::ofProcess().remove(callback, context)) return ncclSuccess;
-    return resultOf(log::decided(
-        Error::invalidArgument("ncclFalconTrapCallbackRemove: that callback was not added with that context")));
+  constexpr const char* function = "ncclFalconTrapCallbackRemove";
+  return answered(function, [&]() -> Status {
+    if (control::TrapCallbacks::ofProcess().remove(callback, context)) return {};
+    return log::decided(Error::invalidArgument("{}: that callback was not added with that context", function));
   });
 }
 

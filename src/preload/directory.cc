@@ -1,5 +1,7 @@
 #include "preload/directory.h"
 
+#include <new>
+
 namespace falcon::preload {
 namespace {
 
@@ -77,7 +79,7 @@ void Directory::forgetAll() {
   for (Slot& slot : slots_) {
     slot.handle.store(formerlyUsed(), std::memory_order_relaxed);
     slot.users.store(0, std::memory_order_relaxed);
-    new std::shared_ptr<WatchedCommunicator>(std::move(slot.communicator));
+    new (&slot.communicator) std::shared_ptr<WatchedCommunicator>;
   }
 }
 

@@ -50,7 +50,7 @@ class Directory {
   /// What had this handle; null: nothing. Afterwards nobody finds it.
   std::shared_ptr<WatchedCommunicator> remove(ncclComm_t handle);
   /// In a forked child, whose parent's communicators are of no use to it: nothing is freed, since other threads that
-  /// the child does not have may have been using it.
+  /// the child does not have may have been using it. Takes no memory.
   void forgetAll();
 
  private:

@@ -1,5 +1,6 @@
 #include "preload/making.h"
 
+#include "base/contained.h"
 #include "base/job_rank.h"
 #include "base/library_thread.h"
 #include "base/log.h"
@@ -36,13 +37,14 @@ std::shared_ptr<Making> Making::startBehind(const std::shared_ptr<WatchedCommuni
 void Making::startThread(std::shared_ptr<Making> making, Join join, std::optional<std::shared_future<void>> before) {
   libraryThread("nccl-falcon-set", [making = std::move(making), join = std::move(join), before = std::move(before)] {
     if (before) before->wait();
-    try {
-      making->run(join);
-    } catch (const std::exception& error) {
-      making->notWatched(Error::internal("{}", error.what()));
-    }
-    making->end_.set_value();
+    contained([&] { making->run(join); },
+              [&](const char* problem) { making->notWatched(Error::internal("{}", problem)); });
+    making->end();
   }).detach();
+}
+
+void Making::end() noexcept {
+  if (!hasEnded_.exchange(true)) end_.set_value();
 }
 
 void Making::run(const Join& join) {

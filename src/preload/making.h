@@ -2,6 +2,7 @@
 // it a thread of ours joins Falcon's own network of the same ranks. Neither waits for the other.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <future>
@@ -26,6 +27,9 @@ class Making {
   };
   using Join = std::function<Result<Joined>(const std::function<bool()>& isGivenUp)>;
 
+  /// Where its thread could not be started, too: whoever comes behind it waits for the end.
+  ~Making() { end(); }
+
   /// Starts the thread. Throws std::exception where none can be had.
   static std::shared_ptr<Making> start(Join join);
   /// The same, for what is made over the network of `parent`: in its turn.
@@ -42,6 +46,8 @@ class Making {
  private:
   static void startThread(std::shared_ptr<Making> making, Join join, std::optional<std::shared_future<void>> before);
   void run(const Join& join);
+  /// Its part is done. Takes no memory, as a broken promise would.
+  void end() noexcept;
   std::shared_ptr<WatchedCommunicator> awaitMade();
   bool isGivenUp() const;
   /// Says that the communicator is not watched, unless the application itself has ended it or never had it.
@@ -54,6 +60,7 @@ class Making {
   std::shared_ptr<WatchedCommunicator> communicator_;
   bool givenUp_ = false;
   std::chrono::steady_clock::time_point madeAt_{};
+  std::atomic<bool> hasEnded_{false};
   std::promise<void> end_;
   std::shared_future<void> ended_ = end_.get_future().share();
 };

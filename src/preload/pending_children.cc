@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <new>
 
 namespace falcon::preload {
 namespace {
@@ -42,7 +43,7 @@ std::optional<PendingChildren::Child> PendingChildren::take(ncclComm_t handle) {
 void PendingChildren::forgetAll() {
   new (&mutex_) std::mutex;  // it may have been locked in the parent
   count_ = 0;
-  new std::vector<Child>(std::move(children_));
+  new (&children_) std::vector<Child>;  // no memory is taken for it, nor given back
 }
 
 }  // namespace falcon::preload

@@ -1,6 +1,7 @@
 #include "preload/watched_calls.h"
 
 #include <algorithm>
+#include <new>
 
 #include "base/clock.h"
 #include "instrument/call_labels.h"
@@ -131,7 +132,7 @@ void WatchedCalls::forget() {
   if (entered_) entered_->forget();
   entered_.reset();
   // Their slots are forgotten too; nothing is to be counted down there.
-  new std::vector<Open>(std::move(open_));
+  new (&open_) std::vector<Open>;
 }
 
 }  // namespace falcon::preload

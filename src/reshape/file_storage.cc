@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/folder_names.h"
 #include "base/owned.h"
 #include "base/system_error.h"
 #include "reshape/storage.h"
@@ -67,12 +68,8 @@ class FileStorage final : public Storage {
   }
 
   Result<std::vector<std::string>> list(const std::string& path) override {
-    std::vector<std::string> names;
-    std::error_code problem;
-    for (fs::directory_iterator entry(path, problem), end; !problem && entry != end; entry.increment(problem))
-      names.push_back(entry->path().filename());
-    if (!problem || problem == std::errc::no_such_file_or_directory) return names;
-    return Error::system("the folder {} cannot be read: {}", path, problem.message());
+    if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) return std::vector<std::string>();
+    return namesIn(path);
   }
 
   Result<std::uint64_t> size(const std::string& path) override {

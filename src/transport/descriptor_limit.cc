@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
 #include <system_error>
 #include <thread>
 
+#include "base/folder_names.h"
 #include "base/library_thread.h"
 #include "base/log.h"
 #include "base/system_error.h"
@@ -21,12 +21,8 @@ constexpr const char* remedy =
     "raise the limit of open files (ulimit -n, LimitNOFILE= of a service, --ulimit nofile= of a container)";
 
 std::size_t openDescriptors() {
-  std::error_code failed;
-  std::size_t count = 0;
-  for (std::filesystem::directory_iterator each("/proc/self/fd", failed), end; !failed && each != end;
-       each.increment(failed))
-    ++count;
-  return count;
+  const auto all = namesIn("/proc/self/fd");
+  return all ? all->size() : 0;
 }
 
 /// No standard stream, which a new descriptor never takes the place of (newDescriptor()); and no socket, as long as

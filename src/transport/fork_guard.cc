@@ -25,6 +25,7 @@ bool sameSocket(int number, ino_t inode) {
 // Never destroyed: the fork handlers may run at any time.
 Registry& registry() {
   static Registry* one = [] {
+    auto* const made = new Registry;  // first: where there is no memory for it nothing is registered, or it were twice
     pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
                    [] {
                      // Only async-signal-safe calls here. The numbers stay taken, so that nobody closes a stranger's.
@@ -34,7 +35,7 @@ Registry& registry() {
                      if (nothing >= 0) ::close(nothing);
                      registry().mutex.unlock();
                    });
-    return new Registry;
+    return made;
   }();
   return *one;
 }

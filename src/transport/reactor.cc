@@ -24,18 +24,8 @@ class ThreadedReactor final : public Reactor {
   }
 
   ~ThreadedReactor() override {
-    if (forked()) {
-      // The thread and whoever holds its locks exist in the parent only: leave everything as it lies.
-      static_cast<void>(parts_.release());
-      return;
-    }
-    const bool inside = parts_->loop->onOwnThread();
-    parts_->reception->close();
-    parts_->loop->stop();
-    if (inside)
-      parts_->thread.detach();  // it ends when it returns from us; the loop is its own
-    else
-      parts_->thread.join();
+    // The thread and whoever holds its locks exist in the parent only: leave everything as it lies.
+    if (forked()) static_cast<void>(parts_.release());
   }
 
   SocketAddress address() const override { return address_; }
@@ -60,6 +50,18 @@ class ThreadedReactor final : public Reactor {
     const std::shared_ptr<EventLoop> loop;
     const std::shared_ptr<Reception> reception;
     std::thread thread;
+
+    /// Also where the constructor throws after it has started the thread.
+    ~Parts() {
+      if (!thread.joinable()) return;
+      const bool inside = loop->onOwnThread();
+      reception->close();
+      loop->stop();
+      if (inside)
+        thread.detach();  // it ends when it returns from us; the loop is its own
+      else
+        thread.join();
+    }
   };
 
   bool forked() const { return getpid() != process_; }

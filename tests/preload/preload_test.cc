@@ -76,6 +76,22 @@ TEST_F(Preload, EveryCallArrivesAndReturnsAsWithoutIt) {
   }
 }
 
+// Each of the core's allocations fails in turn, alone and with all that come after it: also in a forked child.
+TEST_F(Preload, WithoutMemoryForFalconTheProgramGoesOnAsWithoutIt) {
+  const Outcome without = run("", FALCON_PROGRAM " calls");
+  constexpr int allocations = 400, step = 3;  // the program makes Falcon ask for some 350 at the least
+  for (int first = 0; first < allocations; first += step)
+    for (const int last : {first, 1 << 30}) {
+      const std::string environment = fmt::format(
+          "LD_PRELOAD={}:{} NCCL_FALCON=1 NCCL_FALCON_JOB={} NO_MEMORY_IN=libnccl-falcon-core NO_MEMORY_FROM={} "
+          "NO_MEMORY_TO={}",
+          FALCON_NO_MEMORY, FALCON_PRELOAD, job(), first, last);
+      const Outcome with = run(environment, "timeout 20 " FALCON_PROGRAM " calls");
+      ASSERT_EQ(with.code, 0) << "allocations " << first << " to " << last << ": " << with.errors;
+      ASSERT_EQ(withoutAddresses(with.output), withoutAddresses(without.output)) << first << " to " << last;
+    }
+}
+
 TEST_F(Preload, OffIsNothing) {
   const std::string nothing = "1 thread(s), core not loaded\n";
   EXPECT_EQ(run("", FALCON_PROGRAM " idle").output, nothing);
