@@ -33,10 +33,13 @@ bool pathBeside(const char* name, char* path, size_t size) {
 const CoreFunctions* load() {
   if (!isOn()) return nullptr;
   char path[4096];
+  dlerror();  // of the application's, perhaps
   void* const library =
       pathBeside("libnccl-falcon-core.so", path, sizeof path) ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
   if (!library) {
-    say("libnccl-falcon-core.so cannot be loaded from beside libnccl-falcon.so, so nothing is watched");
+    const char* const reason = dlerror();
+    sayOfCall("libnccl-falcon-core.so cannot be loaded from beside libnccl-falcon.so, so nothing is watched: %s",
+              reason ? reason : "its path is too long");
     return nullptr;
   }
   const auto functions = reinterpret_cast<GetCoreFunctions>(dlsym(library, getCoreFunctionsName));

@@ -48,6 +48,12 @@ ncclResult_t noReshape(const char* function) {
   return ncclInvalidUsage;
 }
 
+/// The program's libnccl.so.2 is an earlier version of ours.
+ncclResult_t lackingThere(const char* function) {
+  sayOfCall("%s is not in the version of NCCL Falcon that the program's libnccl.so.2 is", function);
+  return ncclInvalidUsage;
+}
+
 ncclResult_t notAStream(const char* function, const void* stream) {
   if (!stream) return ncclSuccess;
   sayOfCall("%s: %p is no host stream: the preload library makes none", function, stream);
@@ -109,7 +115,7 @@ using namespace falcon::front;
 #define FALCON_EXTENSION(name, ...)                                    \
   const Route route = extensionRouteFrom(__builtin_return_address(0)); \
   if (route.own) [[unlikely]]                                          \
-  return route.own->name(__VA_ARGS__)
+  return route.own->name ? route.own->name(__VA_ARGS__) : lackingThere("ncclFalcon" #name)
 
 extern "C" {
 

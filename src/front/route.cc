@@ -18,7 +18,7 @@ namespace {
 struct Vendor {
   VendorTable table;
   const void* base;     ///< where it is loaded
-  bool isFalconItself;  ///< our libnccl.so.2, which watches by itself
+  bool isFalconItself;  ///< our libnccl.so.2, of this version or another, which watches by itself
   ExtensionTable own;   ///< of that
 };
 
@@ -97,20 +97,27 @@ void fill(VendorTable& table, void* library) {
   find(table.questions.device, "pncclCommCuDevice");
 }
 
-/// Whether `library` has all functions of nccl_falcon.h itself: looked up in a program, they may be ours here.
+/// Whether `library` is NCCL Falcon: it has functions of nccl_falcon.h itself. Looked up in a program, they may be ours
+/// here. Another version may lack some; two that both watched would be in each other's way.
 bool fill(ExtensionTable& table, void* library, const void* base) {
   bool all = true;
   const auto find = [&](auto& function, const char* symbol) {
     void* const found = dlsym(library, symbol);
     const char* name;
     const void* its = nullptr;
-    all = all && found && objectAt(found, name, its) && its == base;
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(found);
+    const bool itsOwn = found && objectAt(found, name, its) && its == base;
+    all = all && itsOwn;
+    function = itsOwn ? reinterpret_cast<std::remove_reference_t<decltype(function)>>(found) : nullptr;
   };
 #define FALCON_FIND(name) find(table.name, "ncclFalcon" #name);
   FALCON_EXTENSION_FUNCTIONS(FALCON_FIND)
 #undef FALCON_FIND
-  return all;
+  if (!table.GetVersion) return false;
+  int version = 0;
+  if (!all || table.GetVersion(&version) != ncclSuccess || version != NCCL_FALCON_API_VERSION)
+    say("the program's libnccl.so.2 is NCCL Falcon of another version than libnccl-falcon.so: calls go straight to it, "
+        "and nothing is watched here; use both of one build, or only one of them");
+  return true;
 }
 
 constexpr int mostVendors = 16;

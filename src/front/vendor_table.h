@@ -31,7 +31,7 @@ struct VendorTable {
   VendorQuestions questions;
 };
 
-/// The same of our own libnccl.so.2.
+/// The same of our own libnccl.so.2, which may be of another version.
 struct ExtensionTable {
 #define FALCON_MEMBER(name) decltype(&::ncclFalcon##name) name;
   FALCON_EXTENSION_FUNCTIONS(FALCON_MEMBER)

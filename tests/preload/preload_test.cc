@@ -99,6 +99,17 @@ TEST_F(Preload, OffIsNothing) {
   EXPECT_THAT(run(on(), FALCON_PROGRAM " idle").output, HasSubstr("core loaded"));
 }
 
+TEST_F(Preload, WithoutItsCoreItForwardsAndSaysWhyOnce) {
+  std::filesystem::copy_file(FALCON_PRELOAD, file("libnccl-falcon.so"));
+  const Outcome without = run("", FALCON_PROGRAM " calls");
+  const Outcome outcome = run("NCCL_FALCON=1 LD_PRELOAD=" + file("libnccl-falcon.so"), FALCON_PROGRAM " calls");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(withoutAddresses(outcome.output), withoutAddresses(without.output));
+  EXPECT_THAT(outcome.errors, HasSubstr("so nothing is watched: "));
+  EXPECT_THAT(outcome.errors, HasSubstr("cannot open shared object file: No such file or directory"));
+  EXPECT_EQ(std::count(outcome.errors.begin(), outcome.errors.end(), '\n'), 1) << outcome.errors;
+}
+
 TEST_F(Preload, ASwitchThatIsNeitherOnNorOffIsSaidOnce) {
   const Outcome outcome = run(off + " NCCL_FALCON=yes", FALCON_PROGRAM " calls");
   EXPECT_EQ(outcome.code, 0);
@@ -300,6 +311,19 @@ TEST_F(Preload, BeforeOurOwnLibraryItStepsAside) {
 }
 
 #ifdef FALCON_BINARY
+TEST_F(Preload, BeforeAnEarlierVersionOfOursItStepsAsideToo) {
+  const std::string environment = on() + " LD_LIBRARY_PATH=" FALCON_EARLIER_FOLDER;
+  const Outcome idle = run(environment, FALCON_PROGRAM " idle");
+  EXPECT_EQ(idle.code, 0);
+  EXPECT_THAT(idle.output, HasSubstr("core not loaded"));
+  EXPECT_THAT(idle.errors, HasSubstr("is NCCL Falcon of another version than libnccl-falcon.so"));
+  EXPECT_EQ(std::count(idle.errors.begin(), idle.errors.end(), '\n'), 1) << idle.errors;
+  const Outcome lacking = run(environment, FALCON_PROGRAM " extension");
+  EXPECT_EQ(lacking.code, 0);
+  EXPECT_THAT(lacking.output, AllOf(HasSubstr("GetVersion 0\n"), HasSubstr("RangeEnd 5\n")));
+  EXPECT_THAT(lacking.errors, HasSubstr("ncclFalconRangeEnd is not in the version of NCCL Falcon"));
+}
+
 TEST_F(Preload, ExecSetsAllThatIsNeeded) {
   EXPECT_THAT(run("", FALCON_BINARY " exec -- " FALCON_PROGRAM " idle").output, HasSubstr("core loaded"));
   EXPECT_THAT(run("NCCL_FALCON=0", FALCON_BINARY " exec -- " FALCON_PROGRAM " idle").output,

@@ -54,6 +54,15 @@ const void* asPointer(cudaStream_t stream) {
   }                                            \
   TWIN(nccl##name)
 
+#ifdef VENDOR_IS_EARLIER_FALCON
+// The only one of nccl_falcon.h that every version has.
+VENDOR ncclResult_t ncclFalconGetVersion(int* version) {
+  if (!version) return ncclInvalidArgument;
+  *version = 1;
+  return ncclSuccess;
+}
+#endif
+
 VENDOR void vendorTakeLog(char* text, std::size_t size) {
   const std::lock_guard lock(mutex);
   snprintf(text, size, "%s", lines->c_str());
