@@ -128,13 +128,11 @@ ncclResult_t ncclFalconRangeBegin(const char* name) {
 }
 
 ncclResult_t ncclFalconRangeEnd(void) {
-  const Status ended = control::Ranges::end();
-  return ended ? ncclSuccess : finish(ended);
+  return guarded("ncclFalconRangeEnd", [] { return control::Ranges::end(); });
 }
 
 ncclResult_t ncclFalconIterationWork(double work) {
-  const Status told = control::ToldWork::tell(work);
-  return told ? ncclSuccess : finish(told);
+  return guarded("ncclFalconIterationWork", [&] { return control::ToldWork::tell(work); });
 }
 
 ncclResult_t ncclFalconSuspend(ncclComm_t comm, unsigned int limitMilliseconds) {

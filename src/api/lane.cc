@@ -18,6 +18,11 @@ constinit PerProcess<std::mutex> lanesMutex;
 
 }  // namespace
 
+// Made here and not by the thread that serves it, where nobody could be told that there was no memory for it.
+Lane::Lane() {
+  static_cast<void>(lanesMutex.get());
+}
+
 bool Lane::queue(const QueuedWorkRef& work) {
   const std::lock_guard lock(lanesMutex.get());
   if (std::any_of(work->lanes.begin(), work->lanes.end(), [](const Lane* lane) { return lane->closed_; })) return false;

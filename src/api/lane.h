@@ -61,7 +61,7 @@ class WorkQueue {
 /// that was queued first can always run: lanes never wait for each other in a circle. Thread-safe.
 class Lane {
  public:
-  Lane() = default;
+  Lane();
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 

@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "base/config_file.h"
+#include "base/contained.h"
 #include "base/escaped.h"
 #include "base/log_receiver.h"
 #include "base/owned.h"
@@ -156,8 +157,9 @@ void write(Level lineLevel, std::string_view message) {
   writeQuietly(out.file, line);
 }
 
-void setLastError(std::string_view message) {
-  threadLastError = message;
+void setLastError(std::string_view message) noexcept {
+  constexpr const char* shortest = "out of memory";  // needs none itself
+  if (!contained([&] { threadLastError = message; }, [](const char*) {})) threadLastError = shortest;
 }
 
 const char* lastError() {

@@ -30,7 +30,7 @@ std::optional<std::string> unknownLevel();
 void reset();
 
 /// The text of the last error this thread or process decided, for ncclGetLastError. Never null.
-void setLastError(std::string_view message);
+void setLastError(std::string_view message) noexcept;
 const char* lastError();
 
 template <class... Args>

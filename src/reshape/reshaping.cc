@@ -6,6 +6,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/contained.h"
 #include "base/format.h"
 #include "base/library_thread.h"
 #include "base/wire.h"
@@ -216,9 +217,11 @@ class Reshaping {
     }
     // What is sent is read once more beside its being sent, not after it.
     std::string sent;
-    Status summed;
-    std::thread summing = libraryThread("nccl-falcon-sum", [&] { summed = checksums(away, true, sent); });
-    const Status moved = world_.exchange(away);
+    Status summed = noMemory();  // until it is done
+    const auto sum = [&] { contained([&] { summed = checksums(away, true, sent); }, [](const char*) {}); };
+    std::thread summing = libraryThread("nccl-falcon-sum", sum);
+    Status moved = noMemory();
+    contained([&] { moved = world_.exchange(away); }, [](const char*) {});
     summing.join();
     const auto all = confer(Word{moved && summed ? "" : std::string((moved ? summed : moved).error().message()), sent});
     if (!all) return all.error();
@@ -238,8 +241,10 @@ class Reshaping {
     encoded = writer.take();
     return {};
   } catch (const std::bad_alloc&) {
-    return Error::system("no memory for checksums");
+    return noMemory();
   }
+
+  static Error noMemory() { return Error::system("no memory to move the state"); }
 
   Status verify(const std::vector<StateMessage>& messages, const Words& sent) {
     std::map<Rank, std::vector<std::uint64_t>> expected;  // by sender, in order

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <system_error>
 #include <thread>
 
+#include "base/contained.h"
 #include "base/folder_names.h"
 #include "base/library_thread.h"
 #include "base/log.h"
@@ -74,15 +74,13 @@ DescriptorLimitLifted::~DescriptorLimitLifted() {
 }
 
 void withDescriptorsOfItsOwn(const std::function<void()>& work) {
-  try {
-    libraryThread("nccl-falcon-bye", [&work] {
-      if (unshare(CLONE_FILES) != 0) return;
-      ::close(dispensable());  // the process's stays open
-      work();
-    }).join();
-  } catch (const std::system_error& error) {
-    log::info("no thread for a last word: {}", error.what());
-  }
+  const auto say = [](const char* problem) { log::info("no last word could be sent: {}", problem); };
+  const auto lastWord = [&] {
+    if (unshare(CLONE_FILES) != 0) return;
+    ::close(dispensable());  // the process's stays open
+    contained(work, say);
+  };
+  contained([&] { libraryThread("nccl-falcon-bye", lastWord).join(); }, say);
 }
 
 }  // namespace falcon::transport

@@ -92,6 +92,20 @@ TEST_F(Preload, WithoutMemoryForFalconTheProgramGoesOnAsWithoutIt) {
     }
 }
 
+// Calls may fail for it; nothing may end the process, not even a thread that serves a host stream.
+TEST_F(Preload, WithoutMemoryForOurOwnLibraryItsProgramGoesOn) {
+  constexpr int allocations = 60;
+  for (const char* falcon : {"0", "1"})
+    for (int first = 0; first < allocations; ++first)
+      for (const int last : {first, 1 << 30}) {
+        const std::string environment = fmt::format(
+            "LD_PRELOAD={} NCCL_FALCON={} NCCL_FALCON_JOB={} NO_MEMORY_IN=libnccl.so NO_MEMORY_FROM={} NO_MEMORY_TO={}",
+            FALCON_NO_MEMORY, falcon, job(), first, last);
+        const Outcome outcome = run(environment, "timeout 20 " FALCON_OWN_PROGRAM " extension");
+        ASSERT_EQ(outcome.code, 0) << "allocations " << first << " to " << last << ": " << outcome.errors;
+      }
+}
+
 TEST_F(Preload, OffIsNothing) {
   const std::string nothing = "1 thread(s), core not loaded\n";
   EXPECT_EQ(run("", FALCON_PROGRAM " idle").output, nothing);
