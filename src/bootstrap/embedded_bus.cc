@@ -1,6 +1,8 @@
 // The bus that the library brings along.
 #include <future>
 
+#include "base/contained.h"
+#include "base/log.h"
 #include "bootstrap/bus_node.h"
 #include "bootstrap/random.h"
 
@@ -14,15 +16,9 @@ class NodeBus final : public EmbeddedBus {
  public:
   explicit NodeBus(std::shared_ptr<BusNode> node) : node_(std::move(node)) {}
 
-  // Waits until the goodbyes are sent: the process may end right after.
+  // Without memory for a goodbye, the others learn it from the connections when the process ends.
   ~NodeBus() override {
-    auto done = std::make_shared<std::promise<void>>();
-    auto left = done->get_future();
-    node_->reactor()->post([node = node_, done = std::move(done)] {
-      node->leave();
-      done->set_value();
-    });
-    if (!node_->onReactorThread()) left.wait_for(leaveLimit);
+    contained([this] { leave(); }, [](const char* problem) { log::info("no goodbye on the bus: {}", problem); });
   }
 
   ProcessId self() const override { return node_->self().id; }
@@ -47,6 +43,17 @@ class NodeBus final : public EmbeddedBus {
   void send(ProcessId to, std::string bytes) {
     BusFrame frame{.kind = BusFrame::Kind::text, .from = node_->self().id, .to = to, .bytes = std::move(bytes)};
     node_->reactor()->post([node = node_, frame = std::move(frame)]() mutable { node->route(std::move(frame)); });
+  }
+
+  // Waits until the goodbyes are sent: the process may end right after.
+  void leave() {
+    auto done = std::make_shared<std::promise<void>>();
+    auto left = done->get_future();
+    node_->reactor()->post([node = node_, done = std::move(done)] {
+      node->leave();
+      done->set_value();
+    });
+    if (!node_->onReactorThread()) left.wait_for(leaveLimit);
   }
 
   const std::shared_ptr<BusNode> node_;
