@@ -59,8 +59,8 @@ TEST(StreamCallback, KeepsItsPlaceBetweenOperations) {
       std::vector<int> values;
     } seen;
     const auto note = [](ncclResult_t, void* context) {
-      Seen& seen = *static_cast<Seen*>(context);
-      seen.values.push_back(seen.value);
+      Seen& now = *static_cast<Seen*>(context);
+      now.values.push_back(now.value);
     };
     for (int i = 0; i < 4; ++i) {
       NCCL_OK(ncclAllReduce(&seen.value, &seen.value, 1, ncclInt, ncclSum, comm, stream));
@@ -99,10 +99,10 @@ TEST(StreamCallback, RunsOnTheStreamsThreadAndMayUseTheLibrary) {
     Told told;
   } chain{comm.handle, stream};
   const auto next = [](ncclResult_t, void* context) {
-    Chain& chain = *static_cast<Chain*>(context);
-    chain.queued = ncclAllReduce(&chain.value, &chain.sum, 1, ncclInt, ncclSum, chain.comm, chain.stream);
-    chain.waited = ncclFalconStreamSynchronize(chain.stream);
-    ncclFalconStreamCallback(chain.stream, Told::note, &chain.told);
+    Chain& own = *static_cast<Chain*>(context);
+    own.queued = ncclAllReduce(&own.value, &own.sum, 1, ncclInt, ncclSum, own.comm, own.stream);
+    own.waited = ncclFalconStreamSynchronize(own.stream);
+    ncclFalconStreamCallback(own.stream, Told::note, &own.told);
   };
   NCCL_OK(ncclFalconStreamCallback(stream, next, &chain));
   NCCL_OK(ncclFalconStreamCallback(stream, Told::note, &chain.told));

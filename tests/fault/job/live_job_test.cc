@@ -86,7 +86,7 @@ TEST_F(LiveJob, SwitchedOffFallsSilentAndTrainsOn) {
 
   // What raises an onset otherwise; see the test above for a weaker one that does.
   const size_t said = job.events().size();
-  Started slow(injectCommand(job, {"slow-rank", "--rank", "1", "--factor", "4", "--for", "10"}));
+  Started slow(injectCommand(job, {"slow-rank", "--rank", "1", "--factor", "4", "--for", "6"}));
   EXPECT_EQ(slow.wait(), 0) << slow.errors();
   EXPECT_EQ(job.status().code, 0);
   const auto last = job.iterations();

@@ -10,8 +10,8 @@ namespace {
 enum class Colour : std::uint8_t { red = 1, green = 200 };
 
 std::string sample() {
-  return WireWriter()
-      .put(std::int32_t{-5})
+  WireWriter writer;
+  return writer.put(std::int32_t{-5})
       .put(std::uint64_t{1} << 60)
       .put(2.5)
       .put(true)

@@ -82,7 +82,9 @@ TEST_P(Moves, OfReplicatedStateGoOverNoLinkThatIsToBeAvoidedIfThereIsAnother) {
       Roles after = before;
       std::swap(after[static_cast<std::size_t>(one)], after[static_cast<std::size_t>(other)]);
       for (const RoleMove& move : movesFor(before, after, placesOf(layout), {{one, other}, {other, one}}))
-        if (move.replicated) EXPECT_TRUE(move.from != one && move.from != other) << one << " and " << other;
+        if (move.replicated) {
+          EXPECT_TRUE(move.from != one && move.from != other) << one << " and " << other;
+        }
     }
 }
 
