@@ -286,6 +286,13 @@ TEST_F(Preload, TheFrontIsSmallAndNeedsOnlyTheOldestLibraries) {
   EXPECT_GT(count, 0);
 }
 
+TEST_F(Preload, ChildrenThatAreEndedWithoutACallLeaveNoThread) {
+  const Outcome outcome = run(on(), FALCON_PROGRAM " unused 100");
+  EXPECT_EQ(outcome.code, 0) << outcome.errors;
+  EXPECT_EQ(outcome.output, "no threads are left\n");
+  EXPECT_THAT(outcome.errors, IsEmpty());
+}
+
 TEST_F(Preload, ARankWithoutFalconDoesNotHoldTheOthers) {
   const Outcome outcome = run(on(), FALCON_PROGRAM " job-without-one 3 1");
   EXPECT_EQ(outcome.code, 0) << outcome.errors;
