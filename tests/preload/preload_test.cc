@@ -356,6 +356,9 @@ TEST_F(Preload, ExecSetsAllThatIsNeeded) {
             "env LD_PRELOAD=" FALCON_PRELOAD " NCCL_FALCON=1 prog --x 'a b'\n");
   EXPECT_EQ(run("LD_PRELOAD=libm.so.6 NCCL_FALCON=0", FALCON_BINARY " exec --print -- prog").output,
             "env LD_PRELOAD=" FALCON_PRELOAD ":libm.so.6 prog\n");
+  EXPECT_EQ(run("", FALCON_BINARY " exec -- " FALCON_BINARY " exec --print -- prog").output,
+            "env LD_PRELOAD=" FALCON_PRELOAD " prog\n")
+      << "once";
   EXPECT_EQ(run("", FALCON_BINARY " exec -- no-such-program").code, 127);
   EXPECT_EQ(run("", FALCON_BINARY " exec").code, 2);
   EXPECT_EQ(run("", FALCON_BINARY " exec --no-such-option -- ls").code, 2);
@@ -396,6 +399,14 @@ TEST_F(Preload, ExecRefusesAFolderWithASpace) {
     EXPECT_EQ(outcome.code, 1) << how;
     EXPECT_THAT(outcome.errors, HasSubstr("LD_PRELOAD is a list that ends words at spaces and colons")) << how;
   }
+}
+
+// What is linked to NCCL has its functions by way of the loader.
+TEST_F(Preload, DoctorTellsALibraryOfNcclFromOneThatIsLinkedToIt) {
+  EXPECT_THAT(run("", FALCON_BINARY " doctor --library " FALCON_VENDOR).output, HasSubstr("version 2.32.3; Falcon"));
+  const Outcome linked = run("", FALCON_BINARY " doctor --library " FALCON_PLUGIN);
+  EXPECT_EQ(linked.code, 1);
+  EXPECT_THAT(linked.output, HasSubstr("is no library of NCCL"));
 }
 
 TEST_F(Preload, DoctorLooksAtFilesOnly) {
