@@ -16,7 +16,7 @@ namespace falcon::control {
 /// job's end several ranks are the controller for a moment, and have nothing to say.
 class EventFile final : public EventSink {
  public:
-  explicit EventFile(std::string path) : path_(std::move(path)) {}
+  EventFile(std::string path, report::JsonLinesSink::Place place) : path_(std::move(path)), place_(place) {}
   void add(const Event& event) override {
     log::info("Falcon: {}: {}", nameOf(event.kind), event.text);
     if (!opened_) open();
@@ -26,7 +26,7 @@ class EventFile final : public EventSink {
  private:
   void open() {
     opened_ = true;
-    auto opened = report::JsonLinesSink::open(path_, parameters::eventsSize.value());
+    auto opened = report::JsonLinesSink::open(path_, parameters::eventsSize.value(), place_);
     if (opened)
       sink_.emplace(std::move(*opened));
     else
@@ -34,6 +34,7 @@ class EventFile final : public EventSink {
   }
 
   const std::string path_;
+  const report::JsonLinesSink::Place place_;
   bool opened_ = false;
   std::optional<report::JsonLinesSink> sink_;
 };

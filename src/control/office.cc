@@ -83,7 +83,13 @@ ControllerSettings Office::settings() {
 
 void Office::take() {
   if (bus_.isController() && !controller_) {
-    if (!events_) events_ = std::make_unique<EventFile>(files_.noteEventsPath(parameters::events.value()));
+    if (!events_) {
+      const std::string& chosen = parameters::events.value();
+      using Place = report::JsonLinesSink::Place;
+      events_ =
+          std::make_unique<EventFile>(files_.noteEventsPath(chosen),
+                                      chosen.empty() && !files_.folder().empty() ? Place::ownFolder : Place::anywhere);
+    }
     const ControllerSettings given = settings();
     since_ = clock_.now();
     planShown_ = 0;

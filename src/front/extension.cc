@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/layout_rules.h"
+#include "front/homes.h"
 #include "front/layouts.h"
 #include "front/message.h"
 #include "front/route.h"
@@ -60,12 +61,13 @@ ncclResult_t notAStream(const char* function, const void* stream) {
   return ncclInvalidArgument;
 }
 
-ncclResult_t registerLayout(const Route& route, ncclComm_t comm, const ncclFalconLayout_t* layout) {
+ncclResult_t registerLayout(const Route& byCaller, ncclComm_t comm, const ncclFalconLayout_t* layout) {
   constexpr const char* function = "ncclFalconRegisterLayout";
   if (!comm) return isNull(function, "comm");
   if (!layout) return isNull(function, "layout");
   ncclFalconLayout_t taken;
   if (!takeLayout(*layout, taken)) return hasSize(function, "layout", "ncclFalconLayout_t", layout->size);
+  const Route& route = homeOf(comm, byCaller);
   if (!route.vendor->questions.count) {
     sayOfCall("%s: no library of NCCL is loaded whose communicator %p could be", function, static_cast<void*>(comm));
     return ncclInvalidUsage;
@@ -269,8 +271,9 @@ ncclResult_t ncclFalconRole(ncclComm_t comm, int* role) {
   FALCON_EXTENSION(Role, comm, role);
   if (!comm) return isNull("ncclFalconRole", "comm");
   if (!role) return isNull("ncclFalconRole", "role");
-  if (!route.vendor->questions.userRank) return noReshape("ncclFalconRole");
-  return route.vendor->questions.userRank(comm, role);
+  const auto& questions = homeOf(comm, route).vendor->questions;
+  if (!questions.userRank) return noReshape("ncclFalconRole");
+  return questions.userRank(comm, role);
 }
 
 ncclResult_t ncclFalconWanted(ncclComm_t comm, uint64_t iteration, unsigned int* wanted) {

@@ -1,5 +1,6 @@
 // The preload library's exports: NCCL's functions that Falcon watches, and those that make or end communicators. All
 // others of NCCL's are not here, so that they reach the vendor's library untouched, whatever its release.
+#include "front/homes.h"
 #include "front/layouts.h"
 #include "front/message.h"
 #include "front/route.h"
@@ -13,10 +14,29 @@ ncclResult_t lacking(const char* text) {
   return ncclInvalidUsage;
 }
 
+/// What one call has made.
+void keepHomes(const ncclComm_t* made, int count, ncclResult_t result, const Route& route) {
+  if (!made || (result != ncclSuccess && result != ncclInProgress)) return;
+  for (int i = 0; i < count; ++i) keepHome(made[i], route);
+}
+
+/// What stood where a child's handle goes: in a group it is written later, and what stands there is another's, perhaps.
+ncclComm_t handleAt(const ncclComm_t* output) {
+  return output ? *output : nullptr;
+}
+void keepHomeOfChild(ncclComm_t before, const ncclComm_t* child, ncclResult_t result, const Route& route) {
+  if (handleAt(child) != before) keepHomes(child, 1, result, route);
+}
+
 }  // namespace
 }  // namespace falcon::front
 
+using falcon::front::forgetHome;
 using falcon::front::forgetLayout;
+using falcon::front::handleAt;
+using falcon::front::homeOf;
+using falcon::front::keepHomeOfChild;
+using falcon::front::keepHomes;
 using falcon::front::lacking;
 using falcon::front::Route;
 using falcon::front::routeFrom;
@@ -25,13 +45,18 @@ using falcon::front::WatchedCall;
 // The return address has to be taken in the exported function itself.
 #define FALCON_ROUTE(name)                                     \
   const Route& route = routeFrom(__builtin_return_address(0)); \
-  const auto forward = route.vendor->name;                     \
-  if (!forward) [[unlikely]]                                   \
+  FALCON_FORWARD(name)
+#define FALCON_ROUTE_OF(communicator, name)                                          \
+  const Route& route = homeOf(communicator, routeFrom(__builtin_return_address(0))); \
+  FALCON_FORWARD(name)
+#define FALCON_FORWARD(name)               \
+  const auto forward = route.vendor->name; \
+  if (!forward) [[unlikely]]               \
   return lacking("nccl" #name " is not in the library of NCCL that its caller is linked to")
 
 #define FALCON_WATCHED(name, parameters, arguments, ...) \
   ncclResult_t nccl##name parameters {                   \
-    FALCON_ROUTE(name);                                  \
+    FALCON_ROUTE_OF(comm, name);                         \
     if (!route.core) [[likely]]                          \
       return forward arguments;                          \
     const WatchedCall call{__VA_ARGS__};                 \
@@ -128,18 +153,18 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 
 ncclResult_t ncclCommInitRank(ncclComm_t* comm, int size, ncclUniqueId id, int rank) {
   FALCON_ROUTE(CommInitRank);
-  if (!route.core) return forward(comm, size, id, rank);
-  void* const making = route.core->initBegins(&id, size, rank, &route.vendor->questions);
+  void* const making = route.core ? route.core->initBegins(&id, size, rank, &route.vendor->questions) : nullptr;
   const ncclResult_t result = forward(comm, size, id, rank);
+  keepHomes(comm, 1, result, route);
   if (making) route.core->initEnds(making, result, comm ? *comm : nullptr);
   return result;
 }
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id, int rank, ncclConfig_t* config) {
   FALCON_ROUTE(CommInitRankConfig);
-  if (!route.core) return forward(comm, size, id, rank, config);
-  void* const making = route.core->initBegins(&id, size, rank, &route.vendor->questions);
+  void* const making = route.core ? route.core->initBegins(&id, size, rank, &route.vendor->questions) : nullptr;
   const ncclResult_t result = forward(comm, size, id, rank, config);
+  keepHomes(comm, 1, result, route);
   if (making) route.core->initEnds(making, result, comm ? *comm : nullptr);
   return result;
 }
@@ -147,11 +172,12 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
 ncclResult_t ncclCommInitRankScalable(ncclComm_t* comm, int size, int rank, int idCount, ncclUniqueId* ids,
                                       ncclConfig_t* config) {
   FALCON_ROUTE(CommInitRankScalable);
-  if (!route.core) return forward(comm, size, rank, idCount, ids, config);
   // Every rank has the same list: the first id's rendezvous will do.
-  void* const making =
-      ids && idCount > 0 ? route.core->initBegins(&ids[0], size, rank, &route.vendor->questions) : nullptr;
+  void* const making = route.core && ids && idCount > 0
+                           ? route.core->initBegins(&ids[0], size, rank, &route.vendor->questions)
+                           : nullptr;
   const ncclResult_t result = forward(comm, size, rank, idCount, ids, config);
+  keepHomes(comm, 1, result, route);
   if (making) route.core->initEnds(making, result, comm ? *comm : nullptr);
   return result;
 }
@@ -159,27 +185,32 @@ ncclResult_t ncclCommInitRankScalable(ncclComm_t* comm, int size, int rank, int 
 ncclResult_t ncclCommInitAll(ncclComm_t* comms, int count, const int* devices) {
   FALCON_ROUTE(CommInitAll);
   const ncclResult_t result = forward(comms, count, devices);
+  keepHomes(comms, count, result, route);
   if (route.core && result == ncclSuccess) route.core->initAllEnded(comms, count, &route.vendor->questions);
   return result;
 }
 
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* child, ncclConfig_t* config) {
-  FALCON_ROUTE(CommSplit);
+  FALCON_ROUTE_OF(comm, CommSplit);
+  const ncclComm_t before = handleAt(child);
   const ncclResult_t result = forward(comm, color, key, child, config);
+  keepHomeOfChild(before, child, result, route);
   if (route.core) route.core->splitEnded(comm, color, key, child, result, &route.vendor->questions);
   return result;
 }
 
 ncclResult_t ncclCommShrink(ncclComm_t comm, int* excluded, int count, ncclComm_t* child, ncclConfig_t* config,
                             int flags) {
-  FALCON_ROUTE(CommShrink);
+  FALCON_ROUTE_OF(comm, CommShrink);
+  const ncclComm_t before = handleAt(child);
   const ncclResult_t result = forward(comm, excluded, count, child, config, flags);
+  keepHomeOfChild(before, child, result, route);
   if (route.core) route.core->shrinkEnded(comm, excluded, count, child, result, &route.vendor->questions);
   return result;
 }
 
 ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId* id) {
-  FALCON_ROUTE(CommGetUniqueId);
+  FALCON_ROUTE_OF(comm, CommGetUniqueId);
   const ncclResult_t result = forward(comm, id);
   if (route.core && result == ncclSuccess) route.core->growthIdMade(comm, id);
   return result;
@@ -187,11 +218,16 @@ ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId* id) {
 
 ncclResult_t ncclCommGrow(ncclComm_t comm, int size, const ncclUniqueId* id, int rank, ncclComm_t* child,
                           ncclConfig_t* config) {
-  FALCON_ROUTE(CommGrow);
-  if (!route.core) return forward(comm, size, id, rank, child, config);
+  FALCON_ROUTE_OF(comm, CommGrow);
+  if (!route.core) {
+    const ncclResult_t result = forward(comm, size, id, rank, child, config);
+    keepHomes(child, 1, result, route);
+    return result;
+  }
   const auto* const questions = &route.vendor->questions;
   void* const joining = !comm && id ? route.core->initBegins(id, size, rank, questions) : nullptr;
   const ncclResult_t result = forward(comm, size, id, rank, child, config);
+  keepHomes(child, 1, result, route);
   const ncclComm_t made = child ? *child : nullptr;
   if (comm) route.core->growEnded(comm, size, id, made, result, questions);
   if (joining) route.core->initEnds(joining, result, made);
@@ -199,14 +235,16 @@ ncclResult_t ncclCommGrow(ncclComm_t comm, int size, const ncclUniqueId* id, int
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
-  FALCON_ROUTE(CommDestroy);
+  FALCON_ROUTE_OF(comm, CommDestroy);
+  forgetHome(comm);
   forgetLayout(comm);
   if (route.core) route.core->communicatorEnds(comm);
   return forward(comm);
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  FALCON_ROUTE(CommAbort);
+  FALCON_ROUTE_OF(comm, CommAbort);
+  forgetHome(comm);
   forgetLayout(comm);
   if (route.core) route.core->communicatorEnds(comm);
   return forward(comm);

@@ -6,7 +6,6 @@
 
 #include <type_traits>
 
-#include "front/atomics.h"
 #include "front/core.h"
 #include "front/message.h"
 #include "front/oldest_symbols.h"
@@ -20,6 +19,7 @@ struct Vendor {
   const void* base;     ///< where it is loaded
   bool isFalconItself;  ///< our libnccl.so.2, of this version or another, which watches by itself
   ExtensionTable own;   ///< of that
+  Route home;
 };
 
 constexpr const char* telltale = "pncclGetVersion";
@@ -124,7 +124,7 @@ constexpr int mostVendors = 16;
 Atomic<const Vendor*> vendors[mostVendors];
 const Vendor none{};
 
-/// The library that has `function`, made known at its first need; two threads may both make it, which does no harm.
+/// The library that has `function`, made known at its first need; of two threads that make it the first one's stays.
 const Vendor* vendorWith(void* function) {
   const char* name;
   const void* base;
@@ -139,8 +139,13 @@ const Vendor* vendorWith(void* function) {
   fill(made->table, library);
   made->base = base;
   made->isFalconItself = fill(made->own, library, base);
-  for (auto& each : vendors)
+  made->home = {&made->table, made->isFalconItself ? nullptr : core(), made->isFalconItself ? &made->own : nullptr,
+                &made->home};
+  for (auto& each : vendors) {
     if (each.replace(nullptr, made)) break;
+    if (each.load()->base == base) return each.load();
+    severalVendors.store(true);
+  }
   return made;
 }
 
@@ -167,8 +172,9 @@ bool isByItself(const Vendor& vendor, const void* caller) {
 }
 
 Route routeTo(const Vendor& vendor, const void* caller) {
-  return {&vendor.table, vendor.isFalconItself || isByItself(vendor, caller) ? nullptr : core(),
-          vendor.isFalconItself ? &vendor.own : nullptr};
+  Route route = vendor.home;
+  if (isByItself(vendor, caller)) route.core = nullptr;
+  return route;
 }
 
 /// Null: no library of NCCL is loaded.
@@ -201,10 +207,12 @@ const Route* findRoute(const void* caller) {
 
 }  // namespace
 
+Atomic<bool> severalVendors;
+
 const Route& routeFrom(const void* caller) {
   if (const Route* const route = findRoute(caller)) [[likely]]
     return *route;
-  static const Route nowhere{&none.table, nullptr, nullptr};
+  static const Route nowhere{&none.table, nullptr, nullptr, &nowhere};
   say("no library of NCCL is loaded that this call could go on to");
   return nowhere;
 }
@@ -212,7 +220,7 @@ const Route& routeFrom(const void* caller) {
 Route extensionRouteFrom(const void* caller) {
   if (const Route* const route = findRoute(caller)) [[likely]]
     return *route;
-  return {&none.table, core(), nullptr};
+  return {&none.table, core(), nullptr, nullptr};
 }
 
 }  // namespace falcon::front

@@ -1,6 +1,7 @@
 // Where a call goes on: to the NCCL that its caller would have called without us.
 #pragma once
 
+#include "front/atomics.h"
 #include "front/core_functions.h"
 #include "front/vendor_table.h"
 
@@ -13,6 +14,8 @@ struct Route {
   const CoreFunctions* core;
   /// Not null: what is called is NCCL Falcon, whose functions of nccl_falcon.h these are.
   const ExtensionTable* own;
+  /// The way of the communicators that this library has made, whoever calls with them.
+  const Route* home;
 };
 
 /// The way from `caller`, a return address. Lock-free, about 2 ns from the second call on; safe in a forked child.
@@ -23,5 +26,8 @@ const Route& routeFrom(const void* caller);
 /// The same for a function of nccl_falcon.h, which may be called before any library of NCCL is loaded: then there is no
 /// vendor's function in the route's table.
 Route extensionRouteFrom(const void* caller);
+
+/// A process has several libraries of NCCL, as far as calls have told.
+extern Atomic<bool> severalVendors;
 
 }  // namespace falcon::front

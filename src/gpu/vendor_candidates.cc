@@ -8,6 +8,9 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "base/input_file.h"
+#include "gpu/loader_cache.h"
+
 namespace falcon::gpu {
 namespace {
 
@@ -108,6 +111,9 @@ std::vector<Candidate> vendorCandidates() {
     if (const char* root = std::getenv(name)) candidates.addFolders(std::string(root) + "/lib64", "the CUDA toolkit");
   candidates.addFolders("/usr/local/cuda/lib64", "the CUDA toolkit");
   if (const char* folders = std::getenv("LD_LIBRARY_PATH")) candidates.addFolders(folders, "LD_LIBRARY_PATH");
+  constexpr std::size_t mostBytes = 64 << 20;
+  if (const auto cache = readInputFile(loaderCacheFile, mostBytes))
+    for (const std::string& path : pathsInLoaderCache(*cache, fileName)) candidates.add(path, "the loader's cache");
   candidates.addFolders(
       "/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64:/usr/lib:/usr/local/lib:/usr/local/nccl/lib:"
       "/opt/nccl/lib",

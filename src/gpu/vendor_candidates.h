@@ -13,8 +13,8 @@ struct Candidate {
 };
 
 /// What is loaded in this process already, beside this library, in the folders that its packages' objects search
-/// (RPATH), in its interpreter's packages, beside the CUDA toolkit, in the loader's folders. Only files that are there,
-/// each once; in this order.
+/// (RPATH), in its interpreter's packages, beside the CUDA toolkit, in LD_LIBRARY_PATH, the loader's cache and the
+/// system's folders. Only files that are there, each once; in this order.
 std::vector<Candidate> vendorCandidates();
 
 /// The package folders that hold these files: of /x/lib/python3.11/site-packages/torch/lib/libtorch.so it is

@@ -198,7 +198,9 @@ void growEnded(ncclComm_t parent, int size, const ncclUniqueId* id, ncclComm_t c
 
 void communicatorEnds(ncclComm_t communicator) noexcept {
   carefully([&] {
-    if (const auto ended = directory.remove(communicator)) ended->end();
+    if (const auto ended = directory.remove(communicator)) return ended->end();
+    if (!pendingChildren.any()) return;
+    if (const auto unused = pendingChildren.take(communicator)) unused->making->giveUp();
   });
 }
 

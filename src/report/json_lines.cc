@@ -72,17 +72,23 @@ std::string toJson(const Event& event) {
   return json + ",\"text\":" + jsonString(event.text) + "}";
 }
 
-Result<JsonLinesSink> JsonLinesSink::open(const std::string& path, std::int64_t mostBytes) {
-  JsonLinesSink sink(path, mostBytes);
+Result<JsonLinesSink> JsonLinesSink::open(const std::string& path, std::int64_t mostBytes, Place place) {
+  JsonLinesSink sink(path, mostBytes, place);
   if (const auto opened = sink.reopen(); !opened) return opened.error();
   return sink;
 }
 
 Status JsonLinesSink::reopen() {
   // A pipe that nobody reads, or not fast enough, may not keep the writer waiting: a job's end waits for it.
-  constexpr int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK;
+  const int flags =
+      O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | (place_ == Place::ownFolder ? O_NOFOLLOW : 0);
   FileDescriptor file = newDescriptor(::open(path_.c_str(), flags, 0600));
+  if (!file && errno == ELOOP) return Error::system("events file {} is a link, and is not trusted: remove it", path_);
   if (!file) return Error::system("events file {} cannot be opened: {}", path_, reasonOf(errno));
+  struct stat facts {};
+  if (place_ == Place::ownFolder && ::fstat(file.get(), &facts) == 0 && facts.st_uid != getuid())
+    return Error::system("events file {} belongs to user {} instead of user {}, and is not trusted: remove it", path_,
+                         facts.st_uid, getuid());
   keepOwnersRights(file.get());
   file_ = std::move(file);
   return {};

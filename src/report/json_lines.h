@@ -26,12 +26,18 @@ std::string rotatedName(const std::string& path, int age);
 /// fails (a full disk, a folder that is gone) is noticed once.
 class JsonLinesSink final : public EventSink {
  public:
+  /// Where a file lies decides whose it may be.
+  enum class Place {
+    anywhere,   ///< the user chose it: it may be a link, or somebody else's
+    ownFolder,  ///< what lies there already may be a stranger's, who could once write to the folder
+  };
   /// @param mostBytes  a line that would make the file longer goes into a new one; 0: never
-  static Result<JsonLinesSink> open(const std::string& path, std::int64_t mostBytes = 0);
+  static Result<JsonLinesSink> open(const std::string& path, std::int64_t mostBytes = 0, Place place = Place::anywhere);
   void add(const Event& event) override;
 
  private:
-  JsonLinesSink(std::string path, std::int64_t mostBytes) : path_(std::move(path)), mostBytes_(mostBytes) {}
+  JsonLinesSink(std::string path, std::int64_t mostBytes, Place place)
+      : path_(std::move(path)), mostBytes_(mostBytes), place_(place) {}
   Status reopen();
   void makeRoomFor(std::size_t bytes);
   void sayMissing(const std::string& why);
@@ -39,6 +45,7 @@ class JsonLinesSink final : public EventSink {
   FileDescriptor file_;
   std::string path_;
   std::int64_t mostBytes_;
+  Place place_;
   bool failed_ = false;    ///< and it was said
   bool cutShort_ = false;  ///< the file ends in the middle of a line
 };

@@ -13,3 +13,20 @@ extern "C" __attribute__((visibility("default"))) int pluginCalls(int rounds) {
   }
   return failed;
 }
+
+extern "C" __attribute__((visibility("default"))) ncclComm_t pluginMakes() {
+  ncclUniqueId id;
+  ncclComm_t comm = nullptr;
+  return ncclGetUniqueId(&id) == ncclSuccess && ncclCommInitRank(&comm, 1, id, 0) == ncclSuccess ? comm : nullptr;
+}
+
+// As a binding wraps functions: the call is the last thing that it does, so the compiler makes a jump of it.
+extern "C" __attribute__((visibility("default"))) ncclResult_t pluginReduces(ncclComm_t comm) {
+  return ncclAllReduce(nullptr, nullptr, 2, ncclFloat, ncclSum, comm, nullptr);
+}
+extern "C" __attribute__((visibility("default"))) ncclResult_t pluginSplits(ncclComm_t comm, ncclComm_t* child) {
+  return ncclCommSplit(comm, 0, 0, child, nullptr);
+}
+extern "C" __attribute__((visibility("default"))) ncclResult_t pluginEnds(ncclComm_t comm) {
+  return ncclCommDestroy(comm);
+}

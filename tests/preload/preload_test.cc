@@ -286,6 +286,13 @@ TEST_F(Preload, TheFrontIsSmallAndNeedsOnlyTheOldestLibraries) {
   EXPECT_GT(count, 0);
 }
 
+TEST_F(Preload, ChildrenThatAreEndedWithoutACallLeaveNoThread) {
+  const Outcome outcome = run(on(), FALCON_PROGRAM " unused 100");
+  EXPECT_EQ(outcome.code, 0) << outcome.errors;
+  EXPECT_EQ(outcome.output, "no threads are left\n");
+  EXPECT_THAT(outcome.errors, IsEmpty());
+}
+
 TEST_F(Preload, ARankWithoutFalconDoesNotHoldTheOthers) {
   const Outcome outcome = run(on(), FALCON_PROGRAM " job-without-one 3 1");
   EXPECT_EQ(outcome.code, 0) << outcome.errors;
@@ -307,13 +314,16 @@ TEST_F(Preload, WhatTheVendorLacksIsInvalidUsage) {
   EXPECT_THAT(outcome.errors, HasSubstr("ncclGatherConfig is not in the library"));
 }
 
+// Also where a plugin jumps to NCCL, so that its own caller is seen, which has no NCCL.
 TEST_F(Preload, TwoLibrariesInOneProgramEachGetTheirCallers) {
-  for (const std::string& environment : {std::string(), off, on()}) {
+  const Outcome without = run("", FALCON_PLUGIN_HOST);
+  ASSERT_EQ(without.code, 0) << without.errors;
+  ASSERT_THAT(without.output, AllOf(HasSubstr("vendor: AllReduce"), HasSubstr("second_vendor: AllReduce")));
+  ASSERT_EQ(std::count(without.output.begin(), without.output.end(), '\n'), 16 + 2 * 7) << without.output;
+  for (const std::string& environment : {off, on()}) {
     const Outcome outcome = run(environment, FALCON_PLUGIN_HOST);
     EXPECT_EQ(outcome.code, 0) << outcome.errors;
-    EXPECT_THAT(outcome.output, HasSubstr("vendor: AllReduce"));
-    EXPECT_THAT(outcome.output, HasSubstr("second_vendor: AllReduce"));
-    EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 16) << outcome.output;
+    EXPECT_EQ(outcome.output, without.output) << environment;
     EXPECT_THAT(outcome.errors, IsEmpty());
   }
 }
@@ -346,6 +356,9 @@ TEST_F(Preload, ExecSetsAllThatIsNeeded) {
             "env LD_PRELOAD=" FALCON_PRELOAD " NCCL_FALCON=1 prog --x 'a b'\n");
   EXPECT_EQ(run("LD_PRELOAD=libm.so.6 NCCL_FALCON=0", FALCON_BINARY " exec --print -- prog").output,
             "env LD_PRELOAD=" FALCON_PRELOAD ":libm.so.6 prog\n");
+  EXPECT_EQ(run("", FALCON_BINARY " exec -- " FALCON_BINARY " exec --print -- prog").output,
+            "env LD_PRELOAD=" FALCON_PRELOAD " prog\n")
+      << "once";
   EXPECT_EQ(run("", FALCON_BINARY " exec -- no-such-program").code, 127);
   EXPECT_EQ(run("", FALCON_BINARY " exec").code, 2);
   EXPECT_EQ(run("", FALCON_BINARY " exec --no-such-option -- ls").code, 2);
@@ -386,6 +399,14 @@ TEST_F(Preload, ExecRefusesAFolderWithASpace) {
     EXPECT_EQ(outcome.code, 1) << how;
     EXPECT_THAT(outcome.errors, HasSubstr("LD_PRELOAD is a list that ends words at spaces and colons")) << how;
   }
+}
+
+// What is linked to NCCL has its functions by way of the loader.
+TEST_F(Preload, DoctorTellsALibraryOfNcclFromOneThatIsLinkedToIt) {
+  EXPECT_THAT(run("", FALCON_BINARY " doctor --library " FALCON_VENDOR).output, HasSubstr("version 2.32.3; Falcon"));
+  const Outcome linked = run("", FALCON_BINARY " doctor --library " FALCON_PLUGIN);
+  EXPECT_EQ(linked.code, 1);
+  EXPECT_THAT(linked.output, HasSubstr("is no library of NCCL"));
 }
 
 TEST_F(Preload, DoctorLooksAtFilesOnly) {

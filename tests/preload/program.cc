@@ -5,9 +5,13 @@
 //   program job-without-one N SPAN   the same, but that the last rank has Falcon off
 //   program job-twice N SPAN  the same, but that all ranks make a second communicator of the same id
 //   program job-growing N SPAN  the same, but that the last rank joins later; job-growing-silently: no rank passes the
-//   id on program job-told N SPAN   N ranks tell Falcon what they do (nccl_falcon.h) program id           the bytes of
-//   a unique id program extension    calls every function of nccl_falcon.h program lacking      calls what only a newer
-//   library has program idle         one call, then what of Falcon is in the process
+//   id on
+//   program job-told N SPAN   N ranks tell Falcon what they do (nccl_falcon.h)
+//   program id           the bytes of a unique id
+//   program extension    calls every function of nccl_falcon.h
+//   program lacking      calls what only a newer library has
+//   program idle         one call, then what of Falcon is in the process
+//   program unused N     N children that are made in groups and ended without a call, then whether threads are left
 #include <dirent.h>
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -20,6 +24,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -374,20 +379,47 @@ int job(int size, double span, const std::string& kind) {
   return failed;
 }
 
+int threadCount() {
+  int threads = 0;
+  DIR* const folder = opendir("/proc/self/task");
+  while (const dirent* const entry = readdir(folder)) threads += entry->d_name[0] != '.';
+  closedir(folder);
+  return threads;
+}
+
 void idle() {
   ncclUniqueId id;
   DO(ncclGetUniqueId(&id));
   ncclComm_t comm = nullptr;
   DO(ncclCommInitRank(&comm, 1, id, 0));
   DO(ncclAllReduce(in, out, 1, ncclFloat, ncclSum, comm, stream));
-  int threads = 0;
-  DIR* const folder = opendir("/proc/self/task");
-  while (const dirent* const entry = readdir(folder)) threads += entry->d_name[0] != '.';
-  closedir(folder);
   std::ifstream maps("/proc/self/maps");
   const std::string text((std::istreambuf_iterator<char>(maps)), {});
-  std::printf("%d thread(s), core %s\n", threads,
+  std::printf("%d thread(s), core %s\n", threadCount(),
               text.find("libnccl-falcon-core.so") == std::string::npos ? "not loaded" : "loaded");
+  DO(ncclCommDestroy(comm));
+}
+
+/// Where a program has each handle on the heap, as frameworks do.
+void unused(int count) {
+  ncclUniqueId id;
+  ncclComm_t comm = nullptr;
+  DO(ncclGetUniqueId(&id));
+  DO(ncclCommInitRank(&comm, 1, id, 0));
+  DO(ncclAllReduce(in, out, 1, ncclFloat, ncclSum, comm, stream));
+  for (int i = 0; i < count; ++i) {
+    const auto child = std::make_unique<ncclComm_t>();
+    DO(ncclGroupStart());
+    DO(ncclCommSplit(comm, 0, 0, child.get(), nullptr));
+    DO(ncclGroupEnd());
+    DO(ncclCommDestroy(*child));
+  }
+  // Its own, the network's and the job's; that of a child ends a moment after it.
+  constexpr int most = 5;
+  const auto begun = std::chrono::steady_clock::now();
+  while (threadCount() > most && std::chrono::steady_clock::now() - begun < std::chrono::seconds(10))
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  std::printf("%s\n", threadCount() > most ? "threads are left" : "no threads are left");
   DO(ncclCommDestroy(comm));
 }
 
@@ -414,6 +446,7 @@ int main(int argc, char** argv) {
   if (what == "idle") return idle(), 0;
   if (what == "extension") return extension(), 0;
   if (what == "id") return showId(), 0;
+  if (what == "unused" && argc > 2) return unused(std::atoi(argv[2])), 0;
   if (what.starts_with("job") && argc > 3) return job(std::atoi(argv[2]), std::atof(argv[3]), what);
   return 2;
 }

@@ -80,6 +80,26 @@ TEST_F(EventRotation, AFolderThatIsGoneIsSaidOnce) {
   EXPECT_EQ(linesIn(log), 1u) << log;
 }
 
+// It was put there by whoever could write to the folder before it was closed to others.
+TEST_F(EventRotation, InAnOwnFolderNoLinkIsFollowedAndNoStrangersFileIsTaken) {
+  using Place = JsonLinesSink::Place;
+  const std::string target = folder_ / "precious";
+  { std::ofstream(target) << "precious"; }
+  fs::create_symlink(target, path_);
+  const auto link = JsonLinesSink::open(path_, 0, Place::ownFolder);
+  ASSERT_FALSE(link);
+  EXPECT_NE(link.error().message().find(path_ + " is a link, and is not trusted"), std::string::npos);
+  EXPECT_EQ(fs::file_size(target), 8u);
+  EXPECT_TRUE(JsonLinesSink::open(path_, 0, Place::anywhere)) << "as the user wants it";
+  fs::remove(path_);
+  EXPECT_TRUE(JsonLinesSink::open(path_, 0, Place::ownFolder));
+  if (getuid() != 0) return;
+  ASSERT_EQ(chown(path_.c_str(), 12345, 12345), 0);
+  const auto strangers = JsonLinesSink::open(path_, 0, Place::ownFolder);
+  ASSERT_FALSE(strangers);
+  EXPECT_NE(strangers.error().message().find("belongs to user 12345"), std::string::npos);
+}
+
 TEST_F(EventRotation, APipeKeepsNobodyWaiting) {
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
   EXPECT_FALSE(JsonLinesSink::open(path_)) << "nobody reads it";

@@ -53,6 +53,14 @@ const char* wantedFalcon() {
   return wanted && *wanted ? wanted : nullptr;
 }
 
+/// Before what is preloaded already, and once: `falcon exec` may start a program that starts another by it.
+std::string before(const std::string& library, const char* others) {
+  if (!others || !*others) return library;
+  const std::string list = others;
+  const bool first = list == library || list.starts_with(library + ":") || list.starts_with(library + " ");
+  return first ? list : library + ":" + list;
+}
+
 int check(const std::vector<std::string>& program) {
   if (const auto preloaded = preloadLibrary(); !preloaded) {
     fmt::print(stderr, "falcon exec: {}\n", preloaded.error().message());
@@ -91,8 +99,7 @@ int run(const ExecOptions& options) {
     fmt::print(stderr, "falcon exec: {}\n", library.error().message());
     return toolFailed;
   }
-  std::string preload = *library;
-  if (const char* others = std::getenv("LD_PRELOAD"); others && *others) preload += std::string(":") + others;
+  const std::string preload = before(*library, std::getenv("LD_PRELOAD"));
   const bool saidAlready = wantedFalcon() != nullptr;
   if (options.print) {
     fmt::print("env LD_PRELOAD={}{}", asShellWord(preload), saidAlready ? "" : " NCCL_FALCON=1");

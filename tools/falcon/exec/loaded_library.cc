@@ -1,6 +1,7 @@
 #include "exec/loaded_library.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -97,6 +98,17 @@ struct Answer {
   char problem[512];
 };
 
+/// Found by way of `library`, a function may be that of a library which it is linked to, or which `falcon` is.
+template <class Function>
+bool hasItself(void* library, const char* name, Function& function) {
+  link_map *its = nullptr, *own = nullptr;
+  Dl_info ignored;
+  return findFunction(library, name, function) && dlinfo(library, RTLD_DI_LINKMAP, &own) == 0 &&
+         dladdr1(reinterpret_cast<const void*>(function), &ignored, reinterpret_cast<void**>(&its), RTLD_DL_LINKMAP) !=
+             0 &&
+         its == own;
+}
+
 void look(const std::string& path, Answer& answer) {
   std::error_code error;
   if (path.find('/') != std::string::npos && !std::filesystem::is_regular_file(path, error))
@@ -105,8 +117,8 @@ void look(const std::string& path, Answer& answer) {
   if (!library) return void(snprintf(answer.problem, sizeof answer.problem, "cannot be opened: %s", dlerror()));
   int (*getVersion)(int*) = nullptr;
   void* falcon = nullptr;
-  answer.facts.isFalcon = findFunction(library, "ncclFalconGetVersion", falcon);
-  if (!findFunction(library, "pncclGetVersion", getVersion) || getVersion(&answer.facts.version) != 0)
+  answer.facts.isFalcon = hasItself(library, "ncclFalconGetVersion", falcon);
+  if (!hasItself(library, "pncclGetVersion", getVersion) || getVersion(&answer.facts.version) != 0)
     return void(snprintf(answer.problem, sizeof answer.problem, "is no library of NCCL"));
   void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
   int (*start)(unsigned) = nullptr;
