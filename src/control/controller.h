@@ -225,6 +225,7 @@ class Controller {
   std::optional<Event> onsetNotSaid_;             ///< a small one: it may be over before anybody stands out
   std::optional<Event> minorNotSaid_;             ///< to be profiled first
   bool minorProfile_ = false;                     ///< the profiling in progress is for that
+  int minorProfiles_ = 0;                         ///< of it, that told of something else
   bool minorSaid_ = false;                        ///< and it is not over
   bool slowFromTheStart_ = false;                 ///< the detector takes a slow pace for the healthy one
   std::uint32_t pattern_ = 0, calls_ = 0;         ///< of the watched rank's last sample

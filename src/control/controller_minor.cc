@@ -14,11 +14,22 @@ namespace {
 constexpr int profilingFactor = 4;
 // Of the delay: one cause must have it.
 constexpr double half = 0.5;
+// What profiled iterations may have lost for each millisecond that the slowness costs: more is of something else, such
+// as a rank that got no processor for a moment.
+constexpr double mostLoss = 1.5;
+// The last one is judged as it is.
+constexpr int mostProfiles = 8;
 
 struct LikelyCulprit {
   Culprit culprit;  ///< none: nobody has half of the delay, or only a group is known
   std::string reason;
 };
+
+/// A mean tells of what happened once, too; the slowness was told by medians.
+bool tellsOfIt(const JobView& job, const Event& minor) {
+  const double told = minor.afterMilliseconds / minor.beforeMilliseconds - 1;
+  return iterationGrowth(job, JobView::keptSamples) - 1 <= mostLoss * told;
+}
 
 /// By evidence that costs the job nothing, and no proof. What one grew by itself may be little, over so many
 /// iterations.
@@ -64,6 +75,7 @@ void Controller::followMinor(const std::optional<instrument::Change>& change) {
 void Controller::beginMinor(const instrument::Change& change) {
   // Beside something known the level tells of that, or of what was done about it.
   if (phase_ == Phase::learning || slow_ || slowFromTheStart_ || becameFaster_ || !failSlows_.empty()) return;
+  minorProfiles_ = 0;
   minorNotSaid_ =
       Event{.kind = EventKind::minor,
             .beforeMilliseconds = change.before,
@@ -87,7 +99,8 @@ bool Controller::profileMinor() {
 }
 
 void Controller::sayMinor() {
-  if (!minorNotSaid_) return;  // over meanwhile
+  if (!minorNotSaid_) return;                                                       // over meanwhile
+  if (!tellsOfIt(job_, *minorNotSaid_) && ++minorProfiles_ < mostProfiles) return;  // there will be another profile
   Event event = *std::exchange(minorNotSaid_, std::nullopt);
   const LikelyCulprit found = likelyCulprit(job_, clocks_, leastShare());
   event.culprit = found.culprit;

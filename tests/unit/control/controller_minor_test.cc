@@ -44,6 +44,22 @@ TEST_F(Minor, OfARankNamesIt) {
   expectNotHeld(job);
 }
 
+// Once, while the slow one is looked for, another rank loses more than the slowness costs in all these iterations.
+TEST_F(Minor, OfARankNamesItThoughAnotherStoodStillForAMoment) {
+  FakeJob& job = startOld();
+  job.compute[3] = 1.06;
+  const int orders = job.sent<SetProfiling>();
+  for (int steps = 0; job.sent<SetProfiling>() == orders && steps < 4000; ++steps) job.run(0.05);
+  ASSERT_EQ(job.count(minor), 0) << job.text();
+  job.run(1);
+  job.loading[1] = 2;
+  job.run(0.5);
+  job.loading.clear();
+  ASSERT_TRUE(job.runUntil(minor, 60)) << job.text();
+  EXPECT_EQ(job.first(minor)->culprit, slowRank(3)) << job.text();
+  expectNotHeld(job);
+}
+
 TEST_F(Minor, OfALinkNamesIt) {
   FakeJob& job = startOld();
   job.links[{2, 4}] = 1.4;
