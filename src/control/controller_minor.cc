@@ -43,7 +43,8 @@ LikelyCulprit likelyCulprit(JobView& job, const ClockBook& clocks, double limit)
     if (const auto found = diagnose::explanationOf(host); found && found->isCulprit())
       return likely({.kind = CulpritKind::host, .host = found->host}, found->evidence);
   diagnose::SeenInProfile seen = seenInProfile(job, JobView::keptSamples);
-  seen.chain = blameOf(job, clocks, JobView::keptSamples, {.leastShare = limit / 2, .leastGrowth = 1 + limit / 2});
+  seen.chain = blameOf(job, clocks, JobView::keptSamples,
+                       {.leastShare = limit / 2, .leastGrowth = 1 + limit / 2, .lasting = true});
   const auto [ranks, groups, reason] = diagnose::suspect(
       seen, {.leastOfRank = 1 + limit / 2, .leastShare = limit / 2, .leastPart = half, .testedPart = half});
   if (ranks.size() == 1) return likely({CulpritKind::rank, ranks.front().rank, {}, false}, reason);
@@ -99,8 +100,9 @@ bool Controller::profileMinor() {
 }
 
 void Controller::sayMinor() {
-  if (!minorNotSaid_) return;                                                       // over meanwhile
-  if (!tellsOfIt(job_, *minorNotSaid_) && ++minorProfiles_ < mostProfiles) return;  // there will be another profile
+  if (!minorNotSaid_) return;  // over meanwhile
+  const bool told = tellsOfIt(job_, *minorNotSaid_);
+  if (!told && ++minorProfiles_ < mostProfiles) return;  // there will be another profile
   Event event = *std::exchange(minorNotSaid_, std::nullopt);
   const LikelyCulprit found = likelyCulprit(job_, clocks_, leastShare());
   event.culprit = found.culprit;

@@ -111,8 +111,9 @@ OwnTime ownTimeOf(const std::map<Rank, OwnTime>& times, Rank rank) {
 }
 
 /// @param everybody, own  how much more slowly all ranks alike, and single ones, compute
+/// @param middle          what a piece counts for; null: for what it took
 Accounts accountsOf(const WaitGraph& graph, const UsualPieces& usual, double everybody,
-                    const std::map<Rank, OwnTime>& own, int iterations) {
+                    const std::map<Rank, OwnTime>& own, int iterations, const UsualPieces* middle) {
   Accounts accounts;
   const double part = 1.0 / std::max(iterations, 1);
   for (const PathPiece& piece : graph.criticalPath()) {
@@ -124,7 +125,7 @@ Accounts accountsOf(const WaitGraph& graph, const UsualPieces& usual, double eve
     Account& account = accounts[causeOf(piece)];
     account.usual += part * known->second;
     account.expected += part * known->second * excuse;
-    account.spent += part * lengthOf(piece);
+    account.spent += part * (middle ? middle->at(keyOf(piece)) : lengthOf(piece));
   }
   return accounts;
 }
@@ -145,14 +146,16 @@ Blame blame(const JobTimeline& healthy, const JobTimeline& now, std::span<const 
   const std::set<Rank> irregular = irregularRanks(healthy, now);
   const WaitGraph before(healthy, members, irregular), graph(now, members, irregular);
   const UsualPieces usual = usualPieces(before.allPieces());
-  const std::map<Rank, OwnTime> own = ownTimes(usual, usualPieces(graph.allPieces()));
+  const UsualPieces usualNow = usualPieces(graph.allPieces());
+  const std::map<Rank, OwnTime> own = ownTimes(usual, usualNow);
   std::vector<double> all;
   for (const auto& [rank, times] : own) all.push_back(times.pace);
   const double everybody = std::max(1.0, lowerMedian(all, 1));
 
-  Accounts accounts = accountsOf(graph, usual, everybody, own, now.iterations);
+  Accounts accounts = accountsOf(graph, usual, everybody, own, now.iterations, rules.lasting ? &usualNow : nullptr);
   // What the path holds up even in health: who happens to be last, jitter.
-  for (const auto& [key, account] : accountsOf(before, usual, 1, {}, healthy.iterations))
+  const auto inHealth = accountsOf(before, usual, 1, {}, healthy.iterations, rules.lasting ? &usual : nullptr);
+  for (const auto& [key, account] : inHealth)
     if (const auto found = accounts.find(key); found != accounts.end()) found->second.spent -= account.excess();
   double shared = 0;  // seconds that all ranks alike are slower by, on the path
   for (const auto& [key, account] : accounts) shared += account.usual * (everybody - 1);

@@ -43,6 +43,8 @@ struct BlameRules {
   double leastShare = 0.05;  ///< of a healthy iteration: less cannot be the cause
   double leastPart = 0.1;    ///< of the lengthening: likewise
   double leastGrowth = 1.1;  ///< of a cause's pieces. Source: Falcon, arXiv 2410.12588, section 4.3
+  /// A piece counts as long as it takes in the middle iteration: for what lasts, and is small beside what happens once.
+  bool lasting = false;
 };
 
 /// Follows the chain of waiting through all communicators to its sources (WaitGraph), and compares every piece of it

@@ -135,6 +135,25 @@ TEST_P(BlameInLayouts, ASlowLinkOfEachKindOfGroupIsFound) {
   }
 }
 
+// A pause takes more than the slowness does over all these iterations.
+TEST(Blame, OfWhatLastsIsNotThatOfWhoPausedOnce) {
+  const SimulatedTraining healthy{.layout = {4, 1, 1}};
+  SimulatedTraining now = healthy;
+  now.slowRanks[2] = 1.08;
+  now.pauses[{0, 17}] = 0.2;
+  const auto members = healthy.communicators();
+  const JobTimeline before = healthy.run(16, 1), after = now.run(40, 2);
+  const auto accused = [&](bool lasting) {
+    std::vector<Rank> ranks;
+    for (const Cause& each :
+         blame(before, after, members, {.leastShare = 0.025, .leastGrowth = 1.025, .lasting = lasting}).causes)
+      ranks.push_back(each.rank);
+    return ranks;
+  };
+  EXPECT_EQ(accused(true), std::vector<Rank>{2});
+  EXPECT_EQ(accused(false).at(0), 0) << "by what it took";
+}
+
 /// More than one replica.
 class BlameInReplicas : public BlameInLayouts {};
 

@@ -36,7 +36,11 @@ class Run {
     std::vector<std::vector<Action>> programs(size);
     for (int iteration = 0; iteration < iterations; ++iteration) {
       drawLengths();
-      for (std::size_t rank = 0; rank < size; ++rank) addIteration(static_cast<Rank>(rank), programs[rank]);
+      for (std::size_t rank = 0; rank < size; ++rank) {
+        const auto pause = job_.pauses.find({static_cast<Rank>(rank), iteration});
+        if (pause != job_.pauses.end()) programs[rank].push_back({Action::compute, pause->second});
+        addIteration(static_cast<Rank>(rank), programs[rank]);
+      }
     }
     std::vector<std::size_t> next(size, 0);
     std::deque<std::size_t> runnable;
