@@ -107,7 +107,7 @@ Status grow(ncclComm_t parent, int size, const ncclUniqueId* id, int rank, ncclC
     if (rank < 0 || rank >= size)
       return log::decided(Error::invalidArgument("{}: rank is {}, not 0 to {}", function, rank, size - 1));
     if (!bootstrap::UniqueId::isOne(id->internal)) return joinVendors(size, *id, rank, output, config);
-    return startRank(function, output, size, *id, rank, config);
+    return startRank(function, output, size, std::span(id, 1), rank, config);
   }
   auto use = requireReady(function, parent);
   if (!use) return use.error();

@@ -26,15 +26,13 @@ Status initAll(ncclComm_t* outputs, int count, const int* devices) {
         return log::decided(Error::invalidUsage("{}: device {} is listed twice", function, devices[i]));
   }
   Process::instance();
-  const auto made = bootstrap::makeOwnUniqueId();
-  if (!made) return made.error();
-  ncclUniqueId id;
-  std::memcpy(id.internal, made->bytes().data(), sizeof id.internal);
-
+  const auto id = newUniqueIdOfProcess();
+  if (!id) return id.error();
   Group& group = Group::ofThisThread();
   group.start();
   for (int i = 0; i < count; ++i)
-    (void)group.noted(startRank(function, &outputs[i], count, id, i, nullptr, devices ? devices[i] : i));
+    (void)group.noted(
+        startRank(function, &outputs[i], count, std::span(&*id, 1), i, nullptr, devices ? devices[i] : i));
   return group.end();
 }
 
@@ -69,7 +67,7 @@ ncclResult_t pncclGetVersion(int* version) {
   return guarded("ncclGetVersion", [&]() -> Status {
     if (const Status given = requireOutput("ncclGetVersion", "version", version); !given) return given;
     // Programs ask before anything else, and go by it: the vendor's library is looked for now.
-    const auto vendor = Process::instance().deviceLibrary();
+    const auto vendor = Process::instance().likelyLibrary();
     *version = vendor ? vendor->version : NCCL_VERSION_CODE;
     return {};
   });
@@ -79,28 +77,29 @@ ncclResult_t pncclGetUniqueId(ncclUniqueId* uniqueId) {
   FALCON_LET_VENDORS_OWN_PASS(ncclGetUniqueId, uniqueId)
   return guarded("ncclGetUniqueId", [&]() -> Status {
     if (const Status given = requireOutput("ncclGetUniqueId", "uniqueId", uniqueId); !given) return given;
-    Process::instance();
-    const auto id = bootstrap::makeUniqueId();
+    const auto id = newUniqueId();
     if (!id) return id.error();
-    std::memcpy(uniqueId->internal, id->bytes().data(), sizeof uniqueId->internal);
+    *uniqueId = *id;
     return {};
   });
 }
 
 ncclResult_t pncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank) {
   return guarded("ncclCommInitRank", [&] {
-    return Group::ofThisThread().noted(startRank("ncclCommInitRank", comm, nranks, commId, rank, nullptr));
+    return Group::ofThisThread().noted(
+        startRank("ncclCommInitRank", comm, nranks, std::span(&commId, 1), rank, nullptr));
   });
 }
 
 ncclResult_t pncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank,
                                      ncclConfig_t* config) {
   return guarded("ncclCommInitRankConfig", [&] {
-    return Group::ofThisThread().noted(startRank("ncclCommInitRankConfig", comm, nranks, commId, rank, config));
+    return Group::ofThisThread().noted(
+        startRank("ncclCommInitRankConfig", comm, nranks, std::span(&commId, 1), rank, config));
   });
 }
 
-// Every rank gets the same list of ids: the first one's rendezvous serves them all.
+// Every rank gets the same list of ids.
 ncclResult_t pncclCommInitRankScalable(ncclComm_t* newcomm, int nranks, int myrank, int nId, ncclUniqueId* commIds,
                                        ncclConfig_t* config) {
   constexpr const char* function = "ncclCommInitRankScalable";
@@ -110,13 +109,8 @@ ncclResult_t pncclCommInitRankScalable(ncclComm_t* newcomm, int nranks, int myra
     if (nId < 1 || nId > nranks)
       return group.noted(
           log::decided(Error::invalidArgument("{}: nId is {}, not 1 to nranks ({})", function, nId, nranks)));
-    for (int i = 1; i < nId; ++i) {
-      const auto unused = bootstrap::UniqueId::parse(commIds[i].internal);
-      if (!unused) return group.noted(unused.error());
-      // This process may have made it, and holds a rendezvous open that nobody will visit.
-      if (std::memcmp(&commIds[i], &commIds[0], sizeof commIds[0]) != 0) bootstrap::dropUniqueId(*unused);
-    }
-    return group.noted(startRank(function, newcomm, nranks, commIds[0], myrank, config));
+    return group.noted(
+        startRank(function, newcomm, nranks, std::span(commIds, static_cast<std::size_t>(nId)), myrank, config));
   });
 }
 

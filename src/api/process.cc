@@ -2,10 +2,13 @@
 
 #include <pthread.h>
 
+#include <cstdlib>
+
 #include "base/log.h"
 #include "base/parameters.h"
 #include "base/per_process.h"
 #include "control/ranges.h"
+#include "gpu/device_presence.h"
 
 namespace falcon::api {
 
@@ -69,13 +72,31 @@ void Process::findVendor() {
     obstacle_ = driver_ ? "the CUDA driver shows no device" : "there is no working CUDA driver (libcuda.so.1)";
     return;
   }
-  auto library = gpu::loadVendorLibrary(parameters::vendorLibrary.value());
+  const auto& library = loaded();
   if (library) {
-    library_ = std::move(*library);
+    library_ = *library;
     return;
   }
   obstacle_ = library.error().message();
   log::warn("{} CUDA device(s), but the host engine is used: {}", devices, obstacle_);
+}
+
+const Result<std::shared_ptr<const gpu::VendorLibrary>>& Process::loaded() {
+  if (!loaded_) loaded_ = gpu::loadVendorLibrary(parameters::vendorLibrary.value());
+  return *loaded_;
+}
+
+std::shared_ptr<const gpu::VendorLibrary> Process::likelyLibrary() {
+  const std::lock_guard lock(mutex_);
+  if (searched_) return library_;
+  const auto wish = static_cast<gpu::EngineWish>(parameters::engine.value());
+  if (wish == gpu::EngineWish::host) return nullptr;
+  if (wish == gpu::EngineWish::automatic) {
+    const auto counted = gpu::deviceCountIfInitialised();
+    if (counted ? *counted == 0 : !gpu::devicesSeemPresent("", std::getenv("CUDA_VISIBLE_DEVICES"))) return nullptr;
+  }
+  const auto& library = loaded();
+  return library ? *library : nullptr;
 }
 
 gpu::EngineOffer Process::offer() {

@@ -27,7 +27,10 @@ class Process {
   gpu::EngineOffer offer();
   /// The vendor's library where this process works on devices; looks for it at the first need. Null elsewhere.
   std::shared_ptr<const gpu::VendorLibrary> deviceLibrary();
-  /// The same, but nobody looks for it: null unless offer() said that the vendor's engine works.
+  /// The same for what comes before communicators are made: CUDA is not initialised for it, so that the process may
+  /// still fork workers that use it. Null also where a GPU does not show without that.
+  std::shared_ptr<const gpu::VendorLibrary> likelyLibrary();
+  /// The same as deviceLibrary(), but nobody looks for it: null unless offer() said that the vendor's engine works.
   std::shared_ptr<const gpu::VendorLibrary> vendorLibrary();
   /// Null where the process has no CUDA driver loaded: then there are no device pointers either.
   std::shared_ptr<const gpu::CudaDriver> driver();
@@ -36,6 +39,7 @@ class Process {
   /// What is said and registered once.
   void begin();
   void findVendor();
+  const Result<std::shared_ptr<const gpu::VendorLibrary>>& loaded();
 
   static std::atomic<int> currentGeneration;
 
@@ -43,6 +47,7 @@ class Process {
   bool begun_ = false;
   bool searched_ = false;
   std::string obstacle_;
+  std::optional<Result<std::shared_ptr<const gpu::VendorLibrary>>> loaded_;  ///< in use or not
   std::shared_ptr<const gpu::VendorLibrary> library_;
   std::shared_ptr<const gpu::CudaDriver> driver_;
 };

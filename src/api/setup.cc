@@ -40,14 +40,6 @@ Result<Agreement> agree(bootstrap::CommunicatorNetwork& network, bool watches, N
   return agreement;
 }
 
-void useDeviceOf(const JoinRequest& request) {
-  const auto driver = Process::instance().driver();
-  if (!driver) return;
-  if (request.deviceContext) driver->makeCurrent(request.deviceContext);
-  if (request.device >= 0 && !driver->useDevice(request.device))
-    log::notice("CUDA device {} cannot be made current", request.device);
-}
-
 void startOnHost(ncclComm& communicator, std::unique_ptr<collectives::HostCommunicator> made,
                  std::shared_ptr<control::Job> job) {
   collectives::HostCommunicator& host = *made;
@@ -85,9 +77,16 @@ void makeContextCurrent(void* context) {
   if (const auto driver = Process::instance().driver()) driver->makeCurrent(context);
 }
 
+void useDevice(int device, void* context) {
+  const auto driver = Process::instance().driver();
+  if (!driver) return;
+  if (context) driver->makeCurrent(context);
+  if (device >= 0 && !driver->useDevice(device)) log::notice("CUDA device {} cannot be made current", device);
+}
+
 Status establish(ncclComm& communicator, const JoinRequest& request) {
   const Nanoseconds limit = parameters::initTimeout.value();
-  useDeviceOf(request);
+  useDevice(request.device, request.deviceContext);
   auto reactor = transport::processReactor();
   if (!reactor) {
     if (request.size > 1) bootstrap::withdraw(request.id, request.rank, request.size, reactor.error());

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "api/meeting.h"
 #include "api/process.h"
 #include "base/log.h"
 #include "base/parameters.h"
@@ -19,7 +20,7 @@ namespace {
 using Network = std::shared_ptr<bootstrap::CommunicatorNetwork>;
 using Vendors = std::unique_ptr<gpu::VendorCommunicator>;
 
-/// All have met in the vendor's library, so who has not come to Falcon's network by then does not know of it.
+// For what Falcon's ranks say to each other before the vendor's library is called.
 constexpr Nanoseconds patience = 30s;
 
 void notWatched(const Error& why) {
@@ -94,14 +95,9 @@ CommunicatorId nameOf(const Network& network, const ncclComm& parent) {
   return network ? network->id() : bootstrap::hashOf({parent.engine->id(), ++unwatched});
 }
 
-/// The ranks that grow a communicator meet, after they have met in the vendor's; null: not all came.
-Network meet(const bootstrap::UniqueId& id, const gpu::VendorCommunicator& made) {
-  auto reactor = transport::processReactor();
-  if (!reactor) return nullptr;
-  auto network = bootstrap::join(*reactor, id, made.rank(), made.size(), patience);
-  if (network) return std::move(*network);
-  notWatched(network.error());
-  return nullptr;
+/// After they have met in the vendor's. Null: nobody watches, or not all came.
+Network meet(const std::optional<bootstrap::UniqueId>& way, const gpu::VendorCommunicator& made) {
+  return way ? Meeting(*way, made.rank(), made.size(), {}).network() : nullptr;
 }
 
 /// What rides in the id of one that grows, which at least one rank has. Collective over the parent's network.
@@ -128,10 +124,51 @@ Status establishOnVendor(ncclComm& communicator, Network network, std::shared_pt
                          bool anybodyWatches) {
   const auto id = shareVendorsId(*network);
   if (!id) return id.error();
-  auto made = gpu::VendorCommunicator::create(
-      surroundingsWith(job), *id, {network->size(), network->rank(), network->id()}, communicator.settings.vendor);
+  auto made =
+      gpu::VendorCommunicator::create(surroundingsWith(job), std::span(&*id, 1),
+                                      {network->size(), network->rank(), network->id()}, communicator.settings.vendor);
   if (!made) return made.error();
   startOnVendor(communicator, std::move(*made), anybodyWatches ? std::move(network) : nullptr, std::move(job));
+  return {};
+}
+
+Result<ncclUniqueId> newVendorsId(const gpu::VendorLibrary& library) {
+  ncclUniqueId id{};
+  const Status made = library.status(library.functions.getUniqueId(&id), "ncclGetUniqueId", nullptr);
+  if (!made) return log::decided(made.error());
+  if (parameters::falcon.value()) gpu::furnish(id);
+  return id;
+}
+
+Status checkVendorsId(const char* function, const ncclUniqueId& id) {
+  if (Process::instance().deviceLibrary()) return {};
+  if (!gpu::read(id)) return bootstrap::UniqueId::parse(id.internal).error();
+  return log::decided(Error::invalidUsage(
+      "{}: the unique id was made where the vendor's NCCL moves the data, which this process does without: {}; set "
+      "NCCL_FALCON_ENGINE=host on all ranks for host memory",
+      function, Process::instance().offer().obstacle));
+}
+
+Status joinOnVendor(ncclComm& communicator, std::span<const ncclUniqueId> ids, int size, Rank rank) {
+  const auto library = Process::instance().deviceLibrary();
+  const auto way = parameters::falcon.value() ? gpu::read(ids.front()) : std::nullopt;
+  std::shared_ptr<control::Job> job;
+  std::optional<Meeting> meeting;
+  if (way) {
+    if (auto reactor = transport::processReactor())
+      job = control::Job::acquire(*reactor, fmt::format("{:016x}", way->key));
+    instrument::Making making;
+    if (job && size > 1)
+      making = job->making({instrument::MakingKind::init, way->key, rank, size, communicator.settings.vendor.name,
+                            SystemClock::instance().now()});
+    if (job) meeting.emplace(*way, rank, size, std::move(making));
+  }
+  const CommunicatorId name =
+      way ? way->key : bootstrap::hashOf(std::string_view(ids.front().internal, sizeof ids.front().internal));
+  auto made = gpu::VendorCommunicator::create({library, job ? &job->launchedWork() : nullptr}, ids, {size, rank, name},
+                                              communicator.settings.vendor);
+  if (!made) return made.error();
+  startOnVendor(communicator, std::move(*made), meeting ? meeting->network() : nullptr, std::move(job));
   return {};
 }
 
@@ -157,9 +194,7 @@ Status shrinkOnVendor(ncclComm& parent, ncclComm& child, std::span<const Rank> e
 
 Result<ncclUniqueId> uniqueIdToGrow(ncclComm& parent) {
   auto id = parent.vendors->uniqueIdToGrow();
-  if (!id || !parent.network || !gpu::hasRoom(*id)) return id;
-  const auto way = bootstrap::makeOwnUniqueId();
-  if (way && !gpu::write(*way, *id)) bootstrap::dropUniqueId(*way);
+  if (id && parent.network) gpu::furnish(*id);
   return id;
 }
 
@@ -169,7 +204,7 @@ Status growOnVendor(ncclComm& parent, ncclComm& child, int size, const std::opti
   auto made = parent.vendors->grow(size, id ? &*id : nullptr, rank, child.settings.ofChild(), name);
   if (!made) return made.error();
   if (!*made) return {};
-  Network network = way ? meet(*way, **made) : nullptr;
+  Network network = meet(way, **made);
   startOnVendor(child, std::move(*made), std::move(network), parent.job);
   return {};
 }
@@ -183,14 +218,14 @@ Status joinGrownOnVendor(ncclComm& communicator, int size, const ncclUniqueId& i
         function));
   const auto way = gpu::read(id);
   std::shared_ptr<control::Job> job;
-  if (way) {
+  if (way && parameters::falcon.value()) {
     auto reactor = transport::processReactor();
     if (reactor) job = control::Job::acquire(*reactor, fmt::format("{:016x}", way->key));
   }
   auto made = gpu::VendorCommunicator::joinGrown({library, job ? &job->launchedWork() : nullptr}, id,
                                                  {size, rank, way ? way->key : 0}, communicator.settings.vendor);
   if (!made) return made.error();
-  Network network = way ? meet(*way, **made) : nullptr;
+  Network network = meet(way, **made);
   startOnVendor(communicator, std::move(*made), std::move(network), std::move(job));
   return {};
 }

@@ -11,8 +11,17 @@
 
 namespace falcon::api {
 
-/// Blocking; every member calls, and has met the others in `network`, over which the vendor's id travels. Ends with
-/// start() on `communicator`. `job`: null where Falcon is off here.
+/// For ncclGetUniqueId where the vendor's library will move the data: its own id. With Falcon on the way to Falcon's
+/// network rides where the vendor leaves room.
+Result<ncclUniqueId> newVendorsId(const gpu::VendorLibrary& library);
+/// Of bytes that are none of ours. Errors: this process cannot join by them, and why.
+Status checkVendorsId(const char* function, const ncclUniqueId& id);
+/// Blocking; every member calls, with the same ids, which checkVendorsId() has passed. Without Falcon nothing happens
+/// but the vendor's own. Ends with start() on `communicator`.
+Status joinOnVendor(ncclComm& communicator, std::span<const ncclUniqueId> ids, int size, Rank rank);
+
+/// The same where ours is the id: every member calls, and has met the others in `network`, over which the vendor's id
+/// travels. Ends with start() on `communicator`. `job`: null where Falcon is off here.
 Status establishOnVendor(ncclComm& communicator, std::shared_ptr<bootstrap::CommunicatorNetwork> network,
                          std::shared_ptr<control::Job> job, bool anybodyWatches);
 

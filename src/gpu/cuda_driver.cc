@@ -19,6 +19,7 @@ constexpr Result success = 0;
 constexpr int attributeMemoryType = 2;
 constexpr int attributeIsManaged = 8;
 constexpr unsigned memoryTypeDevice = 2;
+constexpr const char *libraryName = "libcuda.so", *libraryFile = "libcuda.so.1";
 
 struct DriverFunctions {
   Result (*init)(unsigned flags) = nullptr;
@@ -174,7 +175,7 @@ class LoadedDriver final : public CudaDriver {
 
 std::shared_ptr<const CudaDriver> open(int mode) {
   // Never closed: the driver keeps threads and contexts.
-  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | mode);
+  void* library = dlopen(libraryFile, RTLD_NOW | RTLD_LOCAL | mode);
   if (!library) return nullptr;
   DriverFunctions table;
   if (!findFunction(library, "cuInit", table.init) || !findFunction(library, "cuDeviceGetCount", table.deviceCount) ||
@@ -209,7 +210,17 @@ std::shared_ptr<const CudaDriver> loadCudaDriver() {
 }
 
 std::shared_ptr<const CudaDriver> cudaDriverIfLoaded() {
-  return isMapped("libcuda.so") ? open(RTLD_NOLOAD) : nullptr;
+  return isMapped(libraryName) ? open(RTLD_NOLOAD) : nullptr;
+}
+
+std::optional<int> deviceCountIfInitialised() {
+  void* const library = isMapped(libraryName) ? dlopen(libraryFile, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD) : nullptr;
+  if (!library) return std::nullopt;
+  Result (*deviceCount)(int* count) = nullptr;
+  int count = 0;
+  const bool known = findFunction(library, "cuDeviceGetCount", deviceCount) && deviceCount(&count) == success;
+  dlclose(library);
+  return known ? std::optional(count) : std::nullopt;
 }
 
 }  // namespace falcon::gpu

@@ -51,5 +51,7 @@ class CudaDriver {
 std::shared_ptr<const CudaDriver> loadCudaDriver();
 /// The same, but only where the process has loaded it already: who has no driver has no device pointers.
 std::shared_ptr<const CudaDriver> cudaDriverIfLoaded();
+/// How many devices it shows; nothing where nobody has initialised it in this process, which is not done for this.
+std::optional<int> deviceCountIfInitialised();
 
 }  // namespace falcon::gpu

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/log.h"
+
 namespace falcon::gpu {
 namespace {
 
@@ -21,6 +23,21 @@ bool write(const bootstrap::UniqueId& ours, ncclUniqueId& id) {
   if (std::any_of(bytes.begin() + room, bytes.end(), [](char byte) { return byte != 0; })) return false;
   std::copy_n(bytes.begin(), room, id.internal + vendorsBytes);
   return true;
+}
+
+std::optional<bootstrap::UniqueId> furnish(ncclUniqueId& id) {
+  if (!hasRoom(id)) {
+    log::notice("communicators of this unique id are not watched: the vendor uses all of it");
+    return std::nullopt;
+  }
+  const auto ours = bootstrap::makeOwnUniqueId();
+  if (!ours) {
+    log::notice("communicators of this unique id are not watched: {}", ours.error().message());
+    return std::nullopt;
+  }
+  if (write(*ours, id)) return *ours;
+  bootstrap::dropUniqueId(*ours);
+  return std::nullopt;
 }
 
 std::optional<bootstrap::UniqueId> read(const ncclUniqueId& id) {

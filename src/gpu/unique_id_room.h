@@ -13,6 +13,9 @@ namespace falcon::gpu {
 bool hasRoom(const ncclUniqueId& id);
 /// False, and unchanged: it does not fit.
 bool write(const bootstrap::UniqueId& ours, ncclUniqueId& id);
+/// Makes a rendezvous in this process and writes the way to it. Nothing, which is said: there is no room, or none can
+/// be had; then communicators of this id are not watched.
+std::optional<bootstrap::UniqueId> furnish(ncclUniqueId& id);
 /// Nothing: the id bears none of ours, since Falcon is off where it was made, or another library made it.
 std::optional<bootstrap::UniqueId> read(const ncclUniqueId& id);
 

@@ -42,15 +42,26 @@ ncclConfig_t VendorConfig::forVendor() const {
   return config;
 }
 
-VendorCommunicator::Made VendorCommunicator::create(const Surroundings& surroundings, const ncclUniqueId& id,
+VendorCommunicator::Made VendorCommunicator::create(const Surroundings& surroundings, std::span<const ncclUniqueId> ids,
                                                     const Place& place, const VendorConfig& config) {
   if (const Status blocks = checkThatVendorBlocks(); !blocks) return blocks.error();
   ncclConfig_t values = config.forVendor();
   ncclComm_t communicator = nullptr;
   const VendorLibrary& library = *surroundings.library;
-  const Status joined =
-      library.status(library.functions.commInitRankConfig(&communicator, place.size, id, place.rank, &values),
-                     "ncclCommInitRankConfig", nullptr);
+  Status joined;
+  if (ids.size() == 1) {
+    joined =
+        library.status(library.functions.commInitRankConfig(&communicator, place.size, ids[0], place.rank, &values),
+                       "ncclCommInitRankConfig", nullptr);
+  } else {
+    constexpr const char* function = "ncclCommInitRankScalable";
+    const auto join = library.find<decltype(ncclCommInitRankScalable)>(function);
+    if (!join) return log::decided(library.missing(function));
+    std::vector<ncclUniqueId> list(ids.begin(), ids.end());
+    joined =
+        library.status(join(&communicator, place.size, place.rank, static_cast<int>(list.size()), list.data(), &values),
+                       function, nullptr);
+  }
   if (!joined) return log::decided(joined.error());
   return std::unique_ptr<VendorCommunicator>(new VendorCommunicator(surroundings, place, communicator));
 }

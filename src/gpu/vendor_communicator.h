@@ -40,7 +40,8 @@ class VendorCommunicator final : public Engine {
   };
 
   /// These are blocking, and collective over all that are to be members.
-  static Made create(const Surroundings& surroundings, const ncclUniqueId& id, const Place& place,
+  /// @param ids  one at least; several (ncclCommInitRankScalable) share the work of the vendor's rendezvous
+  static Made create(const Surroundings& surroundings, std::span<const ncclUniqueId> ids, const Place& place,
                      const VendorConfig& config);
   /// Joins one that grows, of which this rank was no member.
   static Made joinGrown(const Surroundings& surroundings, const ncclUniqueId& id, const Place& place,

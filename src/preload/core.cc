@@ -74,26 +74,10 @@ Directory::Use find(ncclComm_t handle) {
   return use;
 }
 
-/// Writes Falcon's rendezvous beside the vendor's; nothing where it cannot be had, which is said.
-std::optional<bootstrap::UniqueId> furnish(ncclUniqueId& id) {
-  if (!gpu::hasRoom(id)) {
-    log::notice("communicators of this unique id are not watched: the vendor uses all of it");
-    return std::nullopt;
-  }
-  const auto ours = bootstrap::makeOwnUniqueId();
-  if (!ours) {
-    log::notice("communicators of this unique id are not watched: {}", ours.error().message());
-    return std::nullopt;
-  }
-  if (gpu::write(*ours, id)) return *ours;
-  bootstrap::dropUniqueId(*ours);
-  return std::nullopt;
-}
-
 void uniqueIdMade(ncclUniqueId* id) noexcept {
   carefully([&] {
     // With NCCL_COMM_ID every process makes the id for itself, and all have to make the same: it stays as it is.
-    if (!fixedRendezvous.isWanted()) furnish(*id);
+    if (!fixedRendezvous.isWanted()) gpu::furnish(*id);
   });
 }
 
@@ -101,7 +85,7 @@ void growthIdMade(ncclComm_t parent, ncclUniqueId* id) noexcept {
   carefully([&] {
     const Directory::Use use = find(parent);
     if (!use) return log::info("what a communicator that is not watched grows to is not watched either");
-    if (const auto ours = furnish(*id)) (*use).keepGrowthId(*ours);
+    if (const auto ours = gpu::furnish(*id)) (*use).keepGrowthId(*ours);
   });
 }
 

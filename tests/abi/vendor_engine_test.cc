@@ -1,8 +1,12 @@
 // The library over the fake vendor library: what a program calls is what the vendor is asked.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
 #include <thread>
 
 #include "abi/ranks.h"
@@ -295,6 +299,115 @@ TEST(VendorEngine, AFailedMakingIsTheVendorsErrorAndTheProgramGoesOn) {
       NCCL_OK(ncclAllReduce(in, out, 11, ncclBfloat16, ncclMax, after.handle, stream));
     });
   }
+}
+
+int threadCount() {
+  return static_cast<int>(std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}));
+}
+
+// The id says that the vendor's library moves the data: the ranks need not meet to agree on that.
+TEST(VendorEngine, IsToldByTheVendorsIdWithoutANetworkOfOurs) {
+  for (const bool on : {false, true}) {
+    Environment environment = onVendor;
+    environment.push_back({"NCCL_FALCON", on ? "1" : "0"});
+    inFreshChild(environment, [on] {
+      harness::FakeVendor vendor(FALCON_FAKE_VENDOR);
+      const int threads = threadCount();
+      ncclUniqueId id;
+      NCCL_OK(ncclGetUniqueId(&id));
+      EXPECT_EQ(std::string(id.internal, 40), std::string(40, 'v'));
+      const bool bare = std::all_of(id.internal + 40, std::end(id.internal), [](char byte) { return byte == 0; });
+      EXPECT_EQ(bare, !on);
+      // Off, nobody waits for the other one, since nobody but the vendor's library could.
+      ncclComm_t comms[2] = {};
+      const auto join = [&](int rank) { NCCL_OK(ncclCommInitRank(&comms[rank], 2, id, rank)); };
+      if (on) {
+        std::thread other(join, 1);
+        join(0);
+        other.join();
+      } else {
+        join(0);
+        join(1);
+      }
+      for (const ncclComm_t each : comms) {
+        EXPECT_EQ(ncclFalconResume(each), ncclInvalidUsage);
+        EXPECT_THAT(ncclGetLastError(each), HasSubstr(on ? "not suspended" : "Falcon is off"));
+        NCCL_OK(ncclAllReduce(in, out, 1, ncclFloat, ncclSum, each, stream));
+      }
+      EXPECT_EQ(threadCount() > threads, on);
+      for (const ncclComm_t each : comms) NCCL_OK(ncclCommDestroy(each));
+    });
+  }
+}
+
+// One that the vendor's own library has made, in another process, say: Falcon has no way to meet there.
+TEST(VendorEngine, JoinsRanksOfTheVendorsOwnLibraryUnwatched) {
+  Environment environment = onVendor;
+  environment.push_back({"NCCL_FALCON", "1"});
+  inFreshChild(environment, [] {
+    harness::FakeVendor vendor(FALCON_FAKE_VENDOR);
+    ncclUniqueId id{};
+    std::fill_n(id.internal, 40, 'x');
+    ncclComm_t comm = nullptr;
+    NCCL_OK(ncclCommInitRank(&comm, 2, id, 1));
+    EXPECT_THAT(vendor.takeLog(), ElementsAre(StartsWith("CommInitRankConfig size=2 rank=1 id=xx")));
+    NCCL_OK(ncclAllReduce(in, out, 1, ncclFloat, ncclSum, comm, stream));
+    NCCL_OK(ncclCommDestroy(comm));
+  });
+}
+
+TEST(VendorEngine, SeveralIdsOfTheVendorsArePassedOn) {
+  inFreshChild(onVendor, [] {
+    harness::FakeVendor vendor(FALCON_FAKE_VENDOR);
+    ncclUniqueId ids[3] = {};
+    for (ncclUniqueId& each : ids) NCCL_OK(ncclGetUniqueId(&each));
+    std::fill_n(ids[2].internal, 40, 'w');
+    vendor.takeLog();
+    ncclComm_t comm = nullptr;
+    NCCL_OK(ncclCommInitRankScalable(&comm, 6, 4, 3, ids, nullptr));
+    EXPECT_THAT(vendor.takeLog(),
+                ElementsAre(StartsWith("CommInitRankScalable size=6 rank=4 ids=3 last=w blocking=1")));
+    NCCL_OK(ncclCommDestroy(comm));
+  });
+}
+
+TEST(VendorEngine, AnIdOfTheVendorsIsRefusedWithWordsWhereTheHostEngineIsWanted) {
+  ncclUniqueId id{};
+  const auto withFile = [](auto* name, auto&& work) {
+    FILE* const file = std::fopen(name, "r+");
+    ASSERT_NE(file, nullptr);
+    work(file);
+    std::fclose(file);
+  };
+  char name[] = "/tmp/falcon-id-XXXXXX";
+  ::close(mkstemp(name));
+  Environment environment = onVendor;
+  environment.push_back({"NCCL_FALCON", "1"});
+  inFreshChild(environment, [&] {
+    NCCL_OK(ncclGetUniqueId(&id));
+    withFile(name, [&](FILE* file) { EXPECT_EQ(std::fwrite(&id, sizeof id, 1, file), 1u); });
+  });
+  withFile(name, [&](FILE* file) { EXPECT_EQ(std::fread(&id, sizeof id, 1, file), 1u); });
+  std::remove(name);
+  inFreshChild({{"NCCL_FALCON_ENGINE", "host"}}, [&] {
+    ncclComm_t comm = nullptr;
+    EXPECT_EQ(ncclCommInitRank(&comm, 2, id, 1), ncclInvalidUsage);
+    EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("NCCL_FALCON_ENGINE=host on all ranks"));
+  });
+}
+
+// All processes make one by themselves there, and must make the same, whatever they know of GPUs.
+TEST(VendorEngine, WithNcclCommIdTheIdIsOursAndTheRanksAgree) {
+  Environment environment = onVendor;
+  environment.push_back({"NCCL_COMM_ID", "127.0.0.1:1"});
+  inFreshChild(environment, [] {
+    harness::FakeVendor vendor(FALCON_FAKE_VENDOR);
+    ncclUniqueId id, again;
+    NCCL_OK(ncclGetUniqueId(&id));
+    NCCL_OK(ncclGetUniqueId(&again));
+    EXPECT_EQ(std::memcmp(&id, &again, sizeof id), 0);
+    EXPECT_THAT(vendor.takeLog(), IsEmpty());
+  });
 }
 
 TEST(VendorEngine, IsAutomaticWhereADriverShowsADevice) {

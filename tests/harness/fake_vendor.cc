@@ -66,14 +66,22 @@ FAKE const char* pncclGetErrorString(ncclResult_t) {
 FAKE const char* pncclGetLastError(ncclComm_t) {
   return "fake detail";
 }
+// The vendor's fill 40 bytes; the rest is zero.
 FAKE ncclResult_t pncclGetUniqueId(ncclUniqueId* id) {
-  std::memset(id->internal, 'v', sizeof id->internal);
+  std::memset(id, 0, sizeof *id);
+  std::memset(id->internal, 'v', 40);
   return note("GetUniqueId");
 }
 FAKE ncclResult_t pncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id, int rank, ncclConfig_t* config) {
   *comm = new ncclComm{rank, size};
   return note("CommInitRankConfig size=%d rank=%d id=%c%c blocking=%d name=%s", size, rank, id.internal[0],
-              id.internal[127], config->blocking, config->commName ? config->commName : "");
+              id.internal[39], config->blocking, config->commName ? config->commName : "");
+}
+FAKE ncclResult_t pncclCommInitRankScalable(ncclComm_t* comm, int size, int rank, int count, ncclUniqueId* ids,
+                                            ncclConfig_t* config) {
+  *comm = new ncclComm{rank, size};
+  return note("CommInitRankScalable size=%d rank=%d ids=%d last=%c%s", size, rank, count, ids[count - 1].internal[39],
+              textOf(config).c_str());
 }
 FAKE ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* child, ncclConfig_t* config) {
   *child = color < 0 ? nullptr : new ncclComm{comm->rank, comm->size};
