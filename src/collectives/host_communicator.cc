@@ -43,7 +43,7 @@ class LocalCommunicator final : public HostCommunicator {
         member_(shape, *ports_, *network_, hooks, topology::ringOrder(nodesOf(members_))) {
     network_->onFailure([](const Error&) { transport::ringOwnDoorbell(); });
     network_->onDeparture([weak = std::weak_ptr(ports_)](Rank peer) {
-      if (const auto ports = weak.lock()) ports->left(peer);
+      if (const auto stillThere = weak.lock()) stillThere->left(peer);
     });
   }
 

@@ -161,16 +161,15 @@ Result<FileDescriptor> connectWithHello(const SocketAddress& from, const SocketA
                                         const std::function<bool()>& givenUp, bool* turnedAway) {
   const Instant deadline = std::chrono::steady_clock::now() + limit;
   auto pause = std::chrono::milliseconds(5);
-  std::optional<Instant> refusedSince;
+  Instant refusedSince = Instant::max();  // without anything else between
   while (true) {
     Attempt attempt = connectOnce(from, to, hello, deadline, givenUp);
     if (!attempt.error) return std::move(attempt.socket);
     const Instant now = std::chrono::steady_clock::now();
     if (turnedAway) *turnedAway = attempt.why == Attempt::Why::turnedAway;
     const bool refused = attempt.why == Attempt::Why::refused;
-    if (!refused) refusedSince.reset();
-    if (refused && !refusedSince) refusedSince = now;
-    const bool nobodyListens = refused && now - *refusedSince >= refusedLimit;
+    refusedSince = refused ? std::min(refusedSince, now) : Instant::max();
+    const bool nobodyListens = refused && now - refusedSince >= refusedLimit;
     // To a rendezvous one comes too late, not too early.
     const bool tooLate = attempt.why == Attempt::Why::turnedAway && hello.purpose == Purpose::rendezvous;
     if (tooLate || (givenUp && givenUp())) return *attempt.error;
