@@ -17,7 +17,7 @@ endfunction()
 # run beside any other one, in any language. gc-sections: drops what of libstdc++ nobody calls, among it the only user
 # of a glibc newer than 2.34. nodelete: the service threads outlive a dlclose().
 function(falcon_self_contained target map)
-  target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src/base/self_contained/find_object.cc)
+  target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src/base/self_contained/find_object.cc ${PROJECT_SOURCE_DIR}/src/base/self_contained/exception_memory.cc)
   target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--no-undefined -Wl,--exclude-libs,ALL
     -Wl,--gc-sections -Wl,-z,now -Wl,-z,nodelete -Wl,--version-script=${map})
 endfunction()
