@@ -391,7 +391,7 @@ bool Controller::isSlow() const {
 // The plan changed the iteration time on purpose: the detector learns the new level without a word.
 void Controller::rebase() {
   detector_.rebase();
-  detectorSamples_ = changedAt_ = 0;
+  detectorSamples_ = changedAt_ = fasterNotBefore_ = 0;
   relearning_ = true;
   slow_ = onsetOpen_ = becameFaster_ = false;
   onsetNotSaid_.reset();

@@ -232,6 +232,7 @@ class Controller {
   std::optional<ProcessId> patternOf_;            ///< whose they are
   bool relearnDue_ = false;                       ///< the baseline is of a pattern or of a pace that is gone
   bool becameFaster_ = false;                     ///< that is why it is learnt anew
+  std::int64_t fasterNotBefore_ = 0;              ///< detectorSamples_ until which it is not looked for
   double baselineMilliseconds_ = 0;               ///< the detector's level when the baseline was taken
   std::map<ProcessId, std::uint64_t> learnFrom_;  ///< samples received before what the baseline is to be taken of
   bool relearning_ = false;  ///< a plan came into force, and the detector does not know the new level yet

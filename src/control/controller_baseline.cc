@@ -15,6 +15,8 @@ constexpr Nanoseconds successorPatience = 3s;
 // The members' timing follows the samples.
 constexpr Nanoseconds timingPatience = 2s;
 constexpr int peerRounds = 3;  // looks at the peers, each over as many iterations as the baseline
+// A job that was faster for a moment only is not believed again for as long as so many baselines take.
+constexpr int baselinesBeforeFaster = 10;
 
 }  // namespace
 
@@ -64,6 +66,7 @@ void Controller::noticeFaster() {
   const double level = detector_.currentMilliseconds(), clearly = 1 + settings_.onsetThresholdPercent / 100;
   if (phase_ != Phase::tracking || relearnDue_ || relearning_ || detector_.slow() || level <= 0 || !failSlows_.empty())
     return;
+  if (detectorSamples_ < fasterNotBefore_) return;
   // By a change, as it is seen just now; or by less, where enough iterations have told it.
   if (level * clearly >= baselineMilliseconds_ &&
       !detector_.isHealthyBelow(baselineMilliseconds_, settings_.baselineIterations))
@@ -95,6 +98,7 @@ std::vector<double> Controller::judgedMilliseconds(ProcessId process, std::size_
 /// Who becomes slow while a faster baseline is taken, or is about to be, is slow by the one before.
 void Controller::keepFormerBaseline() {
   becameFaster_ = relearnDue_ = false;
+  fasterNotBefore_ = detectorSamples_ + std::int64_t{baselinesBeforeFaster} * settings_.baselineIterations;
   if (phase_ != Phase::learning) return;
   outbox_.toAll(SetProfiling{false});
   phase_ = Phase::tracking;

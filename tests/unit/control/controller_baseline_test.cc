@@ -102,6 +102,20 @@ TEST_F(ControllerBaseline, StaysWhereWhatIsTakenForAFasterOneIsNotFaster) {
   }
 }
 
+// A GPU whose clock goes up for some iterations, again and again.
+TEST_F(ControllerBaseline, OfAJobThatIsFasterForMomentsOnlyIsNotBegunAgainAndAgain) {
+  FakeJob job(automatic(), {4, 2, 1});
+  ASSERT_TRUE(job.runUntil(baselineTaken, 60)) << job.text();
+  job.run(20);
+  for (int moment = 0; moment < 30; ++moment) {
+    job.everyone = 0.8;
+    job.runUntil(EventKind::periodKnown, 4, job.count(EventKind::periodKnown) + 1);
+    job.everyone = 1;
+    job.run(3);
+  }
+  EXPECT_LE(job.count(EventKind::periodKnown), 1 + 8) << job.text();
+}
+
 TEST_F(ControllerBaseline, StaysWhereTheJobIsSlowAgainBeforeAFasterOneIsBegun) {
   FakeJob job(automatic(), {4, 2, 1});
   ASSERT_TRUE(job.runUntil(baselineTaken, 60)) << job.text();
