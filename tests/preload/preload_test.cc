@@ -369,6 +369,8 @@ TEST_F(Preload, ExecSaysWhichLibraryAProgramWouldLoad) {
   const Outcome linked = run("", FALCON_BINARY " exec --check -- " FALCON_PROGRAM);
   EXPECT_EQ(linked.code, 0) << linked.errors;
   EXPECT_THAT(linked.output, AllOf(HasSubstr("fakes/vendor/libnccl.so.2: version 2.32.3"), HasSubstr("(linked)")));
+  EXPECT_EQ(run("", FALCON_BINARY " exec --check -- env -i -u HOME X=1 " FALCON_PROGRAM).output, linked.output);
+  EXPECT_THAT(run("", FALCON_BINARY " exec --check -- env X=1").errors, HasSubstr("env starts no program here"));
   const Outcome none = run("", FALCON_BINARY " exec --check -- ls");
   EXPECT_EQ(none.code, 1);
   EXPECT_THAT(none.output, HasSubstr("no NCCL was found that ls would load"));
@@ -390,6 +392,16 @@ TEST_F(Preload, ExecSaysWhatTheEnvironmentMakesOfIt) {
 }
 
 // The loader's list ends there.
+TEST_F(Preload, ExecSaysThatTheLoaderIgnoresItWhereAProgramHasMoreRights) {
+  if (getuid() != 0) GTEST_SKIP() << "only root can give a program another user";
+  ASSERT_TRUE(std::filesystem::copy_file(FALCON_PROGRAM, file("program")));
+  ASSERT_EQ(chown(file("program").c_str(), 12345, 12345), 0);
+  ASSERT_EQ(chmod(file("program").c_str(), 04755), 0);
+  const Outcome outcome = run("", FALCON_BINARY " exec --check -- " + file("program"));
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.errors, HasSubstr("the loader ignores LD_PRELOAD there"));
+}
+
 TEST_F(Preload, ExecRefusesAFolderWithASpace) {
   for (const char* part : {"bin", "lib"}) std::filesystem::create_directories(file("a b") + "/" + part);
   std::filesystem::copy_file(FALCON_BINARY, file("a b") + "/bin/falcon");

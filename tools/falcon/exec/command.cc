@@ -77,8 +77,10 @@ int check(const std::vector<std::string>& program) {
     return toolFailed;
   }
   if (library->path.empty()) {
-    fmt::print("no NCCL was found that {} would load (one that it opens by a path of its own is not seen)\n",
-               program[0]);
+    fmt::print(
+        "no NCCL was found that {} would load (one that it opens by a path of its own, or that a program has which it "
+        "starts, is not seen)\n",
+        program[0]);
     return toolFailed;
   }
   const auto facts = factsOf(library->path);

@@ -4,6 +4,7 @@
 #include <link.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -93,6 +94,31 @@ std::string firstLineOf(const std::string& path) {
   return line.substr(0, 256);
 }
 
+bool isEnv(const std::string& path) {
+  return std::filesystem::path(path).filename() == "env";
+}
+
+/// The program that `env` starts, behind its own options and the variables that it sets; empty: there is none.
+std::string startedByEnv(const std::vector<std::string>& words) {
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (word == "-u" || word == "-C" || word == "--unset" || word == "--chdir")
+      ++i;
+    else if (!word.starts_with('-') && word.find('=') == std::string::npos)
+      return word;
+  }
+  return "";
+}
+
+/// Who runs with more rights than the caller's: the loader ignores what is to be preloaded.
+bool isPrivileged(const std::string& path) {
+  struct stat facts {};
+  if (stat(path.c_str(), &facts) != 0) return false;
+  const bool otherUser = (facts.st_mode & S_ISUID) && facts.st_uid != getuid();
+  const bool otherGroup = (facts.st_mode & S_ISGID) && facts.st_gid != getgid();
+  return otherUser || otherGroup || (getuid() != 0 && getxattr(path.c_str(), "security.capability", nullptr, 0) > 0);
+}
+
 struct Answer {
   LibraryFacts facts;
   char problem[512];
@@ -139,14 +165,20 @@ std::vector<std::string> interpreterOf(const std::string& firstLine) {
 }
 
 Result<LoadedLibrary> libraryOf(const std::vector<std::string>& program) {
-  auto path = inPath(program[0]);
-  if (!path) return Error::invalidArgument("there is no program '{}' in PATH", program[0]);
+  const std::string name = isEnv(program[0]) ? startedByEnv(program) : program[0];
+  if (name.empty()) return Error::invalidArgument("{} starts no program here", program[0]);
+  auto path = inPath(name);
+  if (!path) return Error::invalidArgument("there is no program '{}' in PATH", name);
+  if (isPrivileged(*path))
+    return Error::invalidUsage(
+        "{} runs with rights that its caller does not have (set-uid, set-gid or file capabilities): the loader ignores "
+        "LD_PRELOAD there, so Falcon cannot watch it",
+        *path);
   // Some installations start the interpreter by a script of its name.
   for (int depth = 0; depth < 4 && !isPython(*path); ++depth) {
     const std::vector<std::string> interpreter = interpreterOf(firstLineOf(*path));
     if (interpreter.empty()) break;
-    const bool byEnv = std::filesystem::path(interpreter[0]).filename() == "env" && interpreter.size() > 1;
-    const auto next = inPath(byEnv ? interpreter[1] : interpreter[0]);
+    const auto next = inPath(isEnv(interpreter[0]) ? startedByEnv(interpreter) : interpreter[0]);
     if (!next) return Error::invalidArgument("{} wants {}, which cannot be found", *path, interpreter[0]);
     path = next;
   }
