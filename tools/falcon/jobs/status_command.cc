@@ -61,10 +61,13 @@ json toJson(const JobFiles& job) {
 void print(const JobFiles& job) {
   const RankFile& shown = job.controller() ? *job.controller() : job.ranks.front();
   // What an ended job last did is no state that it is in.
-  tools::print(
-      stdout, "job {}  {}  {} of {} ranks here{}{}\n", job.name, job.running() ? "running" : "ended", job.ranks.size(),
-      shown.view.identity.worldSize > 0 ? std::to_string(shown.view.identity.worldSize) : "?",
-      job.running() ? fmt::format("  {}", nameOf(shown.view.state)) : "", hasFailslow(job) ? "  FAIL-SLOW" : "");
+  const int all = shown.view.identity.worldSize;
+  const std::string here = all > 0 ? fmt::format("{} of {} ranks here", job.ranks.size(), all)
+                                   : fmt::format("{} {} here, of an unknown number (WORLD_SIZE is not set)",
+                                                 job.ranks.size(), job.ranks.size() == 1 ? "rank" : "ranks");
+  tools::print(stdout, "job {}  {}  {}{}{}\n", job.name, job.running() ? "running" : "ended", here,
+               job.running() ? fmt::format("  {}", nameOf(shown.view.state)) : "",
+               hasFailslow(job) ? "  FAIL-SLOW" : "");
   tools::print(stdout, "  {:>4}  {:>8}  {:<12}  {:>10}  {:>12}  {:>10}  {}\n", "rank", "pid", "state", "iterations",
                "iteration", "calls", "");
   for (const RankFile& rank : job.ranks) {
@@ -79,6 +82,23 @@ void print(const JobFiles& job) {
                  diagnose::textOf(*open), job.name);
   const json last = json::parse(job.lastEvent, nullptr, false);
   if (last.is_object()) tools::print(stdout, "  last event: {}: {}\n", last.value("kind", ""), last.value("text", ""));
+}
+
+/// Those that run, and the newest of those that have ended.
+void print(const std::vector<JobFiles>& jobs) {
+  constexpr int mostEnded = 3;
+  int ended = 0;
+  std::string others;
+  for (const JobFiles& job : jobs)
+    if (job.running() || ++ended <= mostEnded)
+      print(job);
+    else if (ended <= mostEnded + 8)
+      others += (others.empty() ? "" : ", ") + job.name;
+    else if (ended == mostEnded + 9)
+      others += ", ...";
+  if (ended > mostEnded)
+    tools::print(stdout, "{} more that have ended, by `falcon status JOB`: {}\n", ended - mostEnded, others);
+  if (jobs.empty()) tools::print(stderr, "falcon status: no job of this user ran on this host with NCCL_FALCON=1\n");
 }
 
 /// Whether all living ranks here are in that state, or none is.
@@ -113,20 +133,15 @@ FileDescriptor turnToAsk(const JobFiles& job) {
 int showStatus(const std::string& name, bool asJson) {
   const auto jobs = findJobs(name);
   if (!jobs) return 1;
-  int code = 0;
-  json list = json::array();
-  for (const JobFiles& job : *jobs) {
-    if (hasFailslow(job)) code = 3;
-    if (asJson)
-      list.push_back(toJson(job));
-    else
-      print(job);
-  }
-  if (asJson)
+  const bool failSlow = std::any_of(jobs->begin(), jobs->end(), hasFailslow);
+  if (asJson) {
+    json list = json::array();
+    for (const JobFiles& job : *jobs) list.push_back(toJson(job));
     fmt::print("{}\n", tools::jsonText(list, 2));
-  else if (jobs->empty())
-    tools::print(stderr, "falcon status: no job of this user ran on this host with NCCL_FALCON=1\n");
-  return code;
+  } else {
+    print(*jobs);
+  }
+  return failSlow ? 3 : 0;
 }
 
 int switchOff(const std::string& name) {
