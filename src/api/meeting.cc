@@ -10,7 +10,8 @@
 namespace falcon::api {
 namespace {
 
-constexpr Nanoseconds patience = 30s;
+// All have come to the vendor's library by then, so they come here at once.
+constexpr Nanoseconds patience = 5s;
 // Where some rank has stayed away before, it may have Falcon off: no communicator waits for that long again.
 constexpr Nanoseconds briefPatience = 250ms;
 constinit std::atomic<bool> someStayAway{false};

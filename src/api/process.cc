@@ -60,6 +60,7 @@ void Process::begin() {
 void Process::findVendor() {
   if (searched_) return;
   searched_ = true;
+  library_ = nullptr;
   const auto wish = static_cast<gpu::EngineWish>(parameters::engine.value());
   if (wish == gpu::EngineWish::host) {
     obstacle_ = "NCCL_FALCON_ENGINE=host";
@@ -95,8 +96,8 @@ std::shared_ptr<const gpu::VendorLibrary> Process::likelyLibrary() {
     const auto counted = gpu::deviceCountIfInitialised();
     if (counted ? *counted == 0 : !gpu::devicesSeemPresent("", std::getenv("CUDA_VISIBLE_DEVICES"))) return nullptr;
   }
-  const auto& library = loaded();
-  return library ? *library : nullptr;
+  if (const auto& library = loaded()) library_ = *library;
+  return library_;
 }
 
 gpu::EngineOffer Process::offer() {

@@ -30,7 +30,7 @@ class Process {
   /// The same for what comes before communicators are made: CUDA is not initialised for it, so that the process may
   /// still fork workers that use it. Null also where a GPU does not show without that.
   std::shared_ptr<const gpu::VendorLibrary> likelyLibrary();
-  /// The same as deviceLibrary(), but nobody looks for it: null unless offer() said that the vendor's engine works.
+  /// What one of these has found, but nobody looks for it.
   std::shared_ptr<const gpu::VendorLibrary> vendorLibrary();
   /// Null where the process has no CUDA driver loaded: then there are no device pointers either.
   std::shared_ptr<const gpu::CudaDriver> driver();
