@@ -5,11 +5,11 @@
  * on another libnccl.so.2 looks the functions up with dlsym(RTLD_DEFAULT, ...).
  *
  * Preloaded (libnccl-falcon.so), all of them are there, too, and work on the vendor's communicators, with these
- * differences: there are no host streams and no bitwise reductions (ncclFalconStreamCreate and
- * ncclFalconRedOpCreateBitwise: ncclInvalidUsage), and no roles are exchanged; of a communicator that Falcon does
- * not watch the plan is the equal split, and Suspend, Resume, Checkpoint, Restore and Restart are ncclInvalidUsage;
- * while Falcon is off, trap callbacks and state are not remembered; and ncclGetLastError, which is the vendor's, does
- * not tell our errors: the log does. */
+ * differences: there is no host memory, so no host streams and no bitwise reductions (ncclFalconGetHostUniqueId,
+ * ncclFalconStreamCreate and ncclFalconRedOpCreateBitwise: ncclInvalidUsage), and no roles are exchanged; of a
+ * communicator that Falcon does not watch the plan is the equal split, and Suspend, Resume, Checkpoint, Restore and
+ * Restart are ncclInvalidUsage; while Falcon is off, trap callbacks and state are not remembered; and ncclGetLastError,
+ * which is the vendor's, does not tell our errors: the log does. */
 #ifndef NCCL_FALCON_H_
 #define NCCL_FALCON_H_
 
@@ -22,10 +22,16 @@
 extern "C" {
 #endif
 
-#define NCCL_FALCON_API_VERSION 11
+#define NCCL_FALCON_API_VERSION 12
 
 /* The version of the running library's extension API, NCCL_FALCON_API_VERSION. Never fails with a valid pointer. */
 ncclResult_t ncclFalconGetVersion(int* version);
+
+/* As ncclGetUniqueId, for communicators of host memory (since version 12): what is made by this id, on any rank, is of
+ * Falcon's host engine, also where there are GPUs. By an id of ncclGetUniqueId GPUs are used where all ranks have them,
+ * or as NCCL_FALCON_ENGINE says. With NCCL_COMM_ID every process makes it for itself, as the other one. Preloaded:
+ * ncclInvalidUsage. */
+ncclResult_t ncclFalconGetHostUniqueId(ncclUniqueId* uniqueId);
 
 /* How this rank takes part in hybrid parallelism. Sizes are >= 1; their product is the size of the job's communicator.
  * microBatches is the global number of micro-batches of one iteration, over all data-parallel replicas.

@@ -9,7 +9,7 @@ namespace falcon::python {
 
 // clang-format off
 #define FALCON_PYTHON_FUNCTIONS(X)                                                                          \
-  X(ncclGetVersion) X(ncclGetErrorString) X(ncclGetLastError) X(ncclGetUniqueId)                            \
+  X(ncclGetVersion) X(ncclGetErrorString) X(ncclGetLastError) X(ncclFalconGetHostUniqueId)                  \
   X(ncclCommInitRank) X(ncclCommDestroy) X(ncclCommAbort) X(ncclCommRevoke) X(ncclCommGetAsyncError) X(ncclGroupStart) X(ncclGroupEnd)                \
   X(ncclAllReduce) X(ncclBroadcast) X(ncclReduce) X(ncclAllGather) X(ncclReduceScatter) X(ncclAlltoAll)     \
   X(ncclGather) X(ncclScatter) X(ncclSend) X(ncclRecv) X(ncclRedOpCreatePreMulSum) X(ncclRedOpDestroy)      \

@@ -35,7 +35,7 @@ void check(ncclResult_t result) {
 
 nb::bytes uniqueId() {
   ncclUniqueId id{};
-  check(library().ncclGetUniqueId(&id));
+  check(library().ncclFalconGetHostUniqueId(&id));
   return nb::bytes(id.internal, sizeof id.internal);
 }
 

@@ -7,6 +7,7 @@
 
 #include "api/communicator.h"
 #include "api/guard.h"
+#include "api/setup.h"
 #include "base/layout_rules.h"
 #include "base/log.h"
 #include "control/job.h"
@@ -108,6 +109,16 @@ ncclResult_t ncclFalconGetVersion(int* version) {
   return guarded("ncclFalconGetVersion", [&]() -> Status {
     if (const Status given = requireOutput("ncclFalconGetVersion", "version", version); !given) return given;
     *version = NCCL_FALCON_API_VERSION;
+    return {};
+  });
+}
+
+ncclResult_t ncclFalconGetHostUniqueId(ncclUniqueId* uniqueId) {
+  return guarded("ncclFalconGetHostUniqueId", [&]() -> Status {
+    if (const Status given = requireOutput("ncclFalconGetHostUniqueId", "uniqueId", uniqueId); !given) return given;
+    const auto id = newHostUniqueId();
+    if (!id) return id.error();
+    *uniqueId = *id;
     return {};
   });
 }

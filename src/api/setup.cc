@@ -21,8 +21,10 @@ struct Agreement {
   EngineKind engine = EngineKind::host;
   bool anybodyWatches = false;  ///< Falcon is on somewhere
 };
-Result<Agreement> agree(bootstrap::CommunicatorNetwork& network, bool watches, Nanoseconds limit) {
-  gpu::EngineOffer mine = Process::instance().offer();
+/// @param hostMemory  by the id: nobody looks for devices
+Result<Agreement> agree(bootstrap::CommunicatorNetwork& network, bool watches, bool hostMemory, Nanoseconds limit) {
+  gpu::EngineOffer mine =
+      hostMemory ? gpu::EngineOffer{NCCL_VERSION_CODE, gpu::EngineWish::host, false, {}} : Process::instance().offer();
   mine.watches = watches;
   const auto answers = network.allGather(mine.encode(), limit);
   if (!answers) return answers.error();
@@ -112,7 +114,7 @@ Status establish(ncclComm& communicator, const JoinRequest& request) {
     if (!joined) return joined.error();
     network = std::move(*joined);
   }
-  const auto agreement = agree(*network, job != nullptr, limit);
+  const auto agreement = agree(*network, job != nullptr, request.id.hostMemory, limit);
   if (!agreement) return agreement.error();
   if (agreement->engine == EngineKind::vendor)
     return establishOnVendor(communicator, std::move(network), std::move(job), agreement->anybodyWatches);

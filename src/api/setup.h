@@ -40,7 +40,10 @@ Status establishGrown(ncclComm& parent, ncclComm& child, int size, const std::st
 /// that. Else ours, by which the members agree on an engine when they have met: an id that a process without a GPU
 /// makes for others says nothing.
 Result<ncclUniqueId> newUniqueId();
-/// The same for ranks of this process alone, which join right away: NCCL_COMM_ID means nothing to ours.
+/// For ncclFalconGetHostUniqueId: what is made by it moves host memory, whatever devices there are.
+Result<ncclUniqueId> newHostUniqueId();
+/// The same as newUniqueId() for ranks of this process alone, which join right away: NCCL_COMM_ID means nothing to
+/// ours.
 Result<ncclUniqueId> newUniqueIdOfProcess();
 
 /// One rank's call to join a new communicator: checks it and sets it up, in the thread's group. `ids`: one at least; of

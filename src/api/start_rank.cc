@@ -59,6 +59,13 @@ Result<ncclUniqueId> newUniqueId() {
   return asBytes(bootstrap::makeUniqueId());
 }
 
+Result<ncclUniqueId> newHostUniqueId() {
+  Process::instance();
+  auto made = bootstrap::makeUniqueId();
+  if (made) made->hostMemory = true;
+  return asBytes(made);
+}
+
 Result<ncclUniqueId> newUniqueIdOfProcess() {
   if (const auto library = Process::instance().deviceLibrary()) return newVendorsId(*library);
   return asBytes(bootstrap::makeOwnUniqueId());

@@ -13,7 +13,7 @@ namespace falcon::bootstrap {
 namespace {
 
 constexpr std::uint64_t magic = 0x31444946'4c43464eULL;
-constexpr std::uint16_t version = 1;
+constexpr std::uint16_t version = 2;
 constexpr auto rendezvousLimit = 10min;
 
 }  // namespace
@@ -24,6 +24,7 @@ std::array<char, 128> UniqueId::bytes() const {
   write(writer, address);
   writer.put(key);
   write(writer, secret);
+  writer.put(hostMemory);
   writer.put(hashOf(std::string_view(writer.bytes())));
   std::array<char, 128> bytes{};
   std::copy(writer.bytes().begin(), writer.bytes().end(), bytes.begin());
@@ -47,11 +48,13 @@ Result<UniqueId> UniqueId::parse(std::span<const char, 128> bytes) {
   id.address = readAddress(reader);
   id.key = reader.get<std::uint64_t>();
   id.secret = readSecret(reader);
+  id.hostMemory = reader.get<bool>();
   WireWriter again;
   again.put(magic).put(version);
   write(again, id.address);
   again.put(id.key);
   write(again, id.secret);
+  again.put(id.hostMemory);
   const bool whole = reader.get<std::uint64_t>() == hashOf(std::string_view(again.bytes()));
   if (!ours || !whole || !reader.ok() || id.address.empty())
     return log::decided(Error::invalidArgument(

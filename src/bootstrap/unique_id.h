@@ -14,6 +14,7 @@ struct UniqueId {
   SocketAddress address;  ///< of the rendezvous
   std::uint64_t key = 0;  ///< names the rendezvous; with NCCL_COMM_ID a hash of the address text
   transport::Secret secret{};
+  bool hostMemory = false;  ///< what is made by it moves host memory, whatever devices there are
 
   std::array<char, 128> bytes() const;
   /// Whether the bytes were meant to be one of ours, of whatever version.

@@ -34,6 +34,13 @@ ncclResult_t off(const char* function) {
   return ncclInvalidUsage;
 }
 
+ncclResult_t noHostMemory(const char* function) {
+  sayOfCall(
+      "%s: the preload library moves no host memory: that is what NCCL Falcon's libnccl.so.2 does (docs/drop-in.md)",
+      function);
+  return ncclInvalidUsage;
+}
+
 /// A host stream is passed where a CUDA stream goes, and here the vendor would get it.
 ncclResult_t noStream(const char* function) {
   sayOfCall(
@@ -126,6 +133,12 @@ ncclResult_t ncclFalconGetVersion(int* version) {
   if (!version) return isNull("ncclFalconGetVersion", "version");
   *version = NCCL_FALCON_API_VERSION;
   return ncclSuccess;
+}
+
+ncclResult_t ncclFalconGetHostUniqueId(ncclUniqueId* uniqueId) {
+  FALCON_EXTENSION(GetHostUniqueId, uniqueId);
+  if (!uniqueId) return isNull("ncclFalconGetHostUniqueId", "uniqueId");
+  return noHostMemory("ncclFalconGetHostUniqueId");
 }
 
 ncclResult_t ncclFalconRegisterLayout(ncclComm_t comm, const ncclFalconLayout_t* layout) {

@@ -50,6 +50,7 @@ inline constexpr const char* falconFunctionNames[] = {"ncclFalconGetVersion",
                                                       "ncclFalconReshape",
                                                       "ncclFalconRole",
                                                       "ncclFalconStreamCallback",
-                                                      "ncclFalconRedOpCreateBitwise"};
+                                                      "ncclFalconRedOpCreateBitwise",
+                                                      "ncclFalconGetHostUniqueId"};
 
 }  // namespace falcon::abi

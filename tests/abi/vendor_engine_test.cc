@@ -396,6 +396,27 @@ TEST(VendorEngine, AnIdOfTheVendorsIsRefusedWithWordsWhereTheHostEngineIsWanted)
   });
 }
 
+TEST(VendorEngine, IsNotTakenWhereTheIdIsOfHostMemory) {
+  inFreshChild(onVendor, [] {
+    harness::FakeVendor vendor(FALCON_FAKE_VENDOR);
+    ncclUniqueId id;
+    NCCL_OK(ncclFalconGetHostUniqueId(&id));
+    const auto join = [&](int rank) {
+      ncclComm_t comm = nullptr;
+      NCCL_OK(ncclCommInitRank(&comm, 2, id, rank));
+      int sum = rank + 1;
+      NCCL_OK(ncclAllReduce(&sum, &sum, 1, ncclInt, ncclSum, comm, nullptr));
+      EXPECT_EQ(sum, 3);
+      NCCL_OK(ncclCommDestroy(comm));
+    };
+    std::thread other(join, 1);
+    join(0);
+    other.join();
+    EXPECT_THAT(vendor.takeLog(), IsEmpty());
+    EXPECT_EQ(ncclFalconGetHostUniqueId(nullptr), ncclInvalidArgument);
+  });
+}
+
 // All processes make one by themselves there, and must make the same, whatever they know of GPUs.
 TEST(VendorEngine, WithNcclCommIdTheIdIsOursAndTheRanksAgree) {
   Environment environment = onVendor;

@@ -314,6 +314,8 @@ void extension() {
   say("RegisterReshape", EXTENSION(ncclFalconRegisterReshape)(reinterpret_cast<ncclComm_t>(&state), &hooks));
   say("Reshape", EXTENSION(ncclFalconReshape)(reinterpret_cast<ncclComm_t>(&state), roles, 1));
   say("Role(NULL)", EXTENSION(ncclFalconRole)(nullptr, &role));
+  ncclUniqueId hostId;
+  say("GetHostUniqueId", EXTENSION(ncclFalconGetHostUniqueId)(&hostId));
   say("StreamCreate", EXTENSION(ncclFalconStreamCreate)(&made));
   say("StreamQuery(NULL)", EXTENSION(ncclFalconStreamQuery)(nullptr));
   say("StreamSynchronize(other)", EXTENSION(ncclFalconStreamSynchronize)(stream));

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "falcon/host_unique_id.h"
 #include "nccl_falcon.h"
 #include "train/rendezvous.h"
 
@@ -48,7 +49,7 @@ ncclComm* splitOff(ncclComm* world, int size, int color, int key) {
 Communicators::Communicators(const RankInJob& inJob, const RankParts& layout, int microBatches, bool overlap)
     : layout_(layout), microBatches_(microBatches) {
   ncclUniqueId id{};
-  if (inJob.rank == 0) require(ncclGetUniqueId(&id), "ncclGetUniqueId");
+  if (inJob.rank == 0) require(tools::hostUniqueId(id), "ncclGetUniqueId");
   shareToken(inJob, id.internal);
   require(ncclCommInitRank(&world_, inJob.size, id, inJob.rank), "ncclCommInitRank");
 

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "host_unique_id.h"
 #include "json_text.h"
 #include "perf/check.h"
 #include "perf/perf_options.h"
@@ -218,7 +219,7 @@ int runPerf(const PerfPlan& plan) {
     if (!file) throw std::invalid_argument(fmt::format("-J {}: the file cannot be written; name another", plan.json));
   }
   ncclUniqueId id;
-  must(ncclGetUniqueId(&id), "ncclGetUniqueId");
+  must(tools::hostUniqueId(id), "ncclGetUniqueId");
   json lines = json::array();
   std::vector<std::string> failures(static_cast<size_t>(ranks));
   std::vector<long> wrong(static_cast<size_t>(ranks), 0);

@@ -11,6 +11,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "host_unique_id.h"
 #include "nccl.h"
 
 namespace falcon::tune {
@@ -43,7 +44,7 @@ class RankPart {
     const char* address = std::getenv("MASTER_ADDR");
     setenv("NCCL_COMM_ID", fmt::format("{}:{}", address ? address : "127.0.0.1", number("MASTER_PORT")).c_str(), 1);
     ncclUniqueId id;
-    must(ncclGetUniqueId(&id));
+    must(tools::hostUniqueId(id));
     must(ncclCommInitRank(&base_, ranks_, id, rank_));
     std::size_t most = 0;
     for (int i = 0; i < operationCount; ++i)
