@@ -98,7 +98,10 @@ Mitigation::Progress Mitigation::tick(std::span<const FailSlow> failSlows, doubl
   if (settings_.mode == MitigateMode::off) return Progress::idle;
   if (clock_.now() < notBefore_) return Progress::idle;
   if (outdated_) plan(failSlows, healthySeconds);
-  const bool slowStill = settled && currentSeconds >= healthySeconds * (1 + settings_.leastLoss);
+  // What programs outside of the job take of a host no remedy gives back: what is left may be that.
+  const bool hostIsSlow = std::any_of(failSlows.begin(), failSlows.end(),
+                                      [](const FailSlow& each) { return each.culprit.kind == CulpritKind::host; });
+  const bool slowStill = settled && !hostIsSlow && currentSeconds >= healthySeconds * (1 + settings_.leastLoss);
   const auto ready = [&](const Step& step) { return isReady(step, failSlows, slowStill); };
   for (auto next = std::find_if(steps_.begin(), steps_.end(), ready); next != steps_.end();
        next = std::find_if(steps_.begin(), steps_.end(), ready)) {

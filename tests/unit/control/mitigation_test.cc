@@ -144,6 +144,25 @@ TEST_F(MitigationTest, EscalatesToARestartWhereASplitHelpedTooLittle) {
   EXPECT_THAT(job.last(mitigationApplied)->text, HasSubstr("helps too little"));
 }
 
+// A re-route has helped; then programs outside of the job take the processors.
+TEST_F(MitigationTest, DoesNotEscalateForWhatAHostsOtherProgramsTake) {
+  FakeJob job(automatic());
+  job.othersCores = 0.2;
+  ASSERT_TRUE(job.runUntil(baselineTaken, 30)) << job.text();
+  canRestart(job, 1);
+  job.run(20);
+  job.links[{0, 2}] = 8;
+  ASSERT_TRUE(job.runUntil(mitigationApplied, 120)) << job.text();
+  EXPECT_EQ(job.first(mitigationApplied)->action, "reroute");
+  job.run(20);
+  job.everyone = 1.4;
+  job.othersCores = 4;
+  ASSERT_TRUE(job.runUntil(verdict, 60, 2)) << job.text();
+  ASSERT_EQ(job.last(verdict)->culprit.kind, CulpritKind::host) << job.text();
+  job.run(120);
+  EXPECT_EQ(job.count(mitigationApplied), 1) << job.text();
+}
+
 TEST_F(MitigationTest, DoesNotRestartWhatIsMendedHoweverCheapThatWere) {
   FakeJob& job = start();
   canRestart(job, 1);
