@@ -31,13 +31,13 @@ RankParts Trainer::layoutOfRole(int role) const {
 
 int Trainer::run() {
   describe();
-  if (options_.duration > 0) stopTime_ = monotonicSeconds() + options_.duration;
   const std::uint64_t first = resume();
   log_.begin(first > 0);
   bool stop = options_.iterations > 0 && first >= options_.iterations;
   std::optional<int> restart;
   for (std::uint64_t iteration = first; !stop && !restart; ++iteration) {
     const double start = monotonicSeconds();
+    if (iteration == first && options_.duration > 0) stopTime_ = start + options_.duration;
     const Outcome outcome = iterate(iteration);
     report({iteration, outcome.loss, start, monotonicSeconds(), outcome.microBatches});
     stop = outcome.stop || iteration + 1 == options_.iterations;
