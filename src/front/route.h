@@ -28,6 +28,7 @@ const Route& routeFrom(const void* caller);
 Route extensionRouteFrom(const void* caller);
 
 /// A process has several libraries of NCCL, as far as calls have told.
-extern Atomic<bool> severalVendors;
+// NOLINTNEXTLINE(bugprone-dynamic-static-initializers): constant
+extern constinit Atomic<bool> severalVendors;
 
 }  // namespace falcon::front

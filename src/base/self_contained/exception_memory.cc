@@ -50,6 +50,7 @@ void release(void* memory) noexcept {
 
 }  // namespace
 
+// NOLINTBEGIN(bugprone-reserved-identifier)
 namespace __gnu_cxx {
 /// For programs that look for leaks: there is nothing to give back.
 void __freeres();
@@ -80,3 +81,4 @@ void __cxa_free_dependent_exception(void* dependent) noexcept {
 }
 
 }  // extern "C"
+// NOLINTEND(bugprone-reserved-identifier)
