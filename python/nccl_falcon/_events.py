@@ -66,7 +66,8 @@ def event_of(line: str) -> Event:
 
 
 def events_path() -> str | None:
-    """Where this process's job has its events; None where Falcon is off, or keeps no files (NCCL_DEBUG=INFO says why).
+    """Where this process's job has its events; None before its first communicator and after its last one, where Falcon
+    is off, and where it keeps no files (NCCL_DEBUG=INFO says why).
 
     They are written by the job's controller, the process of the lowest rank: on another host there are none.
     """

@@ -3,9 +3,10 @@
 import json
 import os
 import threading
+from array import array
 
 import pytest
-from test_native import run_ranks
+from test_native import ALL_REDUCE, INT32, address, run_ranks
 
 import nccl_falcon
 from nccl_falcon import _native
@@ -63,10 +64,12 @@ def test_a_file_is_followed_through_its_successors_until_the_job_ends(tmp_path):
 
 def own(identity, ranks, rank):
     communicator = _native.Communicator.create(identity, ranks, rank, 30)
-    first = next(iter(nccl_falcon.events(follow=True))) if rank == 0 else None
-    communicator.run(0, *[__import__("array").array("i", [rank]).buffer_info()[0]] * 2, 1, 2, 0, -1)
+    kind = next(iter(nccl_falcon.events(follow=True))).kind if rank == 0 else None
+    path = nccl_falcon.events_path()
+    values = array("i", [rank])
+    communicator.run(ALL_REDUCE, address(values), address(values), 1, INT32, 0, -1)
     communicator.close()
-    return first and (first.kind, nccl_falcon.events_path())
+    return kind, path
 
 
 def test_a_process_finds_the_events_of_its_own_job(monkeypatch, tmp_path):

@@ -207,7 +207,7 @@ const Route* findRoute(const void* caller) {
 
 }  // namespace
 
-constinit Atomic<bool> severalVendors;
+constinit Atomic<bool> severalVendors{};
 
 const Route& routeFrom(const void* caller) {
   if (const Route* const route = findRoute(caller)) [[likely]]
