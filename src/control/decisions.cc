@@ -58,8 +58,13 @@ std::vector<double> secondsByReplica(const JobView& job, int replicas, std::size
   return perReplica;
 }
 
-/// What the member was seen to send in the communicator, in the newest profile, else in the baseline.
+/// What the member was seen to send in the communicator, in the newest profile, else in the baseline; and in the
+/// latter.
 void addCarried(const MemberView& member, CommunicatorId id, Rank rank, rebalance::CommunicatorFacts& facts) {
+  for (const TransferSum& sum : member.healthyTransfers.sums)
+    if (sum.id == id && sum.sending && member.healthyTransfers.iterations > 0)
+      facts.usual[{rank, sum.peer}] +=
+          static_cast<double>(sum.bytes) / static_cast<double>(member.healthyTransfers.iterations);
   const TransferView& view = member.newestTransfers();
   if (view.iterations == 0) return;
   const auto iterations = static_cast<double>(view.iterations);

@@ -19,6 +19,8 @@ constexpr double leastGain = 0.03;
 /// A ring order that takes less than this share of its bytes off a slow link does not relieve it: half of the bytes
 /// stay slow by a factor that is then only halved.
 constexpr double leastTaken = 0.5;
+// Of the bytes that slow links carry in health: whose are fewer, such as the sums of a few numbers, is not held up.
+constexpr double littleOfLink = 0.02;
 
 std::string listOf(std::span<const int> values, const char* separator) {
   std::string text;
@@ -287,6 +289,14 @@ Taken takenByRing(const CommunicatorFacts& communicator, std::span<const Link> s
   return taken;
 }
 
+/// What the group sends over its slow links in health, bytes an iteration; 0: nothing was seen.
+double usualOver(const CommunicatorFacts& communicator, std::span<const Link> slow) {
+  double bytes = 0;
+  for (const Link& link : slow)
+    if (const auto seen = communicator.usual.find(link); seen != communicator.usual.end()) bytes += seen->second;
+  return bytes;
+}
+
 /// What is left for links that cannot be avoided: other places for their nodes, or a restart. In words, after what
 /// stands in the way.
 std::string withoutReroute(const JobFacts& job, std::span<const Culprit> culprits, Plan& plan) {
@@ -306,11 +316,18 @@ std::string withoutReroute(const JobFacts& job, std::span<const Culprit> culprit
 
 std::vector<Plan> plansForLinks(const JobFacts& job, std::span<const Culprit> culprits) {
   Plan reroute, blocked;
-  bool isAvoided = false;
+  bool isAvoided = false, isLittleLeft = false;
   std::string obstacles;
+  double usualOfAll = 0;
+  for (const CommunicatorFacts& communicator : job.communicators)
+    usualOfAll += usualOver(communicator, slowLinksIn(job, communicator, culprits));
   for (const CommunicatorFacts& communicator : job.communicators) {
     const auto slow = slowLinksIn(job, communicator, culprits);
     if (slow.empty()) continue;
+    if (const double usual = usualOver(communicator, slow); usual > 0 && usual < littleOfLink * usualOfAll) {
+      isLittleLeft = true;
+      continue;
+    }
     if (anyOf(communicator.pointToPoint, slow))
       obstacles += fmt::format("{}{} sends directly over it", obstacles.empty() ? "" : ", ", nameOf(communicator));
     if (!communicator.ringCollectives) continue;
@@ -361,7 +378,8 @@ std::vector<Plan> plansForLinks(const JobFacts& job, std::span<const Culprit> cu
   }
   if (plans.empty()) {
     Plan none;
-    none.reason = fmt::format("{} is slow, but no ring or send uses it", names);
+    none.reason = isLittleLeft ? fmt::format("{} is slow, but what goes over it now is little", names)
+                               : fmt::format("{} is slow, but no ring or send uses it", names);
     plans.push_back(std::move(none));
   }
   return plans;

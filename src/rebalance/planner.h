@@ -33,6 +33,8 @@ struct CommunicatorFacts {
   std::vector<Link> pointToPoint;  ///< ranks of the communicator that send to each other
   /// What its members were seen to send, ranks of the communicator; empty: not seen yet.
   std::map<Link, Carried> carried{};
+  /// The same in health, bytes an iteration: before a ring was changed.
+  std::map<Link, double> usual{};
 };
 
 /// What a split of the micro-batches must keep to, beside their number.

@@ -282,6 +282,33 @@ TEST(Planner, ExchangesRolesBehindAReRouteOnlyIfThatHelpsTooLittle) {
   EXPECT_TRUE(plans[0].ifTooLittle);
 }
 
+TEST(Planner, DoesNothingAboutAFewNumbersThatASlowLinkStillCarries) {
+  JobFacts job = demoJob();
+  job.swapSeconds = 1;
+  job.roles = {0, 1, 2, 3, 4, 5, 6, 7};
+  job.communicators.push_back(ringOver(3, {0, 1, 2, 3, 4, 5, 6, 7}));
+  job.communicators.back().ringCollectives = false;
+  job.communicators.back().pointToPoint = {{2, 4}};
+  job.communicators.back().usual = {{{2, 4}, 100}};
+  for (auto& communicator : job.communicators)
+    if (communicator.ringCollectives)
+      for (const Link& link : topology::ringLinks(communicator.ring)) communicator.usual[link] = 1e6;
+  auto plans = plansFor(job, std::vector{slowLink(2, 4, false)});
+  ASSERT_EQ(plans.size(), 1u) << plans[1].reason;
+  ASSERT_EQ(plans[0].kind, PlanKind::reroute);
+  for (const auto& change : plans[0].rings)
+    for (auto& communicator : job.communicators)
+      if (communicator.id == change.communicator) communicator.ring = change.order;
+  plans = plansFor(job, std::vector{slowLink(2, 4, false)});
+  ASSERT_EQ(plans.size(), 1u);
+  EXPECT_EQ(plans[0].kind, PlanKind::none);
+  EXPECT_EQ(plans[0].reason, "link 2 -> 4 is slow, but what goes over it now is little");
+
+  job.communicators.back().usual = {{{2, 4}, 1e5}};  // as much as can hold somebody up
+  plans = plansFor(job, std::vector{slowLink(2, 4, false)});
+  EXPECT_EQ(plans.at(0).kind, PlanKind::swap) << plans[0].reason;
+}
+
 TEST(Planner, ExchangesRolesAndTakesThemBack) {
   JobFacts job;
   job.layout = topology::Layout{2, 2, 1};
