@@ -90,12 +90,16 @@ def events(path: str | os.PathLike | None = None, follow: bool = False, interval
     there by now is all. A file that grew too long (NCCL_FALCON_EVENTS_SIZE) is followed into the next one; those before
     it are not read. Raises FileNotFoundError where the process has no job that Falcon watches.
     """
-    path = events_path() if path is None else os.fspath(path)
-    if path is None:
+    given = None if path is None else os.fspath(path)
+    if given is None and events_path() is None:
         raise FileNotFoundError(
             "no job of this process has events here: Falcon watches from the first communicator on, with NCCL_FALCON=1"
         )
     while True:
+        # Until the job's controller has begun it has not noted where else they may go.
+        path = given or events_path()
+        if path is None:
+            return
         try:
             file = open(path, encoding="utf-8")
         except FileNotFoundError:
