@@ -19,6 +19,7 @@ void tryBytes(std::string_view input) {
   require(static_cast<bool>(again), "an id that was accepted is accepted again");
   require(again->key == id->key && again->secret == id->secret && again->address.text() == id->address.text(),
           "an id keeps its meaning");
+  require(again->hostMemory == id->hostMemory, "and what memory it is for");
 }
 
 void tryText(std::string_view text) {
