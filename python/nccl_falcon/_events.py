@@ -108,9 +108,8 @@ def events(path: str | os.PathLike | None = None, follow: bool = False, interval
             time.sleep(interval)
             continue
         with file:
-            rest = ""
+            rest, replaced = "", False
             while True:
-                replaced = _is_other(file, path)  # before the last look into this one
                 read = file.readline()
                 rest += read
                 if rest.endswith("\n"):
@@ -124,7 +123,9 @@ def events(path: str | os.PathLike | None = None, follow: bool = False, interval
                         return
                     if replaced:
                         break
-                    time.sleep(interval)
+                    replaced = _is_other(file, path)  # there will be one more look into this one
+                    if not replaced:
+                        time.sleep(interval)
 
 
 def _is_other(file, path):

@@ -3,8 +3,7 @@
 #include "base/contained.h"
 #include "base/library_thread.h"
 #include "base/log.h"
-#include "base/parameters.h"
-#include "bootstrap/arrivals.h"
+#include "control/shown_join.h"
 #include "transport/reactor.h"
 
 namespace falcon::api {
@@ -37,17 +36,13 @@ Meeting::~Meeting() {
 }
 
 void Meeting::run(const bootstrap::UniqueId& way, Rank rank, int size) {
-  const auto isTimeUp = [&] {
-    making_.arrived(bootstrap::Arrivals::at(way.key));
-    return now() > giveUpAt_.load();
-  };
+  const auto isTimeUp = [&] { return now() > giveUpAt_.load(); };
   const auto meet = [&] {
     auto reactor = transport::processReactor();
     if (!reactor) return notWatched(reactor.error().message().c_str());
     if (size == 1) (*reactor)->forget(transport::Purpose::rendezvous, way.key);  // nobody else will come
-    auto network = size == 1 ? bootstrap::aloneNetwork(way.key)
-                             : bootstrap::join(*reactor, way, rank, size, parameters::initTimeout.value(), isTimeUp,
-                                               [this] { making_.met(); });
+    auto network =
+        size == 1 ? bootstrap::aloneNetwork(way.key) : control::joinShown(*reactor, way, rank, size, making_, isTimeUp);
     if (network) {
       network_ = std::move(*network);
     } else if (giveUpAt_.load() == Nanoseconds::max()) {

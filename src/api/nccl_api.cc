@@ -1,8 +1,6 @@
 // nccl.h: versions, errors, and the making of communicators.
 #include "api/exports.h"
 
-#include <cstring>
-
 #include "api/group.h"
 #include "api/guard.h"
 #include "api/process.h"
@@ -25,7 +23,6 @@ Status initAll(ncclComm_t* outputs, int count, const int* devices) {
       if (devices[i] == devices[j])
         return log::decided(Error::invalidUsage("{}: device {} is listed twice", function, devices[i]));
   }
-  Process::instance();
   const auto id = newUniqueIdOfProcess();
   if (!id) return id.error();
   Group& group = Group::ofThisThread();

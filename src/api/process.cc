@@ -89,7 +89,7 @@ const Result<std::shared_ptr<const gpu::VendorLibrary>>& Process::loaded() {
 
 std::shared_ptr<const gpu::VendorLibrary> Process::likelyLibrary() {
   const std::lock_guard lock(mutex_);
-  if (searched_) return library_;
+  if (searched_ || library_) return library_;
   const auto wish = static_cast<gpu::EngineWish>(parameters::engine.value());
   if (wish == gpu::EngineWish::host) return nullptr;
   if (wish == gpu::EngineWish::automatic) {

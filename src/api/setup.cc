@@ -4,10 +4,10 @@
 #include "api/setup_on_vendor.h"
 #include "base/log.h"
 #include "base/parameters.h"
-#include "bootstrap/arrivals.h"
 #include "bootstrap/communicator_network.h"
 #include "collectives/host_communicator.h"
 #include "control/job.h"
+#include "control/shown_join.h"
 #include "gpu/engine_choice.h"
 #include "transport/reactor.h"
 
@@ -105,12 +105,8 @@ Status establish(ncclComm& communicator, const JoinRequest& request) {
     if (!alone) return alone.error();
     network = std::move(*alone);
   } else {
-    const auto givenUp = [&] {
-      if (job) making.arrived(bootstrap::Arrivals::at(request.id.key));
-      return communicator.aborted.load(std::memory_order_relaxed);
-    };
-    auto joined =
-        bootstrap::join(*reactor, request.id, request.rank, request.size, limit, givenUp, [&making] { making.met(); });
+    auto joined = control::joinShown(*reactor, request.id, request.rank, request.size, making,
+                                     [&] { return communicator.aborted.load(std::memory_order_relaxed); });
     if (!joined) return joined.error();
     network = std::move(*joined);
   }

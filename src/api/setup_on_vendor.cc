@@ -31,18 +31,27 @@ gpu::VendorCommunicator::Surroundings surroundingsWith(const std::shared_ptr<con
   return {Process::instance().vendorLibrary(), job ? &job->launchedWork() : nullptr};
 }
 
+Result<ncclUniqueId> vendorsIdBy(const gpu::VendorLibrary& library) {
+  ncclUniqueId id{};
+  const Status made = library.status(library.functions.getUniqueId(&id), "ncclGetUniqueId", nullptr);
+  if (!made) return log::decided(made.error());
+  return id;
+}
+
+/// The job that a communicator with this way to meet is of. Null: Falcon is off, or has no network.
+std::shared_ptr<control::Job> jobBy(const bootstrap::UniqueId& way) {
+  auto reactor = transport::processReactor();
+  return reactor ? control::Job::acquire(*reactor, fmt::format("{:016x}", way.key)) : nullptr;
+}
+
 /// The vendor's rendezvous has an id of its own. Collective.
 Result<ncclUniqueId> shareVendorsId(bootstrap::CommunicatorNetwork& network) {
   ncclUniqueId id{};
   std::string mine;
   if (network.rank() == 0) {
-    const auto library = Process::instance().vendorLibrary();
-    const Status made = library->status(library->functions.getUniqueId(&id), "ncclGetUniqueId", nullptr);
     // The others wait for an answer: an empty one tells them.
-    if (made)
-      mine.assign(id.internal, sizeof id.internal);
-    else
-      log::decided(made.error());
+    if (const auto made = vendorsIdBy(*Process::instance().vendorLibrary()))
+      mine.assign(made->internal, sizeof made->internal);
   }
   const auto ids = network.allGather(mine, parameters::initTimeout.value());
   if (!ids) return ids.error();
@@ -133,10 +142,8 @@ Status establishOnVendor(ncclComm& communicator, Network network, std::shared_pt
 }
 
 Result<ncclUniqueId> newVendorsId(const gpu::VendorLibrary& library) {
-  ncclUniqueId id{};
-  const Status made = library.status(library.functions.getUniqueId(&id), "ncclGetUniqueId", nullptr);
-  if (!made) return log::decided(made.error());
-  if (parameters::falcon.value()) gpu::furnish(id);
+  auto id = vendorsIdBy(library);
+  if (id && parameters::falcon.value()) gpu::furnish(*id);
   return id;
 }
 
@@ -155,8 +162,7 @@ Status joinOnVendor(ncclComm& communicator, std::span<const ncclUniqueId> ids, i
   std::shared_ptr<control::Job> job;
   std::optional<Meeting> meeting;
   if (way) {
-    if (auto reactor = transport::processReactor())
-      job = control::Job::acquire(*reactor, fmt::format("{:016x}", way->key));
+    job = jobBy(*way);
     instrument::Making making;
     if (job && size > 1)
       making = job->making({instrument::MakingKind::init, way->key, rank, size, communicator.settings.vendor.name,
@@ -217,11 +223,7 @@ Status joinGrownOnVendor(ncclComm& communicator, int size, const ncclUniqueId& i
         "{}: uniqueId was made for a communicator of the vendor's, whose library this process does not have",
         function));
   const auto way = gpu::read(id);
-  std::shared_ptr<control::Job> job;
-  if (way && parameters::falcon.value()) {
-    auto reactor = transport::processReactor();
-    if (reactor) job = control::Job::acquire(*reactor, fmt::format("{:016x}", way->key));
-  }
+  auto job = way && parameters::falcon.value() ? jobBy(*way) : nullptr;
   auto made = gpu::VendorCommunicator::joinGrown({library, job ? &job->launchedWork() : nullptr}, id,
                                                  {size, rank, way ? way->key : 0}, communicator.settings.vendor);
   if (!made) return made.error();

@@ -8,7 +8,6 @@
 #include "api/setup.h"
 #include "api/setup_on_vendor.h"
 #include "base/log.h"
-#include "base/parameters.h"
 
 namespace falcon::api {
 namespace {
@@ -53,9 +52,10 @@ Result<ncclUniqueId> asBytes(const Result<bootstrap::UniqueId>& made) {
 }  // namespace
 
 Result<ncclUniqueId> newUniqueId() {
-  // All ranks make one by themselves where the environment names the rendezvous, and each must make the same.
-  const bool isFixed = parameters::commId.isSet() && !parameters::commId.value().empty();
-  if (const auto library = isFixed ? nullptr : Process::instance().likelyLibrary()) return newVendorsId(*library);
+  Process& process = Process::instance();
+  // Where all make it by themselves, what each knows of devices must not tell.
+  if (const auto library = bootstrap::isRendezvousFixed() ? nullptr : process.likelyLibrary())
+    return newVendorsId(*library);
   return asBytes(bootstrap::makeUniqueId());
 }
 

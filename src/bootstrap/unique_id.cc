@@ -62,8 +62,12 @@ Result<UniqueId> UniqueId::parse(std::span<const char, 128> bytes) {
   return id;
 }
 
+bool isRendezvousFixed() {
+  return parameters::commId.isSet() && !parameters::commId.value().empty();
+}
+
 Result<UniqueId> makeUniqueId() {
-  if (parameters::commId.isSet() && !parameters::commId.value().empty()) {
+  if (isRendezvousFixed()) {
     const auto address = SocketAddress::parse(parameters::commId.value());
     if (!address) return log::decided(Error::invalidArgument("NCCL_COMM_ID: {}", address.error().message()));
     if (address->port() == 0)

@@ -23,6 +23,8 @@ struct UniqueId {
   static Result<UniqueId> parse(std::span<const char, 128> bytes);
 };
 
+/// NCCL_COMM_ID names the rendezvous: every process makes the id by itself, and all make the same.
+bool isRendezvousFixed();
 /// For ncclGetUniqueId: starts the rendezvous in this process's reactor and names it. With NCCL_COMM_ID every process
 /// gets the same id and the rank 0 of the communicator opens the rendezvous in join().
 Result<UniqueId> makeUniqueId();

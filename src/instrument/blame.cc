@@ -153,10 +153,10 @@ Blame blame(const JobTimeline& healthy, const JobTimeline& now, std::span<const 
   const double everybody = std::max(1.0, lowerMedian(all, 1));
 
   Accounts accounts = accountsOf(graph, usual, everybody, own, now.iterations, rules.lasting ? &usualNow : nullptr);
-  // What the path holds up even in health: who happens to be last, jitter.
-  const auto inHealth = accountsOf(before, usual, 1, {}, healthy.iterations, rules.lasting ? &usual : nullptr);
-  for (const auto& [key, account] : inHealth)
-    if (const auto found = accounts.find(key); found != accounts.end()) found->second.spent -= account.excess();
+  // What the path holds up even in health: who happens to be last, jitter. Medians have none of it.
+  if (!rules.lasting)
+    for (const auto& [key, account] : accountsOf(before, usual, 1, {}, healthy.iterations, nullptr))
+      if (const auto found = accounts.find(key); found != accounts.end()) found->second.spent -= account.excess();
   double shared = 0;  // seconds that all ranks alike are slower by, on the path
   for (const auto& [key, account] : accounts) shared += account.usual * (everybody - 1);
 

@@ -37,6 +37,8 @@ class Making {
     return *this;
   }
 
+  /// False: of nobody, or the log had no slot left.
+  bool isShown() const { return slot_ != nullptr; }
   /// All ranks have come.
   void met() noexcept;
   /// These have come so far, as the rendezvous in this process knows.

@@ -77,7 +77,7 @@ Directory::Use find(ncclComm_t handle) {
 void uniqueIdMade(ncclUniqueId* id) noexcept {
   carefully([&] {
     // With NCCL_COMM_ID every process makes the id for itself, and all have to make the same: it stays as it is.
-    if (!fixedRendezvous.isWanted()) gpu::furnish(*id);
+    if (!bootstrap::isRendezvousFixed()) gpu::furnish(*id);
   });
 }
 
@@ -99,7 +99,7 @@ void* initBegins(const ncclUniqueId* id, int size, int rank, const VendorQuestio
   return carefully([&]() -> void* {
     if (size < 1 || rank < 0 || rank >= size) return nullptr;
     auto ours = gpu::read(*id);
-    if (!ours && fixedRendezvous.isWanted()) ours = fixedRendezvous.next(rank, size);
+    if (!ours && bootstrap::isRendezvousFixed()) ours = fixedRendezvous.next(rank, size);
     if (!ours) return nullptr;
     auto begun = std::make_unique<Begun>();
     *begun = {Making::start(joinById(*ours, rank, size)), size, rank, questions};

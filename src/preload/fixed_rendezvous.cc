@@ -10,10 +10,6 @@
 
 namespace falcon::preload {
 
-bool FixedRendezvous::isWanted() {
-  return parameters::commId.isSet() && !parameters::commId.value().empty();
-}
-
 std::optional<bootstrap::UniqueId> FixedRendezvous::next(Rank rank, int size) {
   const std::string place = parameters::falconCommId.value();
   const auto address = place.empty() ? Result(SocketAddress()) : SocketAddress::parse(place);

@@ -15,8 +15,6 @@ namespace falcon::preload {
 /// One a process. Thread-safe.
 class FixedRendezvous {
  public:
-  /// Whether NCCL_COMM_ID is set.
-  static bool isWanted();
   /// Of the next communicator of this size that this process makes by NCCL_COMM_ID, as this rank: every one has a
   /// rendezvous of its own, so that ranks of different ones do not meet. Nothing where NCCL_FALCON_COMM_ID does not
   /// name the place, which is said once.

@@ -5,8 +5,8 @@
 #include "base/library_thread.h"
 #include "base/log.h"
 #include "base/parameters.h"
-#include "bootstrap/arrivals.h"
 #include "collectives/member_exchange.h"
+#include "control/shown_join.h"
 
 namespace falcon::preload {
 namespace {
@@ -114,12 +114,7 @@ Result<Making::Joined> meet(const std::shared_ptr<transport::Reactor>& reactor, 
                             const bootstrap::UniqueId& id, Rank rank, int size,
                             const std::function<bool()>& isGivenUp) {
   auto making = job->making({instrument::MakingKind::init, id.key, rank, size, {}, SystemClock::instance().now()});
-  const auto asked = [&] {
-    making.arrived(bootstrap::Arrivals::at(id.key));
-    return isGivenUp();
-  };
-  auto network =
-      bootstrap::join(reactor, id, rank, size, parameters::initTimeout.value(), asked, [&making] { making.met(); });
+  auto network = control::joinShown(reactor, id, rank, size, making, isGivenUp);
   if (!network) return network.error();
   return Making::Joined{std::move(job), std::move(*network)};
 }

@@ -318,13 +318,22 @@ std::vector<Plan> plansForLinks(const JobFacts& job, std::span<const Culprit> cu
   Plan reroute, blocked;
   bool isAvoided = false, isLittleLeft = false;
   std::string obstacles;
+  struct Concerned {
+    const CommunicatorFacts& communicator;
+    std::vector<Link> slow;
+    double usual;
+  };
+  std::vector<Concerned> all;
   double usualOfAll = 0;
-  for (const CommunicatorFacts& communicator : job.communicators)
-    usualOfAll += usualOver(communicator, slowLinksIn(job, communicator, culprits));
   for (const CommunicatorFacts& communicator : job.communicators) {
-    const auto slow = slowLinksIn(job, communicator, culprits);
+    auto slow = slowLinksIn(job, communicator, culprits);
     if (slow.empty()) continue;
-    if (const double usual = usualOver(communicator, slow); usual > 0 && usual < littleOfLink * usualOfAll) {
+    const double usual = usualOver(communicator, slow);
+    usualOfAll += usual;
+    all.push_back({communicator, std::move(slow), usual});
+  }
+  for (const auto& [communicator, slow, usual] : all) {
+    if (usual > 0 && usual < littleOfLink * usualOfAll) {
       isLittleLeft = true;
       continue;
     }

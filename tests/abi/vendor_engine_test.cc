@@ -1,10 +1,9 @@
 // The library over the fake vendor library: what a program calls is what the vendor is asked.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
+#include <sys/mman.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <thread>
@@ -372,28 +371,18 @@ TEST(VendorEngine, SeveralIdsOfTheVendorsArePassedOn) {
 }
 
 TEST(VendorEngine, AnIdOfTheVendorsIsRefusedWithWordsWhereTheHostEngineIsWanted) {
-  ncclUniqueId id{};
-  const auto withFile = [](auto* name, auto&& work) {
-    FILE* const file = std::fopen(name, "r+");
-    ASSERT_NE(file, nullptr);
-    work(file);
-    std::fclose(file);
-  };
-  char name[] = "/tmp/falcon-id-XXXXXX";
-  ::close(mkstemp(name));
+  void* const shared = mmap(nullptr, sizeof(ncclUniqueId), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
+  auto& id = *static_cast<ncclUniqueId*>(shared);
   Environment environment = onVendor;
   environment.push_back({"NCCL_FALCON", "1"});
-  inFreshChild(environment, [&] {
-    NCCL_OK(ncclGetUniqueId(&id));
-    withFile(name, [&](FILE* file) { EXPECT_EQ(std::fwrite(&id, sizeof id, 1, file), 1u); });
-  });
-  withFile(name, [&](FILE* file) { EXPECT_EQ(std::fread(&id, sizeof id, 1, file), 1u); });
-  std::remove(name);
+  inFreshChild(environment, [&] { NCCL_OK(ncclGetUniqueId(&id)); });
   inFreshChild({{"NCCL_FALCON_ENGINE", "host"}}, [&] {
     ncclComm_t comm = nullptr;
     EXPECT_EQ(ncclCommInitRank(&comm, 2, id, 1), ncclInvalidUsage);
     EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("NCCL_FALCON_ENGINE=host on all ranks"));
   });
+  munmap(shared, sizeof(ncclUniqueId));
 }
 
 TEST(VendorEngine, IsNotTakenWhereTheIdIsOfHostMemory) {

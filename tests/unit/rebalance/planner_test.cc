@@ -257,14 +257,25 @@ TEST(Planner, GivesThePipelineALinkThatCannotBeAvoidedAndMovesTheFewest) {
   EXPECT_FALSE(plans[0].permutation);
 }
 
-TEST(Planner, ExchangesRolesBehindAReRouteOnlyIfThatHelpsTooLittle) {
+/// A communicator of everybody sends a few numbers straight over the link that the ring leaves.
+JobFacts jobThatSendsNumbers() {
   JobFacts job = demoJob();
   job.swapSeconds = 1;
   job.roles = {0, 1, 2, 3, 4, 5, 6, 7};
-  // A communicator of everybody sends a few numbers straight over the link that the ring leaves.
   job.communicators.push_back(ringOver(3, {0, 1, 2, 3, 4, 5, 6, 7}));
   job.communicators.back().ringCollectives = false;
   job.communicators.back().pointToPoint = {{2, 4}};
+  return job;
+}
+
+void putInForce(const Plan& reroute, JobFacts& job) {
+  for (const auto& change : reroute.rings)
+    for (auto& communicator : job.communicators)
+      if (communicator.id == change.communicator) communicator.ring = change.order;
+}
+
+TEST(Planner, ExchangesRolesBehindAReRouteOnlyIfThatHelpsTooLittle) {
+  JobFacts job = jobThatSendsNumbers();
   auto plans = plansFor(job, std::vector{slowLink(2, 4, false)});
   ASSERT_EQ(plans.size(), 2u);
   ASSERT_EQ(plans[0].kind, PlanKind::reroute);
@@ -273,9 +284,7 @@ TEST(Planner, ExchangesRolesBehindAReRouteOnlyIfThatHelpsTooLittle) {
   EXPECT_TRUE(plans[1].ifTooLittle);
 
   // Planned anew, for a host that is relieved meanwhile, say: the detour in force is still what was done before.
-  for (const auto& change : plans[0].rings)
-    for (auto& communicator : job.communicators)
-      if (communicator.id == change.communicator) communicator.ring = change.order;
+  putInForce(plans[0], job);
   plans = plansFor(job, std::vector{slowLink(2, 4, false)});
   ASSERT_EQ(plans.size(), 1u);
   EXPECT_EQ(plans[0].kind, PlanKind::swap) << plans[0].reason;
@@ -283,12 +292,7 @@ TEST(Planner, ExchangesRolesBehindAReRouteOnlyIfThatHelpsTooLittle) {
 }
 
 TEST(Planner, DoesNothingAboutAFewNumbersThatASlowLinkStillCarries) {
-  JobFacts job = demoJob();
-  job.swapSeconds = 1;
-  job.roles = {0, 1, 2, 3, 4, 5, 6, 7};
-  job.communicators.push_back(ringOver(3, {0, 1, 2, 3, 4, 5, 6, 7}));
-  job.communicators.back().ringCollectives = false;
-  job.communicators.back().pointToPoint = {{2, 4}};
+  JobFacts job = jobThatSendsNumbers();
   job.communicators.back().usual = {{{2, 4}, 100}};
   for (auto& communicator : job.communicators)
     if (communicator.ringCollectives)
@@ -296,9 +300,7 @@ TEST(Planner, DoesNothingAboutAFewNumbersThatASlowLinkStillCarries) {
   auto plans = plansFor(job, std::vector{slowLink(2, 4, false)});
   ASSERT_EQ(plans.size(), 1u) << plans[1].reason;
   ASSERT_EQ(plans[0].kind, PlanKind::reroute);
-  for (const auto& change : plans[0].rings)
-    for (auto& communicator : job.communicators)
-      if (communicator.id == change.communicator) communicator.ring = change.order;
+  putInForce(plans[0], job);
   plans = plansFor(job, std::vector{slowLink(2, 4, false)});
   ASSERT_EQ(plans.size(), 1u);
   EXPECT_EQ(plans[0].kind, PlanKind::none);

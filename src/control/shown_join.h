@@ -1,0 +1,20 @@
+// The ranks of a communicator meet, and who looks from outside sees how far they are.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "bootstrap/communicator_network.h"
+#include "bootstrap/unique_id.h"
+#include "instrument/making.h"
+
+namespace falcon::control {
+
+/// bootstrap::join() within NCCL_FALCON_INIT_TIMEOUT; `making` shows who has come to the rendezvous that this process
+/// holds, and that all have. It may be of nobody.
+Result<std::shared_ptr<bootstrap::CommunicatorNetwork>> joinShown(const std::shared_ptr<transport::Reactor>& reactor,
+                                                                  const bootstrap::UniqueId& id, Rank rank, int size,
+                                                                  instrument::Making& making,
+                                                                  const std::function<bool()>& givenUp);
+
+}  // namespace falcon::control
