@@ -22,6 +22,14 @@ function(falcon_self_contained target map)
     -Wl,--gc-sections -Wl,-z,now -Wl,-z,nodelete -Wl,--version-script=${map})
 endfunction()
 
+# falcon_together(target): up to six sources are compiled as one, in 0.6 of the time, so that names in their anonymous namespaces must differ.
+# clang-tidy, for which there are no precompiled headers, wants each source by itself, and so does who changes one after the other.
+function(falcon_together target)
+  if(FALCON_TOGETHER AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+  endif()
+endfunction()
+
 function(falcon_folder name)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   add_library(falcon_${name} STATIC ${sources})
@@ -35,10 +43,9 @@ function(falcon_folder name)
   falcon_precompiled(falcon_${name} falcon_base ${FALCON_STANDARD_HEADERS} <fmt/format.h>)
 endfunction()
 
-# falcon_test(NAME name SOURCES ... LINK ... [ALONE] [ALONE_CASES filter] [TOGETHER] [TIMEOUT s] [LABELS ...] [ENVIRONMENT ...] [SETS_UP fixture]): one
+# falcon_test(NAME name SOURCES ... LINK ... [ALONE] [ALONE_CASES filter] [APART] [TIMEOUT s] [LABELS ...] [ENVIRONMENT ...] [SETS_UP fixture]): one
 # GoogleTest binary, and a ctest entry `name.Suite.Test` for each of its cases, so that each is seen to pass, fail or be skipped. TIMEOUT is a case's.
-# ALONE: it measures, so nothing else runs beside it; ALONE_CASES: those of this filter (--gtest_filter) do. TOGETHER: several sources are compiled as
-# one, in 0.6 of the time, so that names in their anonymous namespaces must differ.
+# ALONE: it measures, so nothing else runs beside it; ALONE_CASES: those of this filter (--gtest_filter) do. APART: its sources are not compiled together.
 # -O1 takes a quarter less of compiling than -O2, and no debug information a seventh less again: together two minutes for all tests. A failed check
 # says its line without it; the libraries are what users run, and keep both.
 function(falcon_test_options target)
@@ -47,15 +54,14 @@ function(falcon_test_options target)
 endfunction()
 
 function(falcon_test)
-  cmake_parse_arguments(T "ALONE;TOGETHER" "NAME;TIMEOUT;SETS_UP;ALONE_CASES" "SOURCES;LINK;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(T "ALONE;APART" "NAME;TIMEOUT;SETS_UP;ALONE_CASES" "SOURCES;LINK;LABELS;ENVIRONMENT" ${ARGN})
   add_executable(${T_NAME} ${T_SOURCES})
   target_include_directories(${T_NAME} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${T_NAME} PRIVATE ${T_LINK} GTest::gtest GTest::gmock GTest::gtest_main)
   falcon_test_options(${T_NAME})
   falcon_precompiled(${T_NAME} falcon_test_headers)
-  # clang-tidy, for which there are no precompiled headers, wants each source by itself.
-  if(T_TOGETHER AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
-    set_target_properties(${T_NAME} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+  if(NOT T_APART)
+    falcon_together(${T_NAME})
   endif()
   # scripts/test runs no others under a sanitizer, so they are built there only when they are named.
   if(FALCON_SANITIZE AND NOT T_LABELS MATCHES "unit|multi_rank")
@@ -66,7 +72,7 @@ endfunction()
 
 # falcon_test_entries(NAME name [PREFIX other-name] ...as above): the entries alone, for a second round of a binary.
 function(falcon_test_entries)
-  cmake_parse_arguments(T "ALONE;TOGETHER" "NAME;PREFIX;TIMEOUT;SETS_UP;ALONE_CASES" "SOURCES;LINK;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(T "ALONE;APART" "NAME;PREFIX;TIMEOUT;SETS_UP;ALONE_CASES" "SOURCES;LINK;LABELS;ENVIRONMENT" ${ARGN})
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 120)
   endif()

@@ -19,11 +19,11 @@ struct Reached {
 };
 
 /// A candidate with a slowdown.
-struct Member {
+struct Chosen {
   std::size_t candidate;
   double theta;
 };
-using Set = std::vector<Member>;
+using Set = std::vector<Chosen>;
 
 class Fit {
  public:
@@ -64,12 +64,12 @@ class Fit {
   double total(const Set& set) const {
     double cost = 0;
     for (std::size_t o = 0; o < observations_.size(); ++o) cost += costOf(o, rangeOf(o, set));
-    for (const Member& member : set) cost += priceOf(member.candidate);
+    for (const Chosen& member : set) cost += priceOf(member.candidate);
     return cost;
   }
 
   Explanation describe(const Set& set, std::size_t index) const {
-    const Member& member = set[index];
+    const Chosen& member = set[index];
     Explanation explanation{.candidate = candidates_[member.candidate], .theta = member.theta};
     explanation.gain = gainOf(set, index);
     double weight = 0;
@@ -104,7 +104,7 @@ class Fit {
 
   Range rangeOf(std::size_t observation, const Set& set) const {
     Range range;
-    for (const Member& member : set)
+    for (const Chosen& member : set)
       widen(range, reachOf(candidates_[member.candidate], observations_[observation]), member.theta);
     return range;
   }
@@ -191,18 +191,18 @@ class Fit {
   }
 
   static bool contains(const Set& set, std::size_t candidate) {
-    return std::any_of(set.begin(), set.end(), [&](const Member& member) { return member.candidate == candidate; });
+    return std::any_of(set.begin(), set.end(), [&](const Chosen& member) { return member.candidate == candidate; });
   }
 
-  std::optional<Member> bestFor(const Set& set) const {
-    std::optional<Member> best;
+  std::optional<Chosen> bestFor(const Set& set) const {
+    std::optional<Chosen> best;
     double most = 0;
     for (std::size_t c = 0; c < candidates_.size(); ++c) {
       if (contains(set, c)) continue;
       const auto found = fit(c, set);
       if (!found || found->gain <= most) continue;
       most = found->gain;
-      best = Member{c, found->theta};
+      best = Chosen{c, found->theta};
     }
     return best;
   }

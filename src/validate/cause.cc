@@ -10,7 +10,6 @@ namespace {
 
 // A tenth of the time more than the peers: less than that makes nobody 1.2 times slower.
 constexpr double clearlyMore = 0.1;
-constexpr double slow = 1.2;       // Falcon, arXiv 2410.12588, section 4.3
 constexpr double nearlyAll = 0.9;  // of the test's time
 constexpr double atTheLimit = 0.97;
 
@@ -84,9 +83,9 @@ Diagnosis diagnose(const CauseEvidence& rank, const CauseEvidence& usual) {
     return {Cause::powerCap, fmt::format("its package drew {} % of the power it may draw", percent(rank.power))};
   // Products of small matrices stay in the cache: slow memory shows in the copies alone, or much more there.
   const double compute = std::isnan(rank.computeSlowness) ? 1 : rank.computeSlowness;
-  if (rank.memorySlowness > slow && (compute <= slow || rank.memorySlowness > slow * compute))
+  if (rank.memorySlowness > slowFactor && (compute <= slowFactor || rank.memorySlowness > slowFactor * compute))
     return {Cause::memory, fmt::format("it moves memory {:.2f} times slower than its peers", rank.memorySlowness)};
-  if (rank.ran >= nearlyAll && compute > slow)
+  if (rank.ran >= nearlyAll && compute > slowFactor)
     return {Cause::hardware, fmt::format("it ran for {} % of the time and nothing held it back", percent(rank.ran))};
   return {};
 }

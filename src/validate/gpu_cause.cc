@@ -6,12 +6,12 @@
 
 #include "base/format.h"
 #include "base/median.h"
+#include "validate/figures.h"
 
 namespace falcon::validate {
 namespace {
 
-constexpr double slow = 1.2;  // Falcon, arXiv 2410.12588, section 4.3
-constexpr double clearlyMore =
+constexpr double clearlyHeldBack =
     0.05;  // of the test's time: what is held back for longer makes a device 1.2 times slower
 constexpr std::size_t fewestPeers = 3;
 
@@ -95,10 +95,10 @@ void explain(const GpuSample& sample, const Peers& peers, bool memoryAlone, GpuJ
     if (!reasons.empty()) judgement.evidence += " (" + reasons + ")";
   };
   if (const std::string errors = errorsOf(sample); !errors.empty()) return because(Cause::hardware, errors);
-  if (heat > peers.usualHeat + clearlyMore)
+  if (heat > peers.usualHeat + clearlyHeldBack)
     return because(Cause::thermal, fmt::format("heat held its clocks back for {:.0f} % of the time{}", 100 * heat,
                                                thermometer(sample.after)));
-  if (power > peers.usualPower + clearlyMore)
+  if (power > peers.usualPower + clearlyHeldBack)
     return because(Cause::powerCap,
                    fmt::format("its power limit held its clocks back for {:.0f} % of the time", 100 * power));
   if (memoryAlone) return because(Cause::memory, "its products are as fast as its peers'");
@@ -112,7 +112,7 @@ GpuJudgement judgeOne(const GpuSample& sample, const Peers& peers) {
   for (std::size_t i = 0; i < figures.size(); ++i) {
     const double usual = peers.usual[i];
     const double slowdown = usual / figures[i].value;
-    if (!(slowdown >= slow)) continue;
+    if (!(slowdown >= slowFactor)) continue;
     (figures[i].isCompute ? slowProducts : slowCopies) |= figures[i].isCompute || i == copyFigure;
     if (slowdown <= judgement.slowdown) continue;
     judgement.slowdown = slowdown;
@@ -120,7 +120,7 @@ GpuJudgement judgeOne(const GpuSample& sample, const Peers& peers) {
         fmt::format("{}: {:.3g} {}, its peers {:.3g}: {:.2f} times slower", figures[i].name,
                     figures[i].value * figures[i].scale, figures[i].unit, usual * figures[i].scale, slowdown);
   }
-  judgement.slow = peers.enough() && judgement.slowdown >= slow;
+  judgement.slow = peers.enough() && judgement.slowdown >= slowFactor;
   if (judgement.slow) {
     explain(sample, peers, slowCopies && !slowProducts, judgement);
   } else {

@@ -8,7 +8,6 @@
 namespace falcon::abi {
 namespace {
 
-cudaStream_t const noStream = nullptr;
 constexpr size_t count = 1000;
 
 std::vector<int> numbers(size_t size, int first) {

@@ -18,7 +18,6 @@ ncclComm_t bogus() {
 }
 
 float in[8], out[8];
-cudaStream_t const noStream = nullptr;
 
 TEST(Version, IsNccl2289) {
   int version = 0;

@@ -11,8 +11,6 @@ namespace {
 using testing::AnyOf;
 using testing::HasSubstr;
 
-cudaStream_t const noStream = nullptr;
-
 struct Misuse {
   const char* name;
   /// What rank 1 calls, and what the others do.

@@ -8,8 +8,6 @@
 namespace falcon::abi {
 namespace {
 
-cudaStream_t const noStream = nullptr;
-
 TEST(Group, EndWithoutStartIsInvalidUsage) {
   EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
   NCCL_OK(ncclGroupStart());

@@ -11,8 +11,6 @@ namespace {
 
 using testing::HasSubstr;
 
-cudaStream_t const noStream = nullptr;
-
 /// The sum of `value` over the ranks.
 float sumOver(ncclComm_t comm, float value) {
   float sum = -1;

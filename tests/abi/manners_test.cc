@@ -16,8 +16,6 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-cudaStream_t const noStream = nullptr;
-
 bool sanitized() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return true;

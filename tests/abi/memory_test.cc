@@ -11,8 +11,6 @@ namespace {
 
 using testing::HasSubstr;
 
-cudaStream_t const noStream = nullptr;
-
 TEST(Memory, IsWholePagesThatCanBeWrittenAndFreedOnce) {
   for (const size_t size : {size_t{1}, size_t{4096}, size_t{5000}, size_t{2} << 20, (size_t{5} << 20) + 1}) {
     void* memory = nullptr;

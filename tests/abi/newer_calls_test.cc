@@ -13,8 +13,6 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr cudaStream_t noStream = nullptr;
-
 ncclCollConfig_t settings() {
   return NCCL_COLLCONFIG_INITIALIZER;
 }

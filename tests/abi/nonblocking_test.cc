@@ -14,8 +14,6 @@ namespace {
 
 using testing::HasSubstr;
 
-cudaStream_t const noStream = nullptr;
-
 TEST(Nonblocking, OneThreadMakesTwoRanksWithoutAGroup) {
   ncclUniqueId id;
   NCCL_OK(ncclGetUniqueId(&id));

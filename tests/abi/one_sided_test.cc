@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "abi/ranks.h"
 #include "abi/streams.h"
 
 namespace falcon::abi {
@@ -12,8 +13,6 @@ namespace {
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-cudaStream_t const noStream = nullptr;
 
 /// Memory that a communicator knows as a window.
 class Window {

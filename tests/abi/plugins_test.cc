@@ -15,7 +15,6 @@ using testing::Contains;
 using testing::HasSubstr;
 using Environment = std::vector<std::pair<const char*, std::string>>;
 
-cudaStream_t const noStream = nullptr;
 constexpr int size = 3;
 
 std::string fake(const std::string& kind, int version) {
@@ -29,7 +28,7 @@ T& its(const std::string& path, const char* function) {
 }
 
 /// Each operation once, small and large, alone and in groups; checked.
-void useEverything() {
+void useAllPlugins() {
   withRanks(size, [](int rank, ncclComm_t& comm) {
     for (const std::size_t count : {std::size_t{1}, std::size_t{3000}, std::size_t{400000}}) {
       std::vector<int> in(count * size, rank + 1), out(count * size);
@@ -62,7 +61,7 @@ TEST_P(AnyProfiler, IsToldOfEveryCall) {
   const auto& [version, withoutMemory] = GetParam();
   const std::string path = fake("profiler", version);
   inFreshChild({{"NCCL_PROFILER_PLUGIN", path}, {"NCCL_SHM_DISABLE", withoutMemory}}, [&] {
-    useEverything();
+    useAllPlugins();
     auto& log = its<test::FakeProfilerLog>(path, "fakeProfilerLog");
     EXPECT_EQ(log.inits, size);
     EXPECT_EQ(log.finalizes, size);
@@ -103,9 +102,9 @@ TEST(Plugins, AProfilerIsToldTheCommunicatorsName) {
 /// A plugin that wants nothing costs no result, and one that fails at any point does not break the job.
 TEST(Plugins, AnUnsoundProfilerHarmsNobody) {
   for (const char* fault : {"init", "start", "lacks-members", "no-name"})
-    inFreshChild({{"NCCL_PROFILER_PLUGIN", fake("profiler", 6)}, {"FALCON_FAKE_PLUGIN_FAULT", fault}}, useEverything);
+    inFreshChild({{"NCCL_PROFILER_PLUGIN", fake("profiler", 6)}, {"FALCON_FAKE_PLUGIN_FAULT", fault}}, useAllPlugins);
   inFreshChild({{"NCCL_PROFILER_PLUGIN", fake("profiler", 6)}, {"FALCON_FAKE_PROFILER_MASK", "0"}}, [] {
-    useEverything();
+    useAllPlugins();
     EXPECT_TRUE(its<test::FakeProfilerLog>(fake("profiler", 6), "fakeProfilerLog").take().empty());
   });
 }
@@ -124,7 +123,7 @@ TEST_P(AnyTuner, Chooses) {
                   {"NCCL_SHM_DISABLE", withoutMemory},
                   {"NCCL_MAX_NCHANNELS", "2"}},
                  [&] {
-                   useEverything();
+                   useAllPlugins();
                    const auto lines = its<test::FakeProfilerLog>(fake("profiler", 7), "fakeProfilerLog").take();
                    EXPECT_THAT(lines, Contains(HasSubstr("AllReduce 4 of 400000 ncclInt32 " + std::string(algorithm))));
                    auto& counts = its<test::FakeTunerCounts>(fake("tuner", version), "fakeTunerCounts");
@@ -144,7 +143,7 @@ TEST(Plugins, ATunerChangesNoResult) {
                     {"FALCON_FAKE_TUNER_ROW", row},
                     {"FALCON_FAKE_TUNER_CHANNELS", "7"},
                     {"FALCON_FAKE_PLUGIN_FAULT", fault}},
-                   useEverything);
+                   useAllPlugins);
 }
 
 TEST(Plugins, OurTunerSteersOurEngine) {
@@ -154,7 +153,7 @@ TEST(Plugins, OurTunerSteersOurEngine) {
                 {"NCCL_FALCON_TUNER_RULES", rules},
                 {"NCCL_PROFILER_PLUGIN", fake("profiler", 7)}},
                [] {
-                 useEverything();
+                 useAllPlugins();
                  const auto lines = its<test::FakeProfilerLog>(fake("profiler", 7), "fakeProfilerLog").take();
                  EXPECT_THAT(lines, Contains(HasSubstr("AllReduce 2 of 3000 ncclInt32 by TREE")));
                });
@@ -172,7 +171,7 @@ TEST(Plugins, OurProfilerWithOurEngine) {
                   {"NCCL_FALCON_CHAINED_PROFILER", fake("profiler", 5)},
                   {"RANK", "0"}},
                  [&] {
-                   useEverything();
+                   useAllPlugins();
                    const bool anybody = std::string(falcon) == "1" || std::string(own) == "on";
                    EXPECT_EQ(std::filesystem::exists(job.folder() + "/rank-0.calls"), anybody) << falcon << own;
                    auto& log = its<test::FakeProfilerLog>(fake("profiler", 5), "fakeProfilerLog");

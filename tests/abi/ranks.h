@@ -18,6 +18,8 @@ namespace falcon::abi {
 
 #define NCCL_OK(call) ASSERT_EQ(ncclSuccess, call) << ncclGetLastError(nullptr)
 
+inline constexpr cudaStream_t noStream = nullptr;
+
 /// A communicator that is destroyed at the end.
 struct Communicator {
   ncclComm_t handle = nullptr;

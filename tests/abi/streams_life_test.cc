@@ -14,8 +14,6 @@ namespace {
 using testing::Each;
 using testing::HasSubstr;
 
-cudaStream_t const noStream = nullptr;
-
 ncclResult_t sum(std::array<int, 2>& values, int rank, ncclComm_t comm, ncclFalconStream_t stream) {
   return ncclAllReduce(&values[rank], &values[rank], 1, ncclInt, ncclSum, comm, stream);
 }

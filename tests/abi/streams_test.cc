@@ -11,8 +11,6 @@ namespace {
 
 using testing::Each;
 
-cudaStream_t const noStream = nullptr;
-
 TEST(Streams, AnOperationIsInProgressUntilItsPartnerComes) {
   const Duo duo;
   const Stream first, second;

@@ -10,9 +10,8 @@
 namespace falcon::abi {
 namespace {
 
-cudaStream_t const noStream = nullptr;
 constexpr int ranks = 3;
-constexpr size_t count = 300;
+constexpr size_t tunedCount = 300;
 
 /// A file that is gone at the end.
 class File {
@@ -36,22 +35,22 @@ class File {
 /// in two of its three segments, where the 1 is lost beside 1e8.
 bool addsInTheOrderOfRanks(int rank, ncclComm_t comm) {
   const float values[ranks] = {1e8F, -1e8F, 1};
-  std::vector<float> in(count, values[rank]), out(count);
-  EXPECT_EQ(ncclSuccess, ncclAllReduce(in.data(), out.data(), count, ncclFloat, ncclSum, comm, noStream));
-  return out == std::vector<float>(count, 1.F);
+  std::vector<float> in(tunedCount, values[rank]), out(tunedCount);
+  EXPECT_EQ(ncclSuccess, ncclAllReduce(in.data(), out.data(), tunedCount, ncclFloat, ncclSum, comm, noStream));
+  return out == std::vector<float>(tunedCount, 1.F);
 }
 
 void expectOrder(bool ofRanks) {
   withRanks(ranks, [&](int rank, ncclComm_t comm) {
     EXPECT_EQ(addsInTheOrderOfRanks(rank, comm), ofRanks);
-    std::vector<int> in(count * ranks), out(count * ranks);
+    std::vector<int> in(tunedCount * ranks), out(tunedCount * ranks);
     for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<int>(i) * (rank + 1);
     NCCL_OK(ncclAllReduce(in.data(), out.data(), in.size(), ncclInt, ncclSum, comm, noStream));
     for (size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], static_cast<int>(i) * 6);
-    NCCL_OK(ncclAlltoAll(in.data(), out.data(), count, ncclInt, comm, noStream));
+    NCCL_OK(ncclAlltoAll(in.data(), out.data(), tunedCount, ncclInt, comm, noStream));
     for (size_t i = 0; i < out.size(); ++i)
-      ASSERT_EQ(out[i],
-                static_cast<int>(static_cast<size_t>(rank) * count + i % count) * static_cast<int>(i / count + 1));
+      ASSERT_EQ(out[i], static_cast<int>(static_cast<size_t>(rank) * tunedCount + i % tunedCount) *
+                            static_cast<int>(i / tunedCount + 1));
   });
 }
 

@@ -12,8 +12,6 @@ namespace {
 using testing::Each;
 using testing::HasSubstr;
 
-cudaStream_t const noStream = nullptr;
-
 /// One number in a type's own encoding.
 struct Encoded {
   ncclDataType_t type;

@@ -15,7 +15,6 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
-cudaStream_t const noStream = nullptr;
 using Environment = std::vector<std::pair<const char*, std::string>>;
 
 /// A file for log lines, gone at the end.

@@ -1,5 +1,5 @@
 # Suspend and resume: random programs with traps, deaths while trapped, a framework's watchdog.
-falcon_test(NAME multi_rank_trap SOURCES ${CMAKE_CURRENT_LIST_DIR}/trap_stress_test.cc
+falcon_test(NAME multi_rank_trap APART SOURCES ${CMAKE_CURRENT_LIST_DIR}/trap_stress_test.cc
             ${CMAKE_CURRENT_LIST_DIR}/trap_death_test.cc ${CMAKE_CURRENT_LIST_DIR}/trap_controller_test.cc
             LINK nccl forked_ranks falcon_control falcon_gpu Threads::Threads LABELS multi_rank TIMEOUT 600
             ENVIRONMENT "TSAN_OPTIONS=atexit_sleep_ms=0")

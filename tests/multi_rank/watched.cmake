@@ -7,7 +7,7 @@ if(TARGET real_jobs)
   falcon_compile_options(stuck_probe)
 
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/watched_*_test.cc)
-  falcon_test(NAME multi_rank_watched TOGETHER ALONE_CASES "StatusNet.*:DoctorAttached.*:InjectJob.*" SOURCES ${sources}
+  falcon_test(NAME multi_rank_watched ALONE_CASES "StatusNet.*:DoctorAttached.*:InjectJob.*" SOURCES ${sources}
               LINK real_jobs LABELS multi_rank TIMEOUT 300)
   target_compile_definitions(multi_rank_watched PRIVATE PROBE_BINARY="$<TARGET_FILE:stuck_probe>"
                              FALCON_NET_SOCKET="$<TARGET_FILE:nccl-net-falcon-socket>")

@@ -14,6 +14,7 @@
 #include "demo/interruption.h"
 #include "demo/restart_evaluation.h"
 #include "demo/surroundings.h"
+#include "inject/outcome.h"
 #include "inject/processor_use.h"
 #include "json_text.h"
 #include "machine/cpu_cgroup.h"
@@ -33,10 +34,6 @@ constexpr double longestUndisturbed = 120;
 constexpr double factor = 3;  // so much less of a processor the slow place gives than the rank used
 constexpr std::size_t iterationsAfter = 40;
 constexpr auto observation = std::chrono::seconds(3);
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 class RestartSession {
  public:
@@ -87,9 +84,10 @@ class RestartSession {
                       {"NCCL_FALCON_JOB", fmt::format("demo-{}", getpid())},
                       {"NCCL_FALCON_EVENTS", file("events.jsonl")}},
                      file("job.out"), file("job.err"));
-    const double limit = now() + longest + 60;
+    const double limit = tools::monotonicNow() + longest + 60;
     while (!job.exitCode()) {
-      if (now() > limit) throw std::runtime_error("the job did not end in time\n" + readFile(file("job.err")));
+      if (tools::monotonicNow() > limit)
+        throw std::runtime_error("the job did not end in time\n" + readFile(file("job.err")));
       std::this_thread::sleep_for(std::chrono::milliseconds(200));
       throwIfInterrupted();
       follow();
@@ -122,7 +120,7 @@ class RestartSession {
 
   /// It stays slow: who has that place is slow, whoever it is.
   void slowDown() {
-    if (run_.slowSince > 0 || baselineAt_ == 0 || now() < baselineAt_ + healthyFor) return;
+    if (run_.slowSince > 0 || baselineAt_ == 0 || tools::monotonicNow() < baselineAt_ + healthyFor) return;
     const auto job = tools::readDescription(file("job.json"));
     const auto rank = job ? tools::rankOf(*job, run_.slow) : Result<tools::RankDescription>(job.error());
     if (!rank) throw std::runtime_error(rank.error().message());
@@ -132,10 +130,10 @@ class RestartSession {
     const tools::CpuCgroup place(rank->cgroup);
     const double quota = std::max(tools::CpuCgroup::leastQuota, cores / factor);
     if (const Status set = place.setQuota(quota); !set) throw std::runtime_error(set.error().message());
-    run_.slowSince = now();
+    run_.slowSince = tools::monotonicNow();
     run_.slowPlace = rank->cgroup;
     say(fmt::format("  {:5.1f} s  {:<20} the place of rank {} gives {:.2f} cores from now on; it used {:.2f}",
-                    now() - began_, "(slowed)", run_.slow, quota, cores));
+                    tools::monotonicNow() - began_, "(slowed)", run_.slow, quota, cores));
   }
 
   void endWhenSeen() {

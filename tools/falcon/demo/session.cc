@@ -16,14 +16,11 @@
 #include "demo/interruption.h"
 #include "demo/job_commands.h"
 #include "inject/other_load.h"
+#include "inject/outcome.h"
 #include "machine/description.h"
 
 namespace falcon::demo {
 namespace {
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 std::string tail(const std::string& text, size_t lines) {
   size_t from = text.size();
@@ -38,9 +35,9 @@ class Session {
 
   Run run() {
     ChildProcess job(jobCommand(input_), jobEnvironment(input_), file("job.out"), file("job.err"));
-    const double limit = now() + input_.shape.seconds + 90;
+    const double limit = tools::monotonicNow() + input_.shape.seconds + 90;
     while (!job.exitCode()) {
-      if (now() > limit)
+      if (tools::monotonicNow() > limit)
         throw std::runtime_error("the job did not end in time\n" + tail(readFile(file("job.err")), 20));
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
       throwIfInterrupted();
@@ -79,10 +76,10 @@ class Session {
       for (const Injection& injection : input_.injections)
         planned_.push_back({injection, file(fmt::format("injection-{}.json", planned_.size())), nullptr});
     }
-    if (!input_.terminal || now() - lastProgress_ < 1) return;
-    lastProgress_ = now();
-    fmt::print(stderr, "\r\x1b[K  {:5.0f} s  iteration {}  {:.0f} ms  loss {:.3f}", now() - *began_, iterations.size(),
-               (iterations.back().end - iterations.back().start) * 1e3, iterations.back().loss);
+    if (!input_.terminal || tools::monotonicNow() - lastProgress_ < 1) return;
+    lastProgress_ = tools::monotonicNow();
+    fmt::print(stderr, "\r\x1b[K  {:5.0f} s  iteration {}  {:.0f} ms  loss {:.3f}", tools::monotonicNow() - *began_,
+               iterations.size(), (iterations.back().end - iterations.back().start) * 1e3, iterations.back().loss);
     std::fflush(stderr);
   }
 
@@ -107,7 +104,7 @@ class Session {
   void inject() {
     if (!began_) return;
     for (Planned& planned : planned_) {
-      if (planned.process || now() < *began_ + planned.injection.start) continue;
+      if (planned.process || tools::monotonicNow() < *began_ + planned.injection.start) continue;
       planned.process =
           std::make_unique<ChildProcess>(injectCommand(input_, planned.injection), std::map<std::string, std::string>{},
                                          planned.output, planned.output + ".err");

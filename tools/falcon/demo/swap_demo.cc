@@ -15,6 +15,7 @@
 #include "demo/interruption.h"
 #include "demo/surroundings.h"
 #include "demo/swap_evaluation.h"
+#include "inject/outcome.h"
 #include "json_text.h"
 #include "subcommand.h"
 #include "work_folder.h"
@@ -31,10 +32,6 @@ constexpr double longestAfterwards = 90;  // s, until that was taken back or was
 constexpr double longest = 300;           // s
 constexpr double longestUndisturbed = 120;
 constexpr std::size_t iterationsToJudge = 40;
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 class SwapSession {
  public:
@@ -81,9 +78,10 @@ class SwapSession {
                       {"NCCL_FALCON_JOB", fmt::format("demo-{}", getpid())},
                       {"NCCL_FALCON_EVENTS", file("events.jsonl")}},
                      file("job.out"), file("job.err"));
-    const double limit = now() + longest + 60;
+    const double limit = tools::monotonicNow() + longest + 60;
     while (!job.exitCode()) {
-      if (now() > limit) throw std::runtime_error("the job did not end in time\n" + readFile(file("job.err")));
+      if (tools::monotonicNow() > limit)
+        throw std::runtime_error("the job did not end in time\n" + readFile(file("job.err")));
       std::this_thread::sleep_for(std::chrono::milliseconds(200));
       throwIfInterrupted();
       follow();
@@ -120,15 +118,15 @@ class SwapSession {
 
   /// Health, the slow link until its effect and the remedy's are seen, health again until that was undone.
   void injectOrStop() {
-    if (ended_ || baselineAt_ == 0 || now() < baselineAt_ + healthyFor) return;
+    if (ended_ || baselineAt_ == 0 || tools::monotonicNow() < baselineAt_ + healthyFor) return;
     if (!injection_ && run_.slowSince == 0) {
       injection_ = std::make_unique<ChildProcess>(
           std::vector<std::string>{programs_ + "/falcon", "inject", "slow-link", "--describe", file("job.json"),
                                    "--from", std::to_string(run_.slow.link.from), "--to",
                                    std::to_string(run_.slow.link.to), "--both-ways", "--slowdown", "2.5"},
           std::map<std::string, std::string>{}, file("injection.out"), file("injection.err"));
-      run_.slowSince = now();
-      say(fmt::format("  {:5.1f} s  {:<20} {}", now() - began_, "(slowed)", nameOf(run_.slow)));
+      run_.slowSince = tools::monotonicNow();
+      say(fmt::format("  {:5.1f} s  {:<20} {}", tools::monotonicNow() - began_, "(slowed)", nameOf(run_.slow)));
       return;
     }
     if (injection_) {
@@ -136,16 +134,16 @@ class SwapSession {
         throw std::runtime_error(
             fmt::format("the link could not be slowed (code {}): {}", *code, readFile(file("injection.err"))));
       const bool seen = swappedAt_ > 0 && areTrainedSince(swappedAt_);
-      if (!seen && now() < run_.slowSince + longestSlow) return;
+      if (!seen && tools::monotonicNow() < run_.slowSince + longestSlow) return;
       injection_->terminate();
       injection_->wait();
       injection_.reset();
-      run_.slowUntil = now();
-      say(fmt::format("  {:5.1f} s  {:<20} {}", now() - began_, "(healthy again)", nameOf(run_.slow)));
+      run_.slowUntil = tools::monotonicNow();
+      say(fmt::format("  {:5.1f} s  {:<20} {}", tools::monotonicNow() - began_, "(healthy again)", nameOf(run_.slow)));
       return;
     }
     const bool seen = undoneAt_ > 0 && areTrainedSince(undoneAt_);
-    if (!seen && now() < run_.slowUntil + longestAfterwards) return;
+    if (!seen && tools::monotonicNow() < run_.slowUntil + longestAfterwards) return;
     std::ofstream(file("enough")).close();
     ended_ = true;
   }

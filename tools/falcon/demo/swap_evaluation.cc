@@ -8,7 +8,7 @@
 namespace falcon::demo {
 namespace {
 
-constexpr double before = 15;  // seconds of health that are judged
+constexpr double calmBefore = 15;  // seconds of health that are judged
 
 const Said* find(const SwapRun& run, double since, const std::function<bool(const Said&)>& wanted) {
   for (const Said& said : run.said)
@@ -64,7 +64,7 @@ SwapEvaluation evaluate(const SwapRun& run) {
   else
     miss("the exchange was not undone");
 
-  const auto healthy = between(run.iterations, run.slowSince - before, run.slowSince);
+  const auto healthy = between(run.iterations, run.slowSince - calmBefore, run.slowSince);
   const auto slow = between(run.iterations, run.slowSince, swap ? swap->time : healthyAgain);
   const auto swapped = between(run.iterations, swap ? swap->time : end, healthyAgain);
   const auto afterwards = between(run.iterations, undone ? undone->time : end, end);

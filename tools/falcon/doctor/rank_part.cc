@@ -16,7 +16,7 @@
 namespace falcon::doctor {
 namespace {
 
-constexpr std::size_t allReduceFloats = 1 << 20;
+constexpr std::size_t measuredFloats = 1 << 20;
 constexpr int allReducesPerRound = 3;
 constexpr int roundsThatCount = 3;
 
@@ -154,7 +154,7 @@ class Doctor {
   Status testGroups() {
     if (measured_.groups.empty()) return {};
     double best = 0;
-    std::vector<float> values(group_ ? allReduceFloats : 0, 1.0f);
+    std::vector<float> values(group_ ? measuredFloats : 0, 1.0f);
     if (auto done = world_.network().barrier(stepLimit); !done) return done;
     for (int i = 0; group_ && i <= allReducesPerRound; ++i) {
       const auto time = timeAllReduce(*group_, values);

@@ -11,7 +11,7 @@
 namespace falcon::tools {
 
 namespace {
-constexpr Nanoseconds observation = 1s;
+constexpr Nanoseconds hangObservation = 1s;
 }
 
 Result<std::unique_ptr<Injection>> hangRank(const JobDescription& job, Rank rank) {
@@ -24,7 +24,7 @@ Result<std::unique_ptr<Injection>> hangRank(const JobDescription& job, Rank rank
     return Error::system("rank {} (process {}) is stopped already, by somebody else, who would find it continued", rank,
                          process);
   ProcessorUse use(process);
-  if (auto watched = watchFor(observation); !watched) return watched.error();
+  if (auto watched = watchFor(hangObservation); !watched) return watched.error();
   Outcome outcome;
   outcome.kind = InjectionKind::hang;
   outcome.rank = rank;

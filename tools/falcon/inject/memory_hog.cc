@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t bufferBytes = 256u << 20;       // more than any last-level cache
 constexpr std::size_t pieceBytes = bufferBytes / 16;  // so that it soon sees its owner's end, also with little time
-constexpr Nanoseconds observation = 1s;
+constexpr Nanoseconds hogObservation = 1s;
 
 // Copies the buffer's one half over the other, piece by piece.
 class MemoryStream {
@@ -58,7 +58,7 @@ Result<std::unique_ptr<Injection>> memoryHog(const JobDescription& job, Rank ran
   const auto bytes = makeSharedCounter();
   if (!bytes) return bytes.error();
   ProcessorUse use(victim->process);
-  if (auto watched = watchFor(observation); !watched) return watched.error();
+  if (auto watched = watchFor(hogObservation); !watched) return watched.error();
   Outcome outcome;
   outcome.kind = InjectionKind::memoryHog;
   outcome.rank = rank;

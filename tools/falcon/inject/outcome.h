@@ -14,6 +14,10 @@ struct Moment {
   double wall = 0;       ///< seconds since 1970
 };
 Moment momentNow();
+/// Seconds of CLOCK_MONOTONIC, as in events.
+inline double monotonicNow() {
+  return momentNow().monotonic;
+}
 
 enum class InjectionKind : std::uint8_t { slowRank, slowLink, memoryHog, hang };
 

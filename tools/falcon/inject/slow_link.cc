@@ -14,7 +14,7 @@ namespace falcon::tools {
 namespace {
 
 constexpr double unlimited = 100e9;
-constexpr Nanoseconds observation = 5s;
+constexpr Nanoseconds linkObservation = 5s;
 
 Status mayBeFactor(double iterations) {
   if (iterations > 1) return {};
@@ -24,7 +24,7 @@ Status mayBeFactor(double iterations) {
 
 // What the pair carried while it was watched must take (iterations - 1) times as long.
 Result<double> rateFrom(std::uint64_t bytes, Link link, double iterations) {
-  const double seconds = std::chrono::duration<double>(observation).count();
+  const double seconds = std::chrono::duration<double>(linkObservation).count();
   if (bytes == 0)
     return Error::invalidArgument(
         "the job sent nothing from rank {} to rank {} within {} s: choose a link that it uses", link.from, link.to,
@@ -37,7 +37,7 @@ Result<double> rateFor(const RankDescription& from, const RankDescription& to, d
   if (auto fits = mayBeFactor(iterations); !fits) return fits.error();
   const TrafficLimit watch(from, to, unlimited);
   if (auto applied = watch.apply(); !applied) return applied.error();
-  const auto watched = watchFor(observation);
+  const auto watched = watchFor(linkObservation);
   const auto traffic = watch.traffic();
   watch.remove();
   if (!watched) return watched.error();
@@ -102,7 +102,7 @@ void removeFromThrottle(const std::string& path, const Lines& ours) {
 Result<double> throttleRateFor(const std::string& throttleFile, Link link, double iterations) {
   if (auto fits = mayBeFactor(iterations); !fits) return fits.error();
   const auto before = throttleTraffic(throttleFile, link);
-  if (auto watched = watchFor(observation); !watched) return watched.error();
+  if (auto watched = watchFor(linkObservation); !watched) return watched.error();
   return rateFrom(since(before, throttleTraffic(throttleFile, link)).bytes, link, iterations);
 }
 

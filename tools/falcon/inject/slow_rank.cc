@@ -13,7 +13,7 @@
 namespace falcon::tools {
 namespace {
 
-constexpr Nanoseconds observation = 3s;
+constexpr Nanoseconds rankObservation = 3s;
 constexpr double idle = 0.002;            // cores
 constexpr Nanoseconds dutyCycle = 100ms;  // as long as a quota's period
 
@@ -75,7 +75,7 @@ Result<std::unique_ptr<Injection>> slowRank(const JobDescription& job, Rank rank
   if (!claim) return claim.error();
 
   ProcessorUse use(victim->process);
-  if (auto watched = watchFor(observation); !watched) return watched.error();
+  if (auto watched = watchFor(rankObservation); !watched) return watched.error();
   Outcome outcome;
   outcome.kind = InjectionKind::slowRank;
   outcome.rank = rank;
@@ -83,7 +83,7 @@ Result<std::unique_ptr<Injection>> slowRank(const JobDescription& job, Rank rank
   if (outcome.coresBefore < idle)
     return Error::system(
         "rank {} (process {}) used {:.4f} cores for {:.0f} s: it is idle or gone, and cannot be slowed", rank,
-        victim->process, outcome.coresBefore, seconds(observation));
+        victim->process, outcome.coresBefore, seconds(rankObservation));
   outcome.quota = slowdown.quota > 0 ? slowdown.quota : outcome.coresBefore / slowdown.factor;
   return victim->cgroup.empty() ? slowByStops(outcome, *victim, use, std::move(*claim))
                                 : slowByQuota(outcome, *victim, use, std::move(*claim));

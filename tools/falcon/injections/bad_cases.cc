@@ -21,9 +21,9 @@ namespace {
 
 using demo::Said;
 
-constexpr double forEffect = 30;
+constexpr double forAllSlow = 30;
 constexpr double forTrap = 60;
-constexpr double forVerdict = 40;
+constexpr double forNoisyVerdict = 40;
 constexpr double forEnd = 60;
 // Where the kernel shares out by cgroup or session, all of them together may get no more than one rank: a tenth.
 constexpr long neighboursPerCore = 4;
@@ -115,7 +115,7 @@ Row noise(std::uint64_t seed, SlowJob& job) {
   if (std::any_of(before.begin(), before.end(), [](const Said& each) { return each.kind == "verdict"; }))
     return rowOf("noise of 5 % on every link", {}, job);
   links.slowOneDown();
-  job.lookUntil([&] { return isSaid(job, "verdict"); }, forVerdict);
+  job.lookUntil([&] { return isSaid(job, "verdict"); }, forNoisyVerdict);
   return rowOf(fmt::format("noise, and {}", falcon::nameOf(slow)), {slow}, job);
 }
 
@@ -143,7 +143,7 @@ Row allSlow(SlowJob& job) {
   const auto slowed = [&] {
     return std::all_of(victims.begin(), victims.end(), [](const Victim& each) { return each.isSlowed(); });
   };
-  if (!job.lookUntil(slowed, forEffect)) throw std::runtime_error("not all ranks could be slowed");
+  if (!job.lookUntil(slowed, forAllSlow)) throw std::runtime_error("not all ranks could be slowed");
   job.wait(30);
   for (Victim& each : victims) each.end();
   job.wait(15);

@@ -8,10 +8,6 @@
 namespace falcon::injections {
 namespace {
 
-constexpr double forEffect = 25;   ///< `falcon inject` first watches its victim for up to 5 s
-constexpr double forVerdict = 45;  ///< from then on
-constexpr double afterVerdict = 1;
-constexpr double forRelief = 30;
 constexpr double quiet = 12;  ///< of an episode in which nothing is injected
 constexpr int attempts = 3;
 

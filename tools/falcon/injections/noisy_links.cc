@@ -10,8 +10,8 @@ namespace falcon::injections {
 namespace {
 
 // Fast enough that the gradients take a small part of an iteration, slow enough that the limit decides, not the cores.
-constexpr double bitsPerSecond = 400e6;
-constexpr double noise = 0.05;
+constexpr double noisyBitsPerSecond = 400e6;
+constexpr double scatter = 0.05;
 constexpr double slowShare = 0.1;
 
 struct Direction {
@@ -25,7 +25,7 @@ std::vector<Direction> ringLinks(const tools::JobDescription& job, const demo::J
     const auto sender = tools::rankOf(job, from), receiver = tools::rankOf(job, to);
     if (!sender || !receiver || sender->netNamespace.empty())
       throw std::runtime_error("the job's ranks have no links of their own here");
-    directions.push_back({{from, to}, {*sender, *receiver, bitsPerSecond}});
+    directions.push_back({{from, to}, {*sender, *receiver, noisyBitsPerSecond}});
   };
   for (int stage = 0; stage < shape.pipelineParallel; ++stage) {
     for (int replica = 0; replica < shape.dataParallel; ++replica) {
@@ -51,7 +51,7 @@ NoisyLinks::NoisyLinks(const tools::JobDescription& job, const demo::JobShape& s
   const auto step = [all = directions, slow, flag = slowed_, dice = demo::Dice(seed)]() mutable {
     for (Direction& each : all) {
       const bool isSlow = *flag != 0 && each.link == slow;
-      each.limit.setRate(bitsPerSecond * dice.between(1 - noise, 1 + noise) * (isSlow ? slowShare : 1));
+      each.limit.setRate(noisyBitsPerSecond * dice.between(1 - scatter, 1 + scatter) * (isSlow ? slowShare : 1));
       (void)each.limit.change();
     }
     return Nanoseconds(1s);

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "demo/interruption.h"
+#include "inject/outcome.h"
 
 namespace falcon::injections {
 namespace {
@@ -17,10 +18,6 @@ std::string lastLines(const std::string& text) {
 }
 
 }  // namespace
-
-double monotonicNow() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 SlowJob::SlowJob(demo::JobSurroundings surroundings, std::function<void(const demo::Said&)> hear)
     : surroundings_(std::move(surroundings)),
@@ -50,19 +47,19 @@ void SlowJob::look() {
 }
 
 bool SlowJob::lookUntil(const std::function<bool()>& done, double seconds) {
-  const double limit = monotonicNow() + seconds;
+  const double limit = tools::monotonicNow() + seconds;
   for (;;) {
     look();
     if (done()) return true;
-    if (monotonicNow() > limit) return false;
+    if (tools::monotonicNow() > limit) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
 }
 
 bool SlowJob::lookUntilItEnds(double seconds) {
-  for (const double limit = monotonicNow() + seconds; !ended();) {
+  for (const double limit = tools::monotonicNow() + seconds; !ended();) {
     demo::throwIfInterrupted();
-    if (monotonicNow() > limit) return false;
+    if (tools::monotonicNow() > limit) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   read();

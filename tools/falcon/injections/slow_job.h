@@ -13,8 +13,6 @@
 
 namespace falcon::injections {
 
-double monotonicNow();
-
 /// Runs from its making to its destruction. Used by one thread.
 class SlowJob {
  public:

@@ -11,6 +11,8 @@
 
 #include "base/format.h"
 #include "base/median.h"
+#include "inject/outcome.h"
+#include "injections/episode.h"
 #include "injections/shaped_links.h"
 #include "injections/victim.h"
 #include "json_text.h"
@@ -19,11 +21,10 @@
 namespace falcon::injections {
 namespace {
 
-constexpr double bitsPerSecond = 200e6;
+constexpr double sweptBitsPerSecond = 200e6;
 constexpr double forLinks = 30, forBaseline = 240;  ///< s
 constexpr double forFitting = 12;                   ///< s of iterations, of which a median is taken
-constexpr double forEffect = 25, forVerdict = 45, forRelief = 30, quiet = 20;
-constexpr double afterVerdict = 1, afterRelief = 5;
+constexpr double undisturbed = 20, afterRelief = 5;
 constexpr double calm = 25;  ///< s after the baseline: what is healthy is known by more than that
 constexpr double longestHold = 3;
 
@@ -47,7 +48,7 @@ class ShapedJob {
       return description.has_value();
     };
     if (!job_->lookUntil(isDescribed, forLinks)) throw std::runtime_error("the job did not describe itself in time");
-    links_.emplace(*description, surroundings.shape, bitsPerSecond);
+    links_.emplace(*description, surroundings.shape, sweptBitsPerSecond);
     std::ofstream(surroundings.startFile).close();
     job_->waitForBaseline(forBaseline);
     job_->wait(calm);
@@ -86,7 +87,7 @@ Costs measureCosts(const Surroundings& surroundings, const Hear& hear) {
   const double exchange = bytes / (forFitting / iteration) / shaped.links().bytesPerSecond();
   const Costs costs{(iteration - exchange) / each, exchange};
   fmt::print(stderr, "fitted: an exchange of gradients takes {:.0f} ms at {:.0f} Mbit/s, a micro-batch {:.0f} ms\n",
-             1e3 * costs.exchange, bitsPerSecond / 1e6, 1e3 * costs.microBatch);
+             1e3 * costs.exchange, sweptBitsPerSecond / 1e6, 1e3 * costs.microBatch);
   if (costs.microBatch <= 0 || costs.exchange <= 0)
     throw std::runtime_error(
         fmt::format("iterations of {:.0f} ms cannot hold an exchange of {:.0f} ms", 1e3 * iteration, 1e3 * exchange));
@@ -150,22 +151,22 @@ Row injectCell(const Cell& cell, const Victims& victims, ShapedJob& shaped, std:
   job.takeIterationEnds();
   Episode episode;
   episode.truth = victims.needed;
-  episode.started = monotonicNow();
+  episode.started = tools::monotonicNow();
   if (victims.slow.empty()) {
-    job.wait(quiet);
+    job.wait(undisturbed);
   } else {
     const Slowness slowness(cell, victims.slow, shaped, number);
-    episode.effective = monotonicNow();
+    episode.effective = tools::monotonicNow();
     if (job.lookUntil([&] { return allNamed(victims.needed, job.said()); }, forVerdict)) job.wait(afterVerdict);
   }
-  episode.relieved = monotonicNow();
+  episode.relieved = tools::monotonicNow();
   job.lookUntil([&] { return allRelieved(job.said(), episode.relieved); }, forRelief);
   job.wait(afterRelief);
   episode.said = job.takeSaid();
   episode.iterationEnds = job.takeIterationEnds();
   fmt::print(stderr, "{:<15} {:<4} iterations of {:.0f} ms, {:.0f} ms after it\n", nameOf(cell.kind), cell.factor,
              iterationMilliseconds(episode.iterationEnds, episode.effective, episode.relieved),
-             iterationMilliseconds(episode.iterationEnds, episode.relieved, monotonicNow()));
+             iterationMilliseconds(episode.iterationEnds, episode.relieved, tools::monotonicNow()));
   Row row = scoreOf(episode);
   episode.truth = victims.slow;
   row.innocent = scoreOf(episode).innocent;
