@@ -106,6 +106,7 @@ struct ncclComm {
   falcon::api::UserOps userOps;
   falcon::api::Lane lane;  ///< of calls on host streams
   falcon::api::Offspring offspring;
+  std::optional<ncclUniqueId> idToGrow;  ///< from ncclCommGetUniqueId; ncclCommGrow may do without it being given
   falcon::api::ReshapeRole reshape;
   std::uint64_t tailMagic;
 };

@@ -66,24 +66,34 @@ Status idOf(ncclComm_t comm, ncclUniqueId* id) {
     const auto vendors = uniqueIdToGrow(**use);
     if (!vendors) return vendors.error();
     *id = *vendors;
+    (*use)->idToGrow = *id;
     return {};
   }
   const auto made = bootstrap::makeOwnUniqueId();
   if (!made) return made.error();
   std::memcpy(id->internal, made->bytes().data(), sizeof id->internal);
+  (*use)->idToGrow = *id;
   return {};
+}
+
+/// What this rank knows of the id by which a communicator grows: NCCL takes none from any rank but where it was made.
+std::optional<ncclUniqueId> knownId(ncclComm& parent, const ncclUniqueId* given) {
+  auto kept = std::exchange(parent.idToGrow, std::nullopt);
+  return given ? *given : kept;
 }
 
 /// The vendor judges what it is given.
 Status growVendors(CommunicatorUse parent, Settings settings, int size, const ncclUniqueId* id, int rank,
                    ncclComm_t* output) {
   auto* child = new ncclComm(std::move(settings));
+  const auto ours = knownId(*parent, id);
   auto held = std::make_shared<ParentUse>(std::move(parent), true);
   const auto given = id ? std::optional(*id) : std::nullopt;  // it is the caller's only during the call
-  return Group::ofThisThread().setUp(
-      "ncclCommGrow",
-      {child, output, [held, child, size, given, rank] { return growOnVendor(**held, *child, size, given, rank); },
-       true, held});
+  return Group::ofThisThread().setUp("ncclCommGrow", {child, output,
+                                                      [held, child, size, given, ours, rank] {
+                                                        return growOnVendor(**held, *child, size, given, ours, rank);
+                                                      },
+                                                      true, held});
 }
 
 /// A rank that joins; the id says that the vendor's library moves the data.
@@ -119,10 +129,11 @@ Status grow(ncclComm_t parent, int size, const ncclUniqueId* id, int rank, ncclC
   if (size <= engine.size())
     return log::decided(
         Error::invalidArgument("{}: nRanks is {}; comm has {} ranks already", function, size, engine.size()));
-  if (rank != -1 && rank != engine.rank())
+  if (rank != -1)
     return log::decided(Error::invalidArgument("{}: rank is {}; a rank of comm keeps its own ({}), and passes -1",
                                                function, rank, engine.rank()));
-  const std::string mine = id ? std::string(id->internal, sizeof id->internal) : std::string();
+  const auto known = knownId(**use, id);
+  const std::string mine = known ? std::string(known->internal, sizeof known->internal) : std::string();
   auto* child = new ncclComm(std::move(*settings));
   auto held = std::make_shared<ParentUse>(std::move(*use), true);
   return Group::ofThisThread().setUp(function, {child, output,

@@ -3,8 +3,6 @@
 #include "base/contained.h"
 #include "base/library_thread.h"
 #include "base/log.h"
-#include "control/shown_join.h"
-#include "transport/reactor.h"
 
 namespace falcon::api {
 namespace {
@@ -19,44 +17,44 @@ Nanoseconds now() {
   return SystemClock::instance().now();
 }
 
-void notWatched(const char* why) {
+void isNotWatched(const char* why) {
   log::notice("a communicator is not watched: {}", why);
 }
 
 }  // namespace
 
-Meeting::Meeting(const bootstrap::UniqueId& way, Rank rank, int size, instrument::Making making)
-    : making_(std::move(making)) {
-  contained([&] { thread_ = libraryThread("nccl-falcon-set", [=, this] { run(way, rank, size); }); }, notWatched);
+Meeting::Meeting(Join join) {
+  contained([&] { thread_ = libraryThread("nccl-falcon-set", [join = std::move(join), this] { run(join); }); },
+            isNotWatched);
 }
 
 Meeting::~Meeting() {
-  waitUntil(Nanoseconds::min());
+  giveUpAt_.store(Nanoseconds::min());
   if (thread_.joinable()) thread_.join();
 }
 
-void Meeting::run(const bootstrap::UniqueId& way, Rank rank, int size) {
-  const auto isTimeUp = [&] { return now() > giveUpAt_.load(); };
+std::optional<Error> Meeting::isGivenUp() const {
+  if (now() <= giveUpAt_.load()) return std::nullopt;
+  return Error::remote("not all of its ranks came; is NCCL_FALCON=1 set for all of them?");
+}
+
+void Meeting::run(const Join& join) {
   const auto meet = [&] {
-    auto reactor = transport::processReactor();
-    if (!reactor) return notWatched(reactor.error().message().c_str());
-    if (size == 1) (*reactor)->forget(transport::Purpose::rendezvous, way.key);  // nobody else will come
-    auto network =
-        size == 1 ? bootstrap::aloneNetwork(way.key) : control::joinShown(*reactor, way, rank, size, making_, isTimeUp);
+    auto network = join([this] { return isGivenUp(); });
     if (network) {
       network_ = std::move(*network);
-    } else if (giveUpAt_.load() == Nanoseconds::max()) {
-      notWatched(network.error().message().c_str());
-    } else if (giveUpAt_.load() != Nanoseconds::min()) {
-      someStayAway.store(true);
-      notWatched("not all of its ranks came; is NCCL_FALCON=1 set for all of them?");
+      return;
     }
+    if (giveUpAt_.load() == Nanoseconds::min()) return;  // nobody makes it any more
+    const auto late = isGivenUp();
+    if (late) someStayAway.store(true);
+    isNotWatched((late ? *late : network.error()).message().c_str());
   };
-  contained(meet, notWatched);
+  contained(meet, isNotWatched);
 }
 
 Meeting::Network Meeting::network() {
-  waitUntil(now() + (someStayAway.load() ? briefPatience : patience));
+  giveUpAt_.store(now() + (someStayAway.load() ? briefPatience : patience));
   if (thread_.joinable()) thread_.join();
   return std::move(network_);
 }

@@ -2,36 +2,36 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <thread>
 
 #include "bootstrap/communicator_network.h"
-#include "bootstrap/unique_id.h"
-#include "instrument/making.h"
 
 namespace falcon::api {
 
-/// Begins with the object, on a thread of its own. Whatever fails there is told, and leaves the communicator unwatched.
+/// Begins with the object, on a thread of its own: neither waits for the other, whichever of them another rank does
+/// first. Whatever fails there is told, and leaves the communicator unwatched.
 class Meeting {
  public:
   using Network = std::shared_ptr<bootstrap::CommunicatorNetwork>;
+  /// Collective over the ranks that meet; null: this one has no part in what is made.
+  using Join = std::function<Result<Network>(const bootstrap::GivenUp&)>;
 
-  /// @param making  how far it is shows there; may be of nobody
-  Meeting(const bootstrap::UniqueId& way, Rank rank, int size, instrument::Making making);
+  explicit Meeting(Join join);
   /// Gives up, unless network() was called.
   ~Meeting();
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
 
   /// The vendor's communicator is made, so all have been there: waits a moment for those who have not come here. Null:
-  /// not all do.
+  /// not all do, or this rank has no part.
   Network network();
 
  private:
-  void run(const bootstrap::UniqueId& way, Rank rank, int size);
-  void waitUntil(Nanoseconds time) { giveUpAt_.store(time); }
+  void run(const Join& join);
+  std::optional<Error> isGivenUp() const;
 
-  instrument::Making making_;
   std::atomic<Nanoseconds> giveUpAt_{Nanoseconds::max()};
   Network network_;  ///< written by the thread
   std::thread thread_;

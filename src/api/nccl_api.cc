@@ -137,7 +137,7 @@ const char* pncclGetErrorString(ncclResult_t result) {
     case ncclSystemError:
       return "system error (NCCL_DEBUG=INFO tells more)";
     case ncclInternalError:
-      return "error inside NCCL Falcon";
+      return "internal error (NCCL_DEBUG=WARN tells which)";
     case ncclInvalidArgument:
       return "invalid argument (NCCL_DEBUG=WARN tells which)";
     case ncclInvalidUsage:

@@ -89,6 +89,7 @@ Status fillPut(const char* function, const ncclComm& communicator, const PutArgu
   if (put.count > PTRDIFF_MAX / elementBytes)
     return log::decided(Error::invalidArgument("{}: {} elements do not fit into memory", function, put.count));
   if (put.count > 0 && !put.from) return log::decided(Error::invalidArgument("{}: localbuff is NULL", function));
+  if (!put.window) return log::decided(Error::invalidArgument("{}: peerWin is NULL", function));
   const auto window = communicator.host->numberOf(function, put.window);
   if (!window) return window.error();
   work.message.from = put.from;
@@ -100,12 +101,12 @@ Status fillPut(const char* function, const ncclComm& communicator, const PutArgu
 
 Status fillWait(const char* function, const ncclComm& communicator, int count, const ncclWaitSignalDesc_t* signals,
                 OneSidedWork& work) {
-  if (count < 0) return log::decided(Error::invalidArgument("{}: nDesc is {}, below 0", function, count));
-  if (count > 0 && !signals) return log::decided(Error::invalidArgument("{}: signalDescs is NULL", function));
+  if (count < 1) return log::decided(Error::invalidArgument("{}: nDesc is {}, below 1", function, count));
+  if (!signals) return log::decided(Error::invalidArgument("{}: signalDescs is NULL", function));
   work.waits = true;
   for (const ncclWaitSignalDesc_t& signal : std::span(signals, static_cast<size_t>(count))) {
-    if (signal.opCnt < 0)
-      return log::decided(Error::invalidArgument("{}: opCnt is {}, below 0", function, signal.opCnt));
+    if (signal.opCnt < 1)
+      return log::decided(Error::invalidArgument("{}: opCnt is {}, below 1", function, signal.opCnt));
     if (const Status sound = checkPeer(function, communicator, signal.peer); !sound) return sound;
     const auto kind = kindOf(function, signal.sigIdx, signal.ctx);
     if (!kind) return kind.error();

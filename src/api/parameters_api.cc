@@ -66,6 +66,10 @@ ncclResult_t get(const char* function, ncclParamHandle_t handle, const void* out
   return passOn<Function>(function, [&](auto* theirs) { return theirs(handle, arguments...); });
 }
 
+std::string shownValue(const ParameterRow& row) {
+  return mayBeShown(row.name()) ? row.valueText() : "(not shown)";
+}
+
 template <class Number>
 ncclResult_t getNumber(const char* function, ncclParamHandle_t handle, Number* out) {
   const auto read = [&](const ParameterRow& row) -> Status {
@@ -73,8 +77,8 @@ ncclResult_t getNumber(const char* function, ncclParamHandle_t handle, Number* o
     Number number{};
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error != std::errc() || end != text.data() + text.size())
-      return log::decided(
-          Error::invalidArgument("{}: {} is '{}', which does not fit into that type", function, row.name(), text));
+      return log::decided(Error::invalidArgument("{}: {} is '{}', which does not fit into that type", function,
+                                                 row.name(), shownValue(row)));
     *out = number;
     return {};
   };
@@ -210,8 +214,7 @@ ncclResult_t pncclParamGetAllParameterKeys(const char*** table, int* tableLen) {
 
 void pncclParamDumpAll(void) {
   (void)guarded("ncclParamDumpAll", []() -> Status {
-    for (const ParameterRow* row : allParameters())
-      log::info("{}={}", row->name(), mayBeShown(row->name()) ? row->valueText() : "(not shown)");
+    for (const ParameterRow* row : allParameters()) log::info("{}={}", row->name(), shownValue(*row));
     if (const auto library = Process::instance().vendorLibrary())
       if (const auto theirs = library->find<decltype(ncclParamDumpAll)>("ncclParamDumpAll")) theirs();
     return {};

@@ -47,10 +47,10 @@ bool isUnsetOr(int value, int low, int high) {
   return value == NCCL_CONFIG_UNDEF_INT || (value >= low && value <= high);
 }
 
-/// The first field whose value cannot be, or null.
+/// The first field whose value cannot be, or null: what NCCL 2.32 refuses, and nothing else.
 const char* badField(const ncclConfig_t& config) {
   if (!isFlag(config.blocking)) return "blocking";
-  if (!isUnsetOr(config.cgaClusterSize, 0, 8)) return "cgaClusterSize";
+  if (!isUnsetOr(config.cgaClusterSize, 0, INT_MAX)) return "cgaClusterSize";
   if (!isUnsetOr(config.minCTAs, 1, INT_MAX)) return "minCTAs";
   if (!isUnsetOr(config.maxCTAs, 1, INT_MAX)) return "maxCTAs";
   const bool bothSet = config.minCTAs != NCCL_CONFIG_UNDEF_INT && config.maxCTAs != NCCL_CONFIG_UNDEF_INT;
@@ -61,8 +61,19 @@ const char* badField(const ncclConfig_t& config) {
   if (!isUnsetOr(config.CTAPolicy, NCCL_CTA_POLICY_DEFAULT, NCCL_CTA_POLICY_EFFICIENCY | NCCL_CTA_POLICY_ZERO))
     return "CTAPolicy";
   if (!isUnsetOr(config.nvlsCTAs, 1, INT_MAX)) return "nvlsCTAs";
-  if (!isUnsetOr(config.nChannelsPerNetPeer, 1, INT_MAX)) return "nChannelsPerNetPeer";
+  if (!isUnsetOr(config.nChannelsPerNetPeer, 1, 64)) return "nChannelsPerNetPeer";
   if (!isFlag(config.nvlinkCentricSched)) return "nvlinkCentricSched";
+  if (!isUnsetOr(config.graphUsageMode, 0, 2)) return "graphUsageMode";
+  if (!isUnsetOr(config.numRmaCtx, 0, INT_MAX)) return "numRmaCtx";
+  if (!isUnsetOr(config.maxP2pPeers, 1, INT_MAX)) return "maxP2pPeers";
+  if (!isFlag(config.graphStreamOrdering)) return "graphStreamOrdering";
+  if (!isUnsetOr(config.launchOrderImplicit, 0, 2)) return "launchOrderImplicit";
+  if (!isUnsetOr(config.numRmaSig, 0, INT_MAX)) return "numRmaSig";
+  if (!isFlag(config.rmaEagerInit)) return "rmaEagerInit";
+  if (!isUnsetOr(config.hostCftMode, ncclHostCftEnable, ncclHostCftFallback)) return "hostCftMode";
+  if (config.nvlsHostMode != ncclNvlsHostModeDisable &&
+      !isUnsetOr(config.nvlsHostMode, ncclNvlsHostModeEnable, ncclNvlsHostModeDisableSymmetricMultimem))
+    return "nvlsHostMode";
   return nullptr;
 }
 

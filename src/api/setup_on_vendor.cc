@@ -11,6 +11,7 @@
 #include "bootstrap/unique_id.h"
 #include "collectives/member_exchange.h"
 #include "control/job.h"
+#include "control/shown_join.h"
 #include "gpu/unique_id_room.h"
 #include "transport/reactor.h"
 
@@ -19,9 +20,6 @@ namespace {
 
 using Network = std::shared_ptr<bootstrap::CommunicatorNetwork>;
 using Vendors = std::unique_ptr<gpu::VendorCommunicator>;
-
-// For what Falcon's ranks say to each other before the vendor's library is called.
-constexpr Nanoseconds patience = 30s;
 
 void notWatched(const Error& why) {
   log::notice("a communicator is not watched: {}", why.message());
@@ -38,10 +36,12 @@ Result<ncclUniqueId> vendorsIdBy(const gpu::VendorLibrary& library) {
   return id;
 }
 
-/// The job that a communicator with this way to meet is of. Null: Falcon is off, or has no network.
+/// The job that a communicator with this way to meet is of. Null: Falcon is off, or has no network, which is said.
 std::shared_ptr<control::Job> jobBy(const bootstrap::UniqueId& way) {
   auto reactor = transport::processReactor();
-  return reactor ? control::Job::acquire(*reactor, fmt::format("{:016x}", way.key)) : nullptr;
+  if (reactor) return control::Job::acquire(*reactor, fmt::format("{:016x}", way.key));
+  notWatched(reactor.error());
+  return nullptr;
 }
 
 /// The vendor's rendezvous has an id of its own. Collective.
@@ -61,9 +61,10 @@ Result<ncclUniqueId> shareVendorsId(bootstrap::CommunicatorNetwork& network) {
   return id;
 }
 
-/// `network`: null where nobody watches the communicator.
+/// `network`: null where nobody watches the communicator; else it says what Falcon calls it.
 void startOnVendor(ncclComm& communicator, Vendors made, Network network, std::shared_ptr<control::Job> job) {
   gpu::VendorCommunicator& vendors = *made;
+  if (network) vendors.nameIt(network->id());
   communicator.vendors = &vendors;
   communicator.engine = std::move(made);
   log::info("communicator {:016x}: rank {} of {}, vendor engine", vendors.id(), vendors.rank(), vendors.size());
@@ -88,43 +89,51 @@ void startOnVendor(ncclComm& communicator, Vendors made, Network network, std::s
   communicator.start(std::move(job), place);
 }
 
-/// Falcon's network of a part of the parent's ranks, where there is one; null: none, or this rank has no part.
-template <class Divide>
-Network partOf(const ncclComm& parent, Divide&& divide) {
+/// What Falcon calls a communicator that nobody else knows yet.
+CommunicatorId newName(const ncclComm& parent) {
+  static constinit std::atomic<std::uint64_t> made{0};
+  return bootstrap::hashOf({parent.engine->id(), ++made});
+}
+
+/// By the way that rides in an id.
+Meeting::Join joinBy(const bootstrap::UniqueId& way, Rank rank, int size, std::shared_ptr<instrument::Making> making) {
+  return [=](const bootstrap::GivenUp& givenUp) -> Result<Network> {
+    auto reactor = transport::processReactor();
+    if (!reactor) return reactor.error();
+    if (size > 1) return control::joinShown(*reactor, way, rank, size, *making, [&] { return givenUp().has_value(); });
+    (*reactor)->forget(transport::Purpose::rendezvous, way.key);  // nobody else will come
+    return bootstrap::aloneNetwork(way.key);
+  };
+}
+
+/// A part of the parent's ranks. Nothing to do where nobody watches the parent.
+std::unique_ptr<Meeting> meetingOfPart(
+    const ncclComm& parent,
+    std::function<Result<Network>(bootstrap::CommunicatorNetwork&, const bootstrap::GivenUp&)> divide) {
   if (!parent.network) return nullptr;
-  auto part = divide(*parent.network);
-  if (part) return std::move(*part);
-  notWatched(part.error());
-  return nullptr;
+  return std::make_unique<Meeting>([whole = parent.network, divide = std::move(divide)](
+                                       const bootstrap::GivenUp& givenUp) { return divide(*whole, givenUp); });
 }
 
-/// What Falcon calls a communicator; without a network of it nobody else has to know.
-CommunicatorId nameOf(const Network& network, const ncclComm& parent) {
-  static constinit std::atomic<std::uint64_t> unwatched{0};
-  return network ? network->id() : bootstrap::hashOf({parent.engine->id(), ++unwatched});
+Network networkOf(const std::unique_ptr<Meeting>& meeting) {
+  return meeting ? meeting->network() : nullptr;
 }
 
-/// After they have met in the vendor's. Null: nobody watches, or not all came.
-Network meet(const std::optional<bootstrap::UniqueId>& way, const gpu::VendorCommunicator& made) {
-  return way ? Meeting(*way, made.rank(), made.size(), {}).network() : nullptr;
-}
-
-/// What rides in the id of one that grows, which at least one rank has. Collective over the parent's network.
-std::optional<bootstrap::UniqueId> wayToMeet(const ncclComm& parent, const std::optional<ncclUniqueId>& id) {
-  if (!parent.network) return std::nullopt;
-  const auto mine = id ? std::string_view(id->internal, sizeof id->internal) : std::string_view();
-  const auto ids = parent.network->allGather(mine, patience);
-  if (!ids) {
-    notWatched(ids.error());
-    return std::nullopt;
+/// What rides in the id of one that grows, which at least one of the old ranks has. Collective over their network.
+Result<bootstrap::UniqueId> wayOfAll(bootstrap::CommunicatorNetwork& network,
+                                     const std::optional<bootstrap::UniqueId>& mine,
+                                     const bootstrap::GivenUp& givenUp) {
+  std::string bytes;
+  if (mine) {
+    const auto own = mine->bytes();
+    bytes.assign(own.begin(), own.end());
   }
-  for (const std::string& each : *ids) {
-    ncclUniqueId theirs{};
-    if (each.size() != sizeof theirs.internal) continue;
-    std::memcpy(theirs.internal, each.data(), sizeof theirs.internal);
-    if (auto way = gpu::read(theirs)) return way;
-  }
-  return std::nullopt;
+  const auto all = network.allGather(bytes, parameters::initTimeout.value(), givenUp);
+  if (!all) return all.error();
+  for (const std::string& each : *all)
+    if (each.size() == NCCL_UNIQUE_ID_BYTES)
+      return bootstrap::UniqueId::parse(std::span<const char, NCCL_UNIQUE_ID_BYTES>(each));
+  return Error::invalidUsage("no rank that grows has an id with Falcon's part in it");
 }
 
 }  // namespace
@@ -159,41 +168,45 @@ Status checkVendorsId(const char* function, const ncclUniqueId& id) {
 Status joinOnVendor(ncclComm& communicator, std::span<const ncclUniqueId> ids, int size, Rank rank) {
   const auto library = Process::instance().deviceLibrary();
   const auto way = parameters::falcon.value() ? gpu::read(ids.front()) : std::nullopt;
-  std::shared_ptr<control::Job> job;
+  const auto job = way ? jobBy(*way) : nullptr;
   std::optional<Meeting> meeting;
-  if (way) {
-    job = jobBy(*way);
-    instrument::Making making;
-    if (job && size > 1)
-      making = job->making({instrument::MakingKind::init, way->key, rank, size, communicator.settings.vendor.name,
-                            SystemClock::instance().now()});
-    if (job) meeting.emplace(*way, rank, size, std::move(making));
+  if (job) {
+    auto making = std::make_shared<instrument::Making>();
+    if (size > 1)
+      *making = job->making({instrument::MakingKind::init, way->key, rank, size, communicator.settings.vendor.name,
+                             SystemClock::instance().now()});
+    meeting.emplace(joinBy(*way, rank, size, std::move(making)));
   }
   const CommunicatorId name =
       way ? way->key : bootstrap::hashOf(std::string_view(ids.front().internal, sizeof ids.front().internal));
   auto made = gpu::VendorCommunicator::create({library, job ? &job->launchedWork() : nullptr}, ids, {size, rank, name},
                                               communicator.settings.vendor);
   if (!made) return made.error();
-  startOnVendor(communicator, std::move(*made), meeting ? meeting->network() : nullptr, std::move(job));
+  startOnVendor(communicator, std::move(*made), meeting ? meeting->network() : nullptr, job);
   return {};
 }
 
 Status splitOnVendor(ncclComm& parent, ncclComm& child, int color, int key) {
-  Network part = partOf(parent, [&](bootstrap::CommunicatorNetwork& whole) {
-    return whole.split(color, key, parameters::initTimeout.value());
-  });
-  auto made = parent.vendors->split(color, key, child.settings.ofChild(), nameOf(part, parent));
+  const auto meeting =
+      meetingOfPart(parent, [color, key](bootstrap::CommunicatorNetwork& whole, const bootstrap::GivenUp& givenUp) {
+        return whole.split(color, key, parameters::initTimeout.value(), givenUp);
+      });
+  auto made = parent.vendors->split(color, key, child.settings.ofChild(), newName(parent));
   if (!made) return made.error();
+  Network part = networkOf(meeting);
   if (*made) startOnVendor(child, std::move(*made), std::move(part), parent.job);
   return {};
 }
 
 Status shrinkOnVendor(ncclComm& parent, ncclComm& child, std::span<const Rank> excluded, bool despiteFailure) {
-  Network part = partOf(parent, [&](bootstrap::CommunicatorNetwork& whole) {
-    return whole.shrink(excluded, parameters::initTimeout.value(), []() -> std::optional<Error> { return {}; });
-  });
-  auto made = parent.vendors->shrink(excluded, despiteFailure, child.settings.ofChild(), nameOf(part, parent));
+  const auto meeting =
+      meetingOfPart(parent, [out = std::vector(excluded.begin(), excluded.end())](bootstrap::CommunicatorNetwork& whole,
+                                                                                  const bootstrap::GivenUp& givenUp) {
+        return whole.shrink(out, parameters::initTimeout.value(), givenUp);
+      });
+  auto made = parent.vendors->shrink(excluded, despiteFailure, child.settings.ofChild(), newName(parent));
   if (!made) return made.error();
+  Network part = networkOf(meeting);
   if (*made) startOnVendor(child, std::move(*made), std::move(part), parent.job);
   return {};
 }
@@ -204,14 +217,20 @@ Result<ncclUniqueId> uniqueIdToGrow(ncclComm& parent) {
   return id;
 }
 
-Status growOnVendor(ncclComm& parent, ncclComm& child, int size, const std::optional<ncclUniqueId>& id, Rank rank) {
-  const auto way = wayToMeet(parent, id);
-  const CommunicatorId name = way ? way->key : nameOf(nullptr, parent);
-  auto made = parent.vendors->grow(size, id ? &*id : nullptr, rank, child.settings.ofChild(), name);
+Status growOnVendor(ncclComm& parent, ncclComm& child, int size, const std::optional<ncclUniqueId>& id,
+                    const std::optional<ncclUniqueId>& ours, Rank rank) {
+  const auto meeting =
+      meetingOfPart(parent,
+                    [mine = ours ? gpu::read(*ours) : std::nullopt, size](
+                        bootstrap::CommunicatorNetwork& whole, const bootstrap::GivenUp& givenUp) -> Result<Network> {
+                      const auto way = wayOfAll(whole, mine, givenUp);
+                      if (!way) return way.error();
+                      return joinBy(*way, whole.rank(), size, std::make_shared<instrument::Making>())(givenUp);
+                    });
+  auto made = parent.vendors->grow(size, id ? &*id : nullptr, rank, child.settings.ofChild(), newName(parent));
   if (!made) return made.error();
-  if (!*made) return {};
-  Network network = meet(way, **made);
-  startOnVendor(child, std::move(*made), std::move(network), parent.job);
+  Network network = networkOf(meeting);
+  if (*made) startOnVendor(child, std::move(*made), std::move(network), parent.job);
   return {};
 }
 
@@ -222,13 +241,14 @@ Status joinGrownOnVendor(ncclComm& communicator, int size, const ncclUniqueId& i
     return log::decided(Error::invalidUsage(
         "{}: uniqueId was made for a communicator of the vendor's, whose library this process does not have",
         function));
-  const auto way = gpu::read(id);
-  auto job = way && parameters::falcon.value() ? jobBy(*way) : nullptr;
+  const auto way = parameters::falcon.value() ? gpu::read(id) : std::nullopt;
+  const auto job = way ? jobBy(*way) : nullptr;
+  std::optional<Meeting> meeting;
+  if (job) meeting.emplace(joinBy(*way, rank, size, std::make_shared<instrument::Making>()));
   auto made = gpu::VendorCommunicator::joinGrown({library, job ? &job->launchedWork() : nullptr}, id,
                                                  {size, rank, way ? way->key : 0}, communicator.settings.vendor);
   if (!made) return made.error();
-  Network network = meet(way, **made);
-  startOnVendor(communicator, std::move(*made), std::move(network), std::move(job));
+  startOnVendor(communicator, std::move(*made), meeting ? meeting->network() : nullptr, job);
   return {};
 }
 

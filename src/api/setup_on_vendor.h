@@ -25,14 +25,15 @@ Status joinOnVendor(ncclComm& communicator, std::span<const ncclUniqueId> ids, i
 Status establishOnVendor(ncclComm& communicator, std::shared_ptr<bootstrap::CommunicatorNetwork> network,
                          std::shared_ptr<control::Job> job, bool anybodyWatches);
 
-/// These are as establishSplit() and its like.
+/// These are as establishSplit() and its like. Falcon's part is done beside the vendor's, and waited for 5 s longer.
 Status splitOnVendor(ncclComm& parent, ncclComm& child, int color, int key);
 Status shrinkOnVendor(ncclComm& parent, ncclComm& child, std::span<const Rank> excluded, bool despiteFailure);
 
 /// For one that grows: the vendor's, in which a way to Falcon's network rides where the vendor leaves room.
 Result<ncclUniqueId> uniqueIdToGrow(ncclComm& parent);
-/// A rank of `parent`; what it was given goes on to the vendor as it is.
-Status growOnVendor(ncclComm& parent, ncclComm& child, int size, const std::optional<ncclUniqueId>& id, Rank rank);
+/// A rank of `parent`; `id` and `rank` go on to the vendor as they were given. `ours`: the id that this rank knows.
+Status growOnVendor(ncclComm& parent, ncclComm& child, int size, const std::optional<ncclUniqueId>& id,
+                    const std::optional<ncclUniqueId>& ours, Rank rank);
 /// A rank that was none of it, which has the vendor's id.
 Status joinGrownOnVendor(ncclComm& communicator, int size, const ncclUniqueId& id, Rank rank);
 

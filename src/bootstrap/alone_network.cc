@@ -18,20 +18,19 @@ class AloneNetwork final : public CommunicatorNetwork {
   Rank rank() const override { return 0; }
   int size() const override { return 1; }
 
-  Result<std::vector<std::string>> allGather(std::string_view mine, Nanoseconds) override {
+  Result<std::vector<std::string>> allGather(std::string_view mine, Nanoseconds, const GivenUp&) override {
     if (const auto broken = failure()) return *broken;
     return std::vector<std::string>{std::string(mine)};
   }
 
-  Result<std::shared_ptr<CommunicatorNetwork>> split(int color, int, Nanoseconds) override {
+  Result<std::shared_ptr<CommunicatorNetwork>> split(int color, int, Nanoseconds, const GivenUp&) override {
     if (const auto broken = failure()) return *broken;
     const std::uint64_t number = splits_++;
     if (color < 0) return std::shared_ptr<CommunicatorNetwork>();
     return aloneNetwork(hashOf({id_, number, static_cast<std::uint64_t>(color)}), secret_);
   }
 
-  Result<std::shared_ptr<CommunicatorNetwork>> shrink(std::span<const Rank>, Nanoseconds,
-                                                      const std::function<std::optional<Error>()>&) override {
+  Result<std::shared_ptr<CommunicatorNetwork>> shrink(std::span<const Rank>, Nanoseconds, const GivenUp&) override {
     return log::decided(Error::invalidArgument("a communicator of one rank cannot shrink"));
   }
 

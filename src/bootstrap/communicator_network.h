@@ -15,6 +15,9 @@
 
 namespace falcon::bootstrap {
 
+/// Asked about ten times a second by who waits; an error ends the wait. An empty one never does.
+using GivenUp = std::function<std::optional<Error>()>;
+
 /// A star around rank 0's reactor. When a member dies (EOF, reset, silent host) rank 0 tells the others; when rank 0
 /// dies all see it. A member that leaves in good order says goodbye first: that is no death. When rank 0 has left and
 /// its process has ended, the lowest rank that is left tells the others from then on.
@@ -27,19 +30,22 @@ class CommunicatorNetwork {
   virtual Rank rank() const = 0;
   virtual int size() const = 0;
 
-  /// Everyone's bytes, by rank. Collective, blocking; ends with a remote error when a member dies or `limit` passes.
-  virtual Result<std::vector<std::string>> allGather(std::string_view mine, Nanoseconds limit) = 0;
+  /// Everyone's bytes, by rank. Collective, blocking; ends with a remote error when a member dies, and for all, as the
+  /// whole network does, when `limit` passes or a member gives up: what some have done cannot be repeated.
+  virtual Result<std::vector<std::string>> allGather(std::string_view mine, Nanoseconds limit,
+                                                     const GivenUp& givenUp = {}) = 0;
   Status barrier(Nanoseconds limit);
 
   /// A new network of those with the same colour (>= 0), ranked by key, then by old rank; null for a negative colour.
   /// Collective over all members.
-  virtual Result<std::shared_ptr<CommunicatorNetwork>> split(int color, int key, Nanoseconds limit) = 0;
+  virtual Result<std::shared_ptr<CommunicatorNetwork>> split(int color, int key, Nanoseconds limit,
+                                                             const GivenUp& givenUp = {}) = 0;
 
   /// A new network without the ranks of `excluded` (in rising order), which do not call; the others keep their order.
   /// All of them call with the same list. Needs nothing of this network but what it knew at its beginning, so it works
-  /// when this one is broken and when rank 0 has gone. `givenUp` is asked now and then: an error there ends the wait.
+  /// when this one is broken and when rank 0 has gone.
   virtual Result<std::shared_ptr<CommunicatorNetwork>> shrink(std::span<const Rank> excluded, Nanoseconds limit,
-                                                              const std::function<std::optional<Error>()>& givenUp) = 0;
+                                                              const GivenUp& givenUp) = 0;
 
   /// Whether that rank has said goodbye, as far as this one knows: whatever it waits for, it must have done before.
   virtual bool hasLeft(Rank) const { return false; }

@@ -102,10 +102,11 @@ void StarMember::withdraw(const Error& why) const {
                       transport::withdrawalLimit);
 }
 
-Result<std::vector<std::string>> StarMember::gather(std::string_view mine, Nanoseconds limit) {
+Result<std::vector<std::string>> StarMember::gather(std::string_view mine, Nanoseconds limit,
+                                                    const std::function<std::optional<Error>()>& givenUp) {
   if (mine.size() > maximumContribution)
     return log::decided(Error::internal("a contribution of {} bytes to an all-gather is too long", mine.size()));
-  const auto deadline = std::chrono::steady_clock::now() + limit;
+  const auto began = std::chrono::steady_clock::now(), deadline = began + limit;
   const std::lock_guard one(gatherMutex_);
   const std::uint64_t sequence = sequence_++;
   Lock lock(mutex_);
@@ -113,13 +114,24 @@ Result<std::vector<std::string>> StarMember::gather(std::string_view mine, Nanos
   if (closed_ || inherited_) return log::decided(Error::remote("{} has left the communicator and ended", name(0)));
   channel_->send(StarMessage{Kind::gather, sequence, -1, {std::string(mine)}}.encode());
   const auto decided = [&] { return answers_.contains(sequence) || failure_.load() || closed_ || inherited_; };
-  if (!changed_.wait_until(lock, deadline, decided)) {
+  bool isLate = false;
+  while (!decided() && !isLate) {
+    if (!givenUp) {
+      isLate = !changed_.wait_until(lock, deadline, decided);
+    } else if (!changed_.wait_for(lock, 100ms, decided)) {
+      lock.unlock();
+      isLate = givenUp() || std::chrono::steady_clock::now() >= deadline;
+      lock.lock();
+    }
+  }
+  if (isLate && !decided()) {
+    const std::string waited = text(std::chrono::steady_clock::now() - began);
     // The center knows who is missing, and ends the communicator for all: a gather done by some only cannot be
     // repeated.
-    if (channel_) channel_->send(StarMessage{Kind::late, sequence, -1, {text(limit)}}.encode());
+    if (channel_) channel_->send(StarMessage{Kind::late, sequence, -1, {waited}}.encode());
     if (!changed_.wait_for(lock, 1s, decided)) {
       lock.unlock();
-      fail(Error::remote("{} waited {} in vain for an answer of {}", name(rank_), text(limit), name(0)));
+      fail(Error::remote("{} waited {} in vain for an answer of {}", name(rank_), waited, name(0)));
       lock.lock();
     }
   }

@@ -39,7 +39,8 @@ class StarMember : public std::enable_shared_from_this<StarMember> {
   bool turnedAway() const;
   /// Whether that member has said goodbye, as far as the center has told.
   bool hasLeft(Rank rank) const;
-  Result<std::vector<std::string>> gather(std::string_view mine, Nanoseconds limit);
+  Result<std::vector<std::string>> gather(std::string_view mine, Nanoseconds limit,
+                                          const std::function<std::optional<Error>()>& givenUp);
   void abort(std::string_view reason);
   std::optional<Error> failure() const;
   bool isBroken() const { return failure_.load(std::memory_order_acquire) != nullptr; }

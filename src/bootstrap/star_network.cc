@@ -27,8 +27,7 @@ Status CommunicatorNetwork::barrier(Nanoseconds limit) {
 Result<std::shared_ptr<CommunicatorNetwork>> StarNetwork::form(std::shared_ptr<transport::Reactor> reactor,
                                                                CommunicatorId id, const transport::Secret& secret,
                                                                Rank rank, std::vector<Member> members,
-                                                               Nanoseconds limit,
-                                                               const std::function<std::optional<Error>()>& givenUp) {
+                                                               Nanoseconds limit, const GivenUp& givenUp) {
   if (rank == 0) {
     // As in join(): a shortage is said, and met where it shows.
     (void)transport::reserveDescriptors(2 * members.size(),
@@ -42,10 +41,11 @@ Result<std::shared_ptr<CommunicatorNetwork>> StarNetwork::form(std::shared_ptr<t
   return std::shared_ptr<CommunicatorNetwork>(network);
 }
 
-Result<std::shared_ptr<CommunicatorNetwork>> StarNetwork::split(int color, int key, Nanoseconds limit) {
+Result<std::shared_ptr<CommunicatorNetwork>> StarNetwork::split(int color, int key, Nanoseconds limit,
+                                                                const GivenUp& givenUp) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   const std::uint64_t number = splits_++;
-  auto texts = allGather(WireWriter().put(std::int32_t{color}).put(std::int32_t{key}).bytes(), limit);
+  auto texts = allGather(WireWriter().put(std::int32_t{color}).put(std::int32_t{key}).bytes(), limit, givenUp);
   if (!texts) return texts.error();
   std::vector<Choice> chosen;
   for (std::size_t other = 0; other < texts->size(); ++other) {
@@ -70,11 +70,14 @@ Result<std::shared_ptr<CommunicatorNetwork>> StarNetwork::split(int color, int k
   const CommunicatorId newId = hashOf({id(), number, static_cast<std::uint64_t>(color)});
   if (members.size() == 1) return aloneNetwork(newId, secret());
   return form(member_->reactor(), newId, secret(), newRank, std::move(members),
-              deadline - std::chrono::steady_clock::now(), [this] { return failure(); });
+              deadline - std::chrono::steady_clock::now(), [&] {
+                auto problem = failure();
+                return problem || !givenUp ? problem : givenUp();
+              });
 }
 
 Result<std::shared_ptr<CommunicatorNetwork>> StarNetwork::shrink(std::span<const Rank> excluded, Nanoseconds limit,
-                                                                 const std::function<std::optional<Error>()>& givenUp) {
+                                                                 const GivenUp& givenUp) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   std::vector<Rank> remaining;
   std::vector<Member> members;

@@ -19,18 +19,20 @@ class StarNetwork final : public CommunicatorNetwork {
   static Result<std::shared_ptr<CommunicatorNetwork>> form(std::shared_ptr<transport::Reactor> reactor,
                                                            CommunicatorId id, const transport::Secret& secret,
                                                            Rank rank, std::vector<Member> members, Nanoseconds limit,
-                                                           const std::function<std::optional<Error>()>& givenUp);
+                                                           const GivenUp& givenUp);
 
   CommunicatorId id() const override { return member_->id(); }
   const transport::Secret& secret() const override { return member_->secret(); }
   Rank rank() const override { return member_->rank(); }
   int size() const override { return static_cast<int>(member_->members().size()); }
-  Result<std::vector<std::string>> allGather(std::string_view mine, Nanoseconds limit) override {
-    return member_->gather(mine, limit);
+  Result<std::vector<std::string>> allGather(std::string_view mine, Nanoseconds limit,
+                                             const GivenUp& givenUp) override {
+    return member_->gather(mine, limit, givenUp);
   }
-  Result<std::shared_ptr<CommunicatorNetwork>> split(int color, int key, Nanoseconds limit) override;
+  Result<std::shared_ptr<CommunicatorNetwork>> split(int color, int key, Nanoseconds limit,
+                                                     const GivenUp& givenUp) override;
   Result<std::shared_ptr<CommunicatorNetwork>> shrink(std::span<const Rank> excluded, Nanoseconds limit,
-                                                      const std::function<std::optional<Error>()>& givenUp) override;
+                                                      const GivenUp& givenUp) override;
   bool hasLeft(Rank rank) const override { return member_->hasLeft(rank); }
   void abort(std::string_view reason) override { member_->abort(reason); }
   std::optional<Error> failure() const override { return member_->failure(); }

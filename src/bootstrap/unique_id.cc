@@ -13,19 +13,19 @@ namespace falcon::bootstrap {
 namespace {
 
 constexpr std::uint64_t magic = 0x31444946'4c43464eULL;
-constexpr std::uint16_t version = 2;
+constexpr std::uint16_t version = 3;
 constexpr auto rendezvousLimit = 10min;
 
 }  // namespace
 
-std::array<char, 128> UniqueId::bytes() const {
+std::array<char, 128> UniqueId::bytes(std::uint64_t seal) const {
   WireWriter writer;
   writer.put(magic).put(version);
   write(writer, address);
   writer.put(key);
   write(writer, secret);
   writer.put(hostMemory);
-  writer.put(hashOf(std::string_view(writer.bytes())));
+  writer.put(hashOf(std::string_view(writer.bytes())) ^ seal);
   std::array<char, 128> bytes{};
   std::copy(writer.bytes().begin(), writer.bytes().end(), bytes.begin());
   return bytes;
@@ -36,14 +36,14 @@ bool UniqueId::isOne(std::span<const char, 128> bytes) {
   return reader.get<std::uint64_t>() == magic;
 }
 
-Result<UniqueId> UniqueId::parse(std::span<const char, 128> bytes) {
+Result<UniqueId> UniqueId::read(std::span<const char, 128> bytes, std::uint64_t seal) {
   WireReader reader(std::string_view(bytes.data(), bytes.size()));
   const bool ours = reader.get<std::uint64_t>() == magic;
   const auto itsVersion = reader.get<std::uint16_t>();
   if (ours && itsVersion != version)
-    return log::decided(Error::invalidArgument(
+    return Error::invalidArgument(
         "this unique id has version {}, this library makes and reads version {}: do all ranks load the same library?",
-        itsVersion, version));
+        itsVersion, version);
   UniqueId id;
   id.address = readAddress(reader);
   id.key = reader.get<std::uint64_t>();
@@ -55,10 +55,16 @@ Result<UniqueId> UniqueId::parse(std::span<const char, 128> bytes) {
   again.put(id.key);
   write(again, id.secret);
   again.put(id.hostMemory);
-  const bool whole = reader.get<std::uint64_t>() == hashOf(std::string_view(again.bytes()));
+  const bool whole = reader.get<std::uint64_t>() == (hashOf(std::string_view(again.bytes())) ^ seal);
   if (!ours || !whole || !reader.ok() || id.address.empty())
-    return log::decided(Error::invalidArgument(
-        "this unique id was not made by ncclGetUniqueId of this library, or was damaged on its way to this rank"));
+    return Error::invalidArgument(
+        "this unique id was not made by ncclGetUniqueId of this library, or was damaged on its way to this rank");
+  return id;
+}
+
+Result<UniqueId> UniqueId::parse(std::span<const char, 128> bytes) {
+  auto id = read(bytes);
+  if (!id) return log::decided(id.error());
   return id;
 }
 

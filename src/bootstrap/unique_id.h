@@ -16,10 +16,13 @@ struct UniqueId {
   transport::Secret secret{};
   bool hostMemory = false;  ///< what is made by it moves host memory, whatever devices there are
 
-  std::array<char, 128> bytes() const;
+  /// `seal`: what else must be alike where they are read.
+  std::array<char, 128> bytes(std::uint64_t seal = 0) const;
   /// Whether the bytes were meant to be one of ours, of whatever version.
   static bool isOne(std::span<const char, 128> bytes);
-  /// invalidArgument for bytes that are not ours.
+  /// invalidArgument for bytes that are not ours, or not whole; it is not logged.
+  static Result<UniqueId> read(std::span<const char, 128> bytes, std::uint64_t seal = 0);
+  /// The same, and logs.
   static Result<UniqueId> parse(std::span<const char, 128> bytes);
 };
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/first_time.h"
 #include "base/log.h"
+#include "bootstrap/random.h"
 
 namespace falcon::gpu {
 namespace {
@@ -12,6 +14,11 @@ namespace {
 constexpr std::size_t vendorsBytes = 40;
 constexpr std::size_t room = NCCL_UNIQUE_ID_BYTES - vendorsBytes;
 
+/// Ours goes with this id of the vendor's, and with no other.
+std::uint64_t sealOf(const ncclUniqueId& id) {
+  return bootstrap::hashOf(std::string_view(id.internal, vendorsBytes));
+}
+
 }  // namespace
 
 bool hasRoom(const ncclUniqueId& id) {
@@ -19,7 +26,7 @@ bool hasRoom(const ncclUniqueId& id) {
 }
 
 bool write(const bootstrap::UniqueId& ours, ncclUniqueId& id) {
-  const std::array<char, NCCL_UNIQUE_ID_BYTES> bytes = ours.bytes();
+  const std::array<char, NCCL_UNIQUE_ID_BYTES> bytes = ours.bytes(sealOf(id));
   if (std::any_of(bytes.begin() + room, bytes.end(), [](char byte) { return byte != 0; })) return false;
   std::copy_n(bytes.begin(), room, id.internal + vendorsBytes);
   return true;
@@ -27,7 +34,8 @@ bool write(const bootstrap::UniqueId& ours, ncclUniqueId& id) {
 
 std::optional<bootstrap::UniqueId> furnish(ncclUniqueId& id) {
   if (!hasRoom(id)) {
-    log::notice("communicators of this unique id are not watched: the vendor uses all of it");
+    if (firstTime("unique id without room"))
+      log::notice("communicators of this unique id and others are not watched: the vendor uses all of it");
     return std::nullopt;
   }
   const auto ours = bootstrap::makeOwnUniqueId();
@@ -45,9 +53,10 @@ std::optional<bootstrap::UniqueId> read(const ncclUniqueId& id) {
   std::array<char, NCCL_UNIQUE_ID_BYTES> bytes{};
   std::copy_n(id.internal + vendorsBytes, room, bytes.begin());
   if (!bootstrap::UniqueId::isOne(bytes)) return std::nullopt;
-  auto ours = bootstrap::UniqueId::parse(bytes);
-  if (!ours) return std::nullopt;
-  return *ours;
+  auto ours = bootstrap::UniqueId::read(bytes, sealOf(id));
+  if (ours) return *ours;
+  log::notice("communicators of this unique id are not watched: Falcon's part of it: {}", ours.error().message());
+  return std::nullopt;
 }
 
 }  // namespace falcon::gpu

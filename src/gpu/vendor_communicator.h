@@ -56,6 +56,9 @@ class VendorCommunicator final : public Engine {
   Made grow(int size, const ncclUniqueId* id, Rank rank, const VendorConfig* config, CommunicatorId name);
   Result<ncclUniqueId> uniqueIdToGrow();
 
+  /// Falcon calls it otherwise. Before it is put to work.
+  void nameIt(CommunicatorId name) { id_ = name; }
+
   ~VendorCommunicator() override;
 
   EngineKind kind() const override { return EngineKind::vendor; }
@@ -119,7 +122,7 @@ class VendorCommunicator final : public Engine {
   const VendorFunctions& functions() const { return surroundings_.library->functions; }
 
   const Surroundings surroundings_;
-  const CommunicatorId id_;
+  CommunicatorId id_;
   Rank rank_;
   int size_;
   int device_ = 0;

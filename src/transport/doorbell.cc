@@ -62,7 +62,7 @@ Doorbell::Doorbell(SharedSegment segment)
 Result<std::unique_ptr<Doorbell>> Doorbell::create() {
   auto segment = SharedSegment::create(sizeof(Words));
   if (!segment) {
-    log::notice("{}; peers of this node are reached by sockets", segment.error().message());
+    log::notice("{}; on host memory peers of this node are reached by sockets", segment.error().message());
     segment = SharedSegment::createPrivate(sizeof(Words));
   }
   if (!segment) return segment.error();

@@ -155,7 +155,7 @@ TEST(Config, IsReadByItsVersionAndSize) {
     unsigned since;
   };
   for (const Field& field : {Field{"blocking", &ncclConfig_t::blocking, -1, 21400},
-                             {"cgaClusterSize", &ncclConfig_t::cgaClusterSize, 9, 21700},
+                             {"cgaClusterSize", &ncclConfig_t::cgaClusterSize, -1, 21700},
                              {"minCTAs", &ncclConfig_t::minCTAs, 0, 21700},
                              {"maxCTAs", &ncclConfig_t::maxCTAs, 0, 21700},
                              {"splitShare", &ncclConfig_t::splitShare, 2, 21800},
@@ -164,7 +164,17 @@ TEST(Config, IsReadByItsVersionAndSize) {
                              {"shrinkShare", &ncclConfig_t::shrinkShare, 2, 22700},
                              {"nvlsCTAs", &ncclConfig_t::nvlsCTAs, 0, 22700},
                              {"nChannelsPerNetPeer", &ncclConfig_t::nChannelsPerNetPeer, 0, 22800},
-                             {"nvlinkCentricSched", &ncclConfig_t::nvlinkCentricSched, 2, 22800}}) {
+                             {"nChannelsPerNetPeer", &ncclConfig_t::nChannelsPerNetPeer, 65, 22800},
+                             {"nvlinkCentricSched", &ncclConfig_t::nvlinkCentricSched, 2, 22800},
+                             {"graphUsageMode", &ncclConfig_t::graphUsageMode, 3, 22900},
+                             {"numRmaCtx", &ncclConfig_t::numRmaCtx, -1, 22900},
+                             {"maxP2pPeers", &ncclConfig_t::maxP2pPeers, 0, 23000},
+                             {"graphStreamOrdering", &ncclConfig_t::graphStreamOrdering, 2, 23005},
+                             {"launchOrderImplicit", &ncclConfig_t::launchOrderImplicit, 3, 23100},
+                             {"numRmaSig", &ncclConfig_t::numRmaSig, -1, 23100},
+                             {"rmaEagerInit", &ncclConfig_t::rmaEagerInit, 2, 23100},
+                             {"hostCftMode", &ncclConfig_t::hostCftMode, 4, 23100},
+                             {"nvlsHostMode", &ncclConfig_t::nvlsHostMode, 3, 23200}}) {
     config = good, config.*field.member = field.bad;
     EXPECT_EQ(result(config), ncclInvalidArgument) << field.name;
     EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr(std::string("config.") + field.name));

@@ -237,6 +237,27 @@ TEST(Grown, IsACommunicatorOfTheOldRanksAndTheNewOnes) {
     NCCL_OK(ncclAllReduce(&value, &value, 1, ncclInt, ncclSum, comm, noStream));
     EXPECT_EQ(value, 1);
     EXPECT_EQ(ncclCommGrow(comm, 2, nullptr, -1, &grown.handle, nullptr), ncclInvalidArgument);
+    EXPECT_EQ(ncclCommGrow(comm, 3, nullptr, rank, &grown.handle, nullptr), ncclInvalidArgument);
+  });
+  joins.join();
+}
+
+// Where it was made it is known.
+TEST(Grown, TheOldRanksNeedNotPassTheId) {
+  ncclUniqueId growth;
+  std::atomic<bool> made{false};
+  std::thread joins([&] {
+    while (!made) std::this_thread::yield();
+    Communicator grown;
+    NCCL_OK(ncclCommGrow(nullptr, 3, &growth, 2, &grown.handle, nullptr));
+  });
+  withRanks(2, [&](int rank, ncclComm_t comm) {
+    if (rank == 1) {
+      NCCL_OK(ncclCommGetUniqueId(comm, &growth));
+      made = true;
+    }
+    Communicator grown;
+    NCCL_OK(ncclCommGrow(comm, 3, nullptr, -1, &grown.handle, nullptr));
   });
   joins.join();
 }

@@ -158,7 +158,6 @@ TEST_P(OneSidedSignals, AreCountedByPeerIndexAndContext) {
   EXPECT_EQ(ncclFalconStreamQuery(stream), ncclInProgress);
   NCCL_OK(ncclSignal(1, 0, 0, 0, duo[0], noStream));
   NCCL_OK(synchronized(stream));
-  NCCL_OK(waitFor(0, 0, duo[1]));
 }
 
 TEST_P(OneSidedGroups, SendBeforeTheyWait) {
@@ -226,7 +225,7 @@ TEST_P(OneSidedNonblocking, GoesOnInTheBackground) {
         EXPECT_EQ(ncclGroupEnd(), ncclInProgress);
         ASSERT_EQ(outcomeOf(comm.handle), ncclSuccess) << ncclGetLastError(nullptr);
         EXPECT_THAT(window.values(), ElementsAre(1 - rank));
-        EXPECT_EQ(waitFor(0, 1 - rank, comm.handle), ncclInProgress);
+        EXPECT_EQ(ncclSignal(1 - rank, 0, 0, 0, comm.handle, noStream), ncclInProgress);
         ASSERT_EQ(outcomeOf(comm.handle), ncclSuccess);
       }
       ncclCommFinalize(comm.handle);
@@ -333,12 +332,13 @@ TEST_P(OneSidedArguments, ThatCannotBeAreNamed) {
   refused(ncclSignal(1, 0, -1, 0, duo[0], noStream), "ctx is -1, not 0 to 3");
   refused(ncclSignal(1, 0, 0, 1, duo[0], noStream), "flags is 0x1");
   refused(ncclSignal(1, 0, 0, 0, nullptr, noStream), "comm is NULL");
+  refused(ncclPutSignal(&value, 1, ncclInt, 1, nullptr, 0, 0, 0, 0, duo[0], noStream), "peerWin is NULL");
   refused(ncclWaitSignal(-1, nullptr, duo[0], noStream), "nDesc is -1");
+  refused(ncclWaitSignal(0, nullptr, duo[0], noStream), "nDesc is 0");
   refused(ncclWaitSignal(1, nullptr, duo[0], noStream), "signalDescs is NULL");
   refused(waitFor(-1, 1, duo[0]), "opCnt is -1");
+  refused(waitFor(0, 1, duo[0]), "opCnt is 0");
   EXPECT_EQ(put({1}, 1, theirs, 0, duo[0]), ncclInvalidUsage) << "the window is another communicator's";
-  EXPECT_EQ(ncclPutSignal(&value, 1, ncclInt, 1, nullptr, 0, 0, 0, 0, duo[0], noStream), ncclInvalidUsage);
-  NCCL_OK(ncclWaitSignal(0, nullptr, duo[0], noStream));
 }
 
 TEST_P(OneSidedEnd, OfAWaitComesWithAbortRevokeAndLeaving) {

@@ -250,6 +250,50 @@ TEST(VendorEngine, GrowsByTheVendorsId) {
   }
 }
 
+// NCCL takes the id from nobody but who joins.
+TEST(VendorEngine, GrowsWatchedWhereTheOldRanksPassNoId) {
+  Environment environment = onVendor;
+  environment.push_back({"NCCL_FALCON", "1"});
+  inFreshChild(environment, [] {
+    const Communicator comm{alone()};
+    ncclUniqueId id;
+    NCCL_OK(ncclCommGetUniqueId(comm.handle, &id));
+    Communicator grown, joined;
+    std::thread other([&] { NCCL_OK(ncclCommGrow(nullptr, 2, &id, 1, &joined.handle, nullptr)); });
+    NCCL_OK(ncclCommGrow(comm.handle, 2, nullptr, -1, &grown.handle, nullptr));
+    other.join();
+    for (const ncclComm_t each : {grown.handle, joined.handle}) {
+      EXPECT_EQ(ncclFalconResume(each), ncclInvalidUsage);
+      EXPECT_THAT(ncclGetLastError(each), HasSubstr("not suspended"));
+    }
+  });
+}
+
+// The vendor's is made, and who of Falcon's ranks has not come then is not waited for until the init limit.
+TEST(VendorEngine, ASplitWaitsForFalconsPartForAMomentOnly) {
+  Environment environment = onVendor;
+  environment.push_back({"NCCL_FALCON", "1"});
+  inFreshChild(environment, [] {
+    ncclUniqueId id;
+    NCCL_OK(ncclGetUniqueId(&id));
+    Communicator comms[2];
+    const auto join = [&](int rank) { NCCL_OK(ncclCommInitRank(&comms[rank].handle, 2, id, rank)); };
+    std::thread other(join, 1);
+    join(0);
+    other.join();
+    const auto secondsOfSplit = [&] {
+      const auto began = std::chrono::steady_clock::now();
+      Communicator child;
+      EXPECT_EQ(ncclCommSplit(comms[0].handle, 0, 0, &child.handle, nullptr), ncclSuccess);
+      EXPECT_EQ(ncclFalconResume(child.handle), ncclInvalidUsage);
+      EXPECT_THAT(ncclGetLastError(child.handle), HasSubstr("Falcon"));
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    };
+    EXPECT_LT(secondsOfSplit(), 10) << "the other rank's Falcon stays away";
+    EXPECT_LT(secondsOfSplit(), 2) << "once that is known";
+  });
+}
+
 TEST(VendorEngine, IsNotMadeWhereTheEnvironmentWouldMakeTheVendorsNonblocking) {
   Environment environment = onVendor;
   environment.push_back({"NCCL_COMM_BLOCKING", "0"});

@@ -175,6 +175,21 @@ TEST(Network, ALateRankIsNamed) {
   EXPECT_TRUE(eventually([&] { return networks[2]->failure().has_value(); }));
 }
 
+// What some have done cannot be repeated, so nobody waits for it any longer.
+TEST(Network, AGatherThatAMemberGivesUpEndsForAll) {
+  auto networks = formed(3);
+  std::thread other([&] { EXPECT_FALSE(networks[1]->split(0, 0, 60s)); });
+  int asked = 0;
+  const auto given = networks[0]->split(0, 0, 60s, [&]() -> std::optional<Error> {
+    return ++asked < 5 ? std::nullopt : std::optional(Error::remote("enough"));
+  });
+  other.join();
+  ASSERT_FALSE(given);
+  EXPECT_THAT(given.error().message(), HasSubstr("in vain for rank 2"));
+  EXPECT_TRUE(eventually([&] { return networks[2]->failure().has_value(); }));
+  EXPECT_FALSE(networks[2]->split(0, 0, 60s)) << "at once";
+}
+
 TEST(Network, NoReplacedHandlerRunsAfterwards) {
   for (int round = 0; round < 50; ++round) {
     auto networks = formed(2);

@@ -21,14 +21,14 @@ class FakeNetwork final : public bootstrap::CommunicatorNetwork {
   const transport::Secret& secret() const override { return secret_; }
   Rank rank() const override { return rank_; }
   int size() const override { return size_; }
-  Result<std::vector<std::string>> allGather(std::string_view, Nanoseconds) override {
+  Result<std::vector<std::string>> allGather(std::string_view, Nanoseconds, const bootstrap::GivenUp&) override {
     return Error::internal("not here");
   }
-  Result<std::shared_ptr<CommunicatorNetwork>> split(int, int, Nanoseconds) override {
+  Result<std::shared_ptr<CommunicatorNetwork>> split(int, int, Nanoseconds, const bootstrap::GivenUp&) override {
     return Error::internal("not here");
   }
   Result<std::shared_ptr<CommunicatorNetwork>> shrink(std::span<const Rank>, Nanoseconds,
-                                                      const std::function<std::optional<Error>()>&) override {
+                                                      const bootstrap::GivenUp&) override {
     return Error::internal("not here");
   }
   void abort(std::string_view reason) override {

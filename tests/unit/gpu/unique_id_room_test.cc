@@ -43,6 +43,17 @@ TEST(UniqueIdRoom, IsNotThereWhereTheVendorUsesAllOfIt) {
   EXPECT_FALSE(read(id));
 }
 
+TEST(UniqueIdRoom, WhatGoesWithAnotherIdIsNotOurs) {
+  ncclUniqueId id = vendors();
+  ASSERT_TRUE(write(ours("10.0.0.1:99"), id));
+  for (const int place : {0, 20, 39}) {
+    ncclUniqueId other = id;
+    other.internal[place] ^= 1;
+    EXPECT_FALSE(read(other)) << place;
+  }
+  EXPECT_TRUE(read(id));
+}
+
 TEST(UniqueIdRoom, WhatIsDamagedIsNotOurs) {
   for (int place = 40; place < 100; ++place) {
     ncclUniqueId id = vendors();
