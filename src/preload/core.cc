@@ -152,7 +152,8 @@ void splitEnded(ncclComm_t parent, int color, int key, ncclComm_t* child, ncclRe
   carefully([&] {
     const Directory::Use use = find(parent);
     if (!use || !wasMade(result)) return;
-    childBegins(use.share(), joinBySplit(use.share(), color, key), color >= 0, child, result, questions);
+    const std::uint64_t number = (*use).nextStep();
+    childBegins(use.share(), joinBySplit(use.share(), number, color, key), color >= 0, child, result, questions);
   });
 }
 
@@ -163,7 +164,8 @@ void shrinkEnded(ncclComm_t parent, const int* excluded, int count, ncclComm_t* 
     if (!use || !wasMade(result) || count < 0 || (count > 0 && !excluded)) return;
     std::vector<Rank> without(excluded, excluded + count);
     std::sort(without.begin(), without.end());
-    childBegins(use.share(), joinByShrink(use.share(), std::move(without)), true, child, result, questions);
+    const std::uint64_t number = (*use).nextShrink(without);
+    childBegins(use.share(), joinByShrink(use.share(), number, std::move(without)), true, child, result, questions);
   });
 }
 
@@ -173,9 +175,10 @@ void growEnded(ncclComm_t parent, int size, const ncclUniqueId* id, ncclComm_t c
   carefully([&] {
     const Directory::Use use = find(parent);
     if (!use || !wasMade(result) || !child || size <= (*use).size()) return;
+    const std::uint64_t number = (*use).nextStep();
     const auto kept = (*use).takeGrowthId();
     const auto making =
-        Making::startBehind(use.share(), joinByGrowth(use.share(), size, kept || !id ? kept : gpu::read(*id)));
+        Making::startBehind(use.share(), joinByGrowth(use.share(), number, size, kept || !id ? kept : gpu::read(*id)));
     adopt(*making, child, (*use).rank(), size, deviceOf(child, result, *questions));
   });
 }

@@ -299,6 +299,20 @@ TEST_F(Preload, ARankWithoutFalconDoesNotHoldTheOthers) {
   EXPECT_EQ(outcome.output, "");
 }
 
+TEST_F(Preload, ARankWithoutAThreadForOneSplitMissesThatOneAlone) {
+  std::string environment = on() + " NCCL_DEBUG=INFO";
+  environment.insert(environment.find('=') + 1, FALCON_NO_THREADS ":");
+  const Outcome outcome = run(environment, FALCON_PROGRAM " job-missed-split 4 4");
+  EXPECT_EQ(outcome.code, 0) << outcome.errors;
+  EXPECT_EQ(outcome.output, "") << outcome.errors;
+  const std::regex missed("WARN a communicator is not watched: there was no thread or no memory for it on rank 1\n");
+  EXPECT_EQ(std::distance(std::sregex_iterator(outcome.errors.begin(), outcome.errors.end(), missed), {}), 3)
+      << "on the others: " << outcome.errors;
+  const std::regex watched("rank . of 2 is watched");
+  EXPECT_EQ(std::distance(std::sregex_iterator(outcome.errors.begin(), outcome.errors.end(), watched), {}), 4)
+      << "the second halves: " << outcome.errors;
+}
+
 TEST_F(Preload, AnIdWithoutRoomIsNotWatchedAndNotChanged) {
   const std::string greedy = " LD_LIBRARY_PATH=" FALCON_GREEDY_FOLDER;
   const Outcome without = run(greedy, FALCON_PROGRAM " job 2 1");

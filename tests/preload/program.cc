@@ -2,6 +2,8 @@
 //   program calls        one rank makes every call once
 //   program job N SPAN   N ranks iterate for SPAN seconds, with two halves split off
 //   program job-late N SPAN   the same, but that the halves' handles come later
+//   program job-moved N SPAN  the same, but that the halves' handles are copied from where the vendor wrote them
+//   program job-missed-split N SPAN  a rank gets no thread at its first split of two; the job is suspended all the same
 //   program job-without-one N SPAN   the same, but that the last rank has Falcon off
 //   program job-twice N SPAN  the same, but that all ranks make a second communicator of the same id
 //   program job-growing N SPAN  the same, but that the last rank joins later; job-growing-silently: no rank passes the
@@ -11,7 +13,9 @@
 //   program extension    calls every function of nccl_falcon.h
 //   program lacking      calls what only a newer library has
 //   program idle         one call, then what of Falcon is in the process
-//   program unused N     N children that are made in groups and ended without a call, then whether threads are left
+//   program unused N     N children that are made in groups and ended without a call, then whether threads are left;
+//   unused-moved: their handles are copied
+//   program ended N      N communicators that are ended before the other rank comes, then whether descriptors are left
 #include <dirent.h>
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -285,6 +289,31 @@ int toldRank(Shared& shared, int rank, int size, double span) {
   return 0;
 }
 
+int rankThatMissesASplit(Shared& shared, int rank, int size, double span) {
+  ncclComm_t world = nullptr, first = nullptr, second = nullptr;
+  DO(ncclCommInitRank(&world, size, idOf(shared, rank), rank));
+  const auto refuse = vendors<void(int)>("refuseThreads");
+  if (rank == 1) refuse(1);
+  DO(ncclCommSplit(world, rank % 2, rank, &first, nullptr));
+  refuse(0);
+  DO(ncclCommSplit(world, rank % 2, rank, &second, nullptr));
+  std::thread suspends([&] {
+    if (rank != 0) return;
+    std::this_thread::sleep_for(std::chrono::duration<double>(span / 2));
+    DO(EXTENSION(ncclFalconSuspend)(world, 5000));
+    DO(EXTENSION(ncclFalconResume)(world));
+  });
+  const auto start = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - start < std::chrono::duration<double>(span)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    for (const ncclComm_t each : {first, first, second, world})
+      DO(ncclAllReduce(in, out, 100, ncclFloat, ncclSum, each, stream));
+  }
+  suspends.join();
+  for (const ncclComm_t each : {first, second, world}) DO(ncclCommDestroy(each));
+  return 0;
+}
+
 void noteDone(ncclResult_t, void* made) {
   *static_cast<ncclFalconStream_t*>(made) = nullptr;
 }
@@ -374,7 +403,9 @@ int job(int size, double span, const std::string& kind) {
       setenv("RANK", std::to_string(rank).c_str(), 1);
       setenv("WORLD_SIZE", std::to_string(size).c_str(), 1);
       if (kind == "job-without-one" && rank == size - 1) setenv("NCCL_FALCON", "0", 1);
-      std::exit(kind == "job-told" ? toldRank(shared, rank, size, span) : rankOfJob(shared, rank, size, span, kind));
+      if (kind == "job-told") std::exit(toldRank(shared, rank, size, span));
+      if (kind == "job-missed-split") std::exit(rankThatMissesASplit(shared, rank, size, span));
+      std::exit(rankOfJob(shared, rank, size, span, kind));
     }
   int failed = 0, status = 0;
   while (wait(&status) > 0) failed += status != 0;
