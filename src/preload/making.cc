@@ -112,6 +112,8 @@ Result<Making::Joined> meet(const std::shared_ptr<transport::Reactor>& reactor, 
                             const std::function<bool()>& isGivenUp) {
   auto making = job->making({instrument::MakingKind::init, id.key, rank, size, {}, SystemClock::instance().now()});
   auto network = control::joinShown(reactor, id, rank, size, making, isGivenUp);
+  // Where this process holds the rendezvous, it would wait for the others for minutes.
+  if (!network && isGivenUp()) bootstrap::dropUniqueId(id);
   if (!network) return network.error();
   return Making::Joined{std::move(job), std::move(*network)};
 }

@@ -41,6 +41,15 @@ class ThreadedReactor final : public Reactor {
   void unwatch(int descriptor) override {
     if (!forked()) parts_->loop->unwatch(descriptor);
   }
+  std::uint64_t addTimer(std::function<void()> ring) override {
+    return forked() ? 0 : parts_->loop->addTimer(std::move(ring));
+  }
+  void setTimer(std::uint64_t timer, Nanoseconds fromNow) override {
+    if (!forked()) parts_->loop->setTimer(timer, fromNow);
+  }
+  void removeTimer(std::uint64_t timer) override {
+    if (!forked()) parts_->loop->removeTimer(timer);
+  }
   void post(std::function<void()> work) override {
     if (!forked()) parts_->loop->post(std::move(work));
   }

@@ -1,5 +1,5 @@
 // The process's one service thread: accepts connections, hands them to whom they are for, and watches sockets.
-// It exists from the first communicator (or ncclGetUniqueId) on; it sleeps in poll without a timeout.
+// It exists from the first communicator (or ncclGetUniqueId) on; it sleeps until there is something for it.
 #pragma once
 
 #include <array>
@@ -57,6 +57,12 @@ class Reactor {
   virtual void watch(int descriptor, short events, EventHandler handler) = 0;
   /// Same promise as forget().
   virtual void unwatch(int descriptor) = 0;
+  /// A timer that calls `ring` once each time that it is set (alarm.h). It takes no descriptor.
+  virtual std::uint64_t addTimer(std::function<void()> ring) = 0;
+  /// Replaces the time set before. Takes no memory.
+  virtual void setTimer(std::uint64_t timer, Nanoseconds fromNow) = 0;
+  /// Same promise as forget().
+  virtual void removeTimer(std::uint64_t timer) = 0;
   /// Runs `work` on the reactor's thread soon.
   virtual void post(std::function<void()> work) = 0;
 };

@@ -322,6 +322,13 @@ TEST_F(Preload, AnIdWithoutRoomIsNotWatchedAndNotChanged) {
   EXPECT_THAT(with.errors, HasSubstr("are not watched"));
 }
 
+TEST_F(Preload, CommunicatorsThatAreEndedBeforeAllHaveComeLeaveNoDescriptor) {
+  const Outcome outcome = run(on(), FALCON_PROGRAM " ended 200");
+  EXPECT_EQ(outcome.code, 0) << outcome.errors;
+  EXPECT_EQ(outcome.output, "no descriptors are left\n");
+  EXPECT_THAT(outcome.errors, IsEmpty());
+}
+
 TEST_F(Preload, WhatTheVendorLacksIsInvalidUsage) {
   const Outcome outcome = run(off, FALCON_PROGRAM " lacking");
   EXPECT_EQ(outcome.output, "5\n");

@@ -174,6 +174,17 @@ ncclComm_t growingWorld(Shared& shared, int rank, int size, bool passesId) {
   return world;
 }
 
+/// The handle's first place is a variable of this function alone.
+ncclComm_t splitByHelper(ncclComm_t comm, int color, int key) {
+  ncclComm_t handle = nullptr;
+  DO(ncclGroupStart());
+  DO(ncclCommSplit(comm, color, key, &handle, nullptr));
+  DO(ncclGroupEnd());
+  const ncclComm_t copy = handle;
+  *const_cast<ncclComm_t volatile*>(&handle) = nullptr;
+  return copy;
+}
+
 int rankOfJob(Shared& shared, int rank, int size, double span, const std::string& kind) {
   const bool late = kind == "job-late";
   ncclComm_t world = nullptr, half = nullptr, second = nullptr;
@@ -190,6 +201,8 @@ int rankOfJob(Shared& shared, int rank, int size, double span, const std::string
     const ncclResult_t begun = ncclCommSplit(world, rank % 2, rank, &half, &config);
     if (begun != ncclInProgress) std::printf("split: %d\n", begun);
     vendors<decltype(vendorWriteHandles)>("vendorWriteHandles")();
+  } else if (kind == "job-moved") {
+    half = splitByHelper(world, rank % 2, rank);
   } else {
     DO(ncclCommSplit(world, rank % 2, rank, &half, nullptr));
   }
@@ -412,12 +425,16 @@ int job(int size, double span, const std::string& kind) {
   return failed;
 }
 
-int threadCount() {
-  int threads = 0;
-  DIR* const folder = opendir("/proc/self/task");
-  while (const dirent* const entry = readdir(folder)) threads += entry->d_name[0] != '.';
+int entriesOf(const char* path) {
+  int entries = 0;
+  DIR* const folder = opendir(path);
+  while (const dirent* const entry = readdir(folder)) entries += entry->d_name[0] != '.';
   closedir(folder);
-  return threads;
+  return entries;
+}
+
+int threadCount() {
+  return entriesOf("/proc/self/task");
 }
 
 void idle() {
@@ -434,13 +451,14 @@ void idle() {
 }
 
 /// Where a program has each handle on the heap, as frameworks do.
-void unused(int count) {
+void unused(int count, bool moved) {
   ncclUniqueId id;
   ncclComm_t comm = nullptr;
   DO(ncclGetUniqueId(&id));
   DO(ncclCommInitRank(&comm, 1, id, 0));
   DO(ncclAllReduce(in, out, 1, ncclFloat, ncclSum, comm, stream));
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < count && moved; ++i) DO(ncclCommDestroy(splitByHelper(comm, 0, 0)));
+  for (int i = 0; i < count && !moved; ++i) {
     const auto child = std::make_unique<ncclComm_t>();
     DO(ncclGroupStart());
     DO(ncclCommSplit(comm, 0, 0, child.get(), nullptr));
@@ -454,6 +472,24 @@ void unused(int count) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   std::printf("%s\n", threadCount() > most ? "threads are left" : "no threads are left");
   DO(ncclCommDestroy(comm));
+}
+
+void ended(int count) {
+  constexpr int most = 40;  // of what is being made or ended just now
+  const auto descriptors = [] { return entriesOf("/proc/self/fd"); };
+  int before = 0;
+  for (int i = 0; i <= count; ++i) {
+    ncclUniqueId id;
+    ncclComm_t comm = nullptr;
+    DO(ncclGetUniqueId(&id));
+    DO(ncclCommInitRank(&comm, 2, id, 0));
+    DO(ncclCommDestroy(comm));
+    if (i == 0) before = descriptors();
+  }
+  const auto begun = std::chrono::steady_clock::now();
+  while (descriptors() > before + most && std::chrono::steady_clock::now() - begun < std::chrono::seconds(5))
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  std::printf("%s\n", descriptors() > before + most ? "descriptors are left" : "no descriptors are left");
 }
 
 void showId() {
@@ -479,7 +515,8 @@ int main(int argc, char** argv) {
   if (what == "idle") return idle(), 0;
   if (what == "extension") return extension(), 0;
   if (what == "id") return showId(), 0;
-  if (what == "unused" && argc > 2) return unused(std::atoi(argv[2])), 0;
+  if (what.starts_with("unused") && argc > 2) return unused(std::atoi(argv[2]), what == "unused-moved"), 0;
+  if (what == "ended" && argc > 2) return ended(std::atoi(argv[2])), 0;
   if (what.starts_with("job") && argc > 3) return job(std::atoi(argv[2]), std::atof(argv[3]), what);
   return 2;
 }

@@ -8,6 +8,18 @@
 namespace falcon::preload {
 namespace {
 
+// The process that made the id holds the rendezvous: it would do so for minutes, once for each communicator.
+TEST(Making, TheRendezvousOfWhatIsGivenUpIsOver) {
+  const Variable on("NCCL_FALCON", "1"), job("NCCL_FALCON_JOB", "unit-making");
+  const auto reactor = *transport::processReactor();
+  const auto id = bootstrap::makeOwnUniqueId();
+  ASSERT_TRUE(id);
+  EXPECT_FALSE(joinById(*id, 0, 2)([] { return true; }));
+  const auto late = bootstrap::join(reactor, *id, 1, 2, 60s);
+  ASSERT_FALSE(late);
+  EXPECT_THAT(late.error().message(), testing::HasSubstr("was hung up on by the rendezvous"));
+}
+
 std::shared_future<void> done() {
   std::promise<void> promise;
   promise.set_value();
