@@ -1,6 +1,7 @@
 #include "preload/making.h"
 
 #include "base/contained.h"
+#include "base/first_time.h"
 #include "base/job_rank.h"
 #include "base/library_thread.h"
 #include "base/log.h"
@@ -93,6 +94,14 @@ void Making::giveUp() {
   changed_.notify_all();
 }
 
+void Making::lose() {
+  giveUp();
+  if (!firstTime("a child's handle")) return;
+  log::info(
+      "a communicator was made of another without waiting for it, and its handle was not seen again, so it is not "
+      "watched: Falcon looks for it where the vendor writes it until it is first used");
+}
+
 bool Making::isGivenUp() const {
   const std::lock_guard lock(mutex_);
   return isOver() || isLate();
@@ -100,7 +109,12 @@ bool Making::isGivenUp() const {
 
 std::shared_ptr<WatchedCommunicator> Making::awaitMade() {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, parameters::initTimeout.value(), [this] { return givenUp_ || communicator_; });
+  const auto decided = [this] { return givenUp_ || communicator_; };
+  if (!changed_.wait_for(lock, parameters::initTimeout.value(), decided)) {
+    lock.unlock();
+    lose();
+    return nullptr;
+  }
   return givenUp_ ? nullptr : communicator_;
 }
 

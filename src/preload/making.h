@@ -39,9 +39,12 @@ class Making {
   std::shared_ptr<WatchedCommunicator> made(Rank rank, int size, int device);
   /// It will not be made, or never be found.
   void giveUp();
+  /// The same, where the application has its handle and Falcon cannot tell which that is.
+  void lose();
 
   /// Ready when the thread has done its part.
   std::shared_future<void> ended() const { return ended_; }
+  bool hasEnded() const { return hasEnded_.load(); }
 
  private:
   using Turn = std::shared_ptr<WatchedCommunicator::Step>;

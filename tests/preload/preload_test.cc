@@ -139,7 +139,7 @@ TEST_F(Preload, ChildrenThatNeverCallSeeNothingOfIt) {
 }
 
 TEST_F(Preload, AJobOfTheVendorsIsWatched) {
-  for (const char* kind : {"job", "job-late"}) {
+  for (const char* kind : {"job", "job-late", "job-moved"}) {
     std::filesystem::remove(file("events"));
     const Outcome outcome = run(on(), fmt::format(FALCON_PROGRAM " {} 4 6", kind));
     EXPECT_EQ(outcome.code, 0) << outcome.errors;
@@ -287,10 +287,12 @@ TEST_F(Preload, TheFrontIsSmallAndNeedsOnlyTheOldestLibraries) {
 }
 
 TEST_F(Preload, ChildrenThatAreEndedWithoutACallLeaveNoThread) {
-  const Outcome outcome = run(on(), FALCON_PROGRAM " unused 100");
-  EXPECT_EQ(outcome.code, 0) << outcome.errors;
-  EXPECT_EQ(outcome.output, "no threads are left\n");
-  EXPECT_THAT(outcome.errors, IsEmpty());
+  for (const char* kind : {"unused", "unused-moved"}) {
+    const Outcome outcome = run(on(), fmt::format(FALCON_PROGRAM " {} 100", kind));
+    EXPECT_EQ(outcome.code, 0) << outcome.errors;
+    EXPECT_EQ(outcome.output, "no threads are left\n") << kind;
+    EXPECT_THAT(outcome.errors, IsEmpty());
+  }
 }
 
 TEST_F(Preload, ARankWithoutFalconDoesNotHoldTheOthers) {
