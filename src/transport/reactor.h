@@ -70,7 +70,8 @@ class Reactor {
 /// The process's reactor, started on first use; a forked child gets its own.
 Result<std::shared_ptr<Reactor>> processReactor();
 
-/// Listens and starts a thread; for tests and for the rendezvous on NCCL_COMM_ID. Port 0: any.
+/// Listens and starts a thread; for tests and for the rendezvous on NCCL_COMM_ID. Port 0: any. Errors: invalidUsage:
+/// this process can never listen there, as the address is not its host's; system: it cannot now.
 Result<std::shared_ptr<Reactor>> makeReactor(const SocketAddress& listenOn);
 
 /// Connects from `from` (its port is ignored; empty: any) to `to`, sets no-delay and, towards another host, keepalive

@@ -210,6 +210,12 @@ TEST_F(Preload, WithCommIdAndNoPlaceToMeetOneLineSaysSo) {
   const Outcome wrong = run(environment + " NCCL_FALCON_COMM_ID=nonsense", FALCON_PROGRAM " job 2 1");
   EXPECT_EQ(wrong.code, 0);
   EXPECT_THAT(wrong.errors, AllOf(HasSubstr("NCCL WARN NCCL_FALCON_COMM_ID=nonsense: "), HasSubstr("not watched")));
+  const Outcome elsewhere =
+      run(environment + " NCCL_FALCON_COMM_ID=198.51.100.7:4444 NCCL_FALCON_SECRET=test", FALCON_PROGRAM " job 2 1");
+  EXPECT_EQ(elsewhere.code, 0);
+  EXPECT_THAT(elsewhere.errors, AllOf(HasSubstr("cannot open the rendezvous that NCCL_FALCON_COMM_ID names"),
+                                      HasSubstr("198.51.100.7:4444")));
+  EXPECT_EQ(elsewhere.errors.find("rank 0"), elsewhere.errors.rfind("rank 0")) << "once: " << elsewhere.errors;
 }
 
 TEST_F(Preload, TheVendorsIdIsAsItWasWithCommId) {
