@@ -5,6 +5,7 @@
 #include "api/guard.h"
 #include "base/log.h"
 #include "control/checkpointing.h"
+#include "control/step_agreement.h"
 
 using namespace falcon;
 using namespace falcon::api;
@@ -63,6 +64,12 @@ Status together(const char* function, ncclComm_t comm, Work&& work) {
       return log::decided(Error::invalidUsage(
           "{}: Falcon does not know comm's ranks; NCCL_FALCON=1 in all processes makes it known", function));
     EngineExchange exchange(communicator, *network);
+    if (communicator.vendors) {
+      const Status agreed = control::agreeOnStep(communicator.networkSteps++,
+                                                 [&](std::string_view mine) { return exchange.allGather(mine); });
+      if (!agreed)
+        return log::decided(Error(agreed.error().code(), fmt::format("{}: {}", function, agreed.error().message())));
+    }
     reshape::Place place =
         control::placeOf(communicator.engine->rank(), communicator.engine->size(), communicator.layout);
     place.role = communicator.reshape.roleOf(place.rank);

@@ -99,6 +99,8 @@ struct ncclComm {
   falcon::gpu::VendorCommunicator* vendors = nullptr;
   /// Beside the vendor's communicator: Falcon's own among the same ranks; null: none of them is watched.
   std::shared_ptr<falcon::bootstrap::CommunicatorNetwork> network;
+  /// Of what all ranks do together over `network`: see control/step_agreement.h.
+  std::atomic<std::uint64_t> networkSteps{0};
   unsigned ranks = 0;  ///< engine->size()
   std::optional<falcon::control::Layout> layout;
   std::unique_ptr<falcon::CallCounts> counts;  ///< of the calls so far, where it is watched

@@ -12,6 +12,7 @@
 #include "collectives/member_exchange.h"
 #include "control/job.h"
 #include "control/shown_join.h"
+#include "control/step_agreement.h"
 #include "gpu/unique_id_room.h"
 #include "transport/reactor.h"
 
@@ -106,10 +107,10 @@ Meeting::Join joinBy(const bootstrap::UniqueId& way, Rank rank, int size, std::s
   };
 }
 
-/// A part of the parent's ranks. Nothing to do where nobody watches the parent.
-std::unique_ptr<Meeting> meetingOfPart(
-    const ncclComm& parent,
-    std::function<Result<Network>(bootstrap::CommunicatorNetwork&, const bootstrap::GivenUp&)> divide) {
+using OverNetwork = std::function<Result<Network>(bootstrap::CommunicatorNetwork&, const bootstrap::GivenUp&)>;
+
+/// Of what is made of the parent. Nothing to do where nobody watches that.
+std::unique_ptr<Meeting> meetingOver(const ncclComm& parent, OverNetwork divide) {
   if (!parent.network) return nullptr;
   return std::make_unique<Meeting>([whole = parent.network, divide = std::move(divide)](
                                        const bootstrap::GivenUp& givenUp) { return divide(*whole, givenUp); });
@@ -117,6 +118,20 @@ std::unique_ptr<Meeting> meetingOfPart(
 
 Network networkOf(const std::unique_ptr<Meeting>& meeting) {
   return meeting ? meeting->network() : nullptr;
+}
+
+/// The same as a step that all ranks of the parent take.
+std::unique_ptr<Meeting> stepOver(ncclComm& parent, OverNetwork step) {
+  const std::uint64_t number = parent.networkSteps++;
+  return meetingOver(parent,
+                     [number, step = std::move(step)](bootstrap::CommunicatorNetwork& whole,
+                                                      const bootstrap::GivenUp& givenUp) -> Result<Network> {
+                       const Status agreed = control::agreeOnStep(number, [&](std::string_view mine) {
+                         return whole.allGather(mine, parameters::initTimeout.value(), givenUp);
+                       });
+                       if (!agreed) return agreed.error();
+                       return step(whole, givenUp);
+                     });
 }
 
 /// What rides in the id of one that grows, which at least one of the old ranks has. Collective over their network.
@@ -188,7 +203,7 @@ Status joinOnVendor(ncclComm& communicator, std::span<const ncclUniqueId> ids, i
 
 Status splitOnVendor(ncclComm& parent, ncclComm& child, int color, int key) {
   const auto meeting =
-      meetingOfPart(parent, [color, key](bootstrap::CommunicatorNetwork& whole, const bootstrap::GivenUp& givenUp) {
+      stepOver(parent, [color, key](bootstrap::CommunicatorNetwork& whole, const bootstrap::GivenUp& givenUp) {
         return whole.split(color, key, parameters::initTimeout.value(), givenUp);
       });
   auto made = parent.vendors->split(color, key, child.settings.ofChild(), newName(parent));
@@ -200,8 +215,8 @@ Status splitOnVendor(ncclComm& parent, ncclComm& child, int color, int key) {
 
 Status shrinkOnVendor(ncclComm& parent, ncclComm& child, std::span<const Rank> excluded, bool despiteFailure) {
   const auto meeting =
-      meetingOfPart(parent, [out = std::vector(excluded.begin(), excluded.end())](bootstrap::CommunicatorNetwork& whole,
-                                                                                  const bootstrap::GivenUp& givenUp) {
+      meetingOver(parent, [out = std::vector(excluded.begin(), excluded.end())](bootstrap::CommunicatorNetwork& whole,
+                                                                                const bootstrap::GivenUp& givenUp) {
         return whole.shrink(out, parameters::initTimeout.value(), givenUp);
       });
   auto made = parent.vendors->shrink(excluded, despiteFailure, child.settings.ofChild(), newName(parent));
@@ -220,13 +235,13 @@ Result<ncclUniqueId> uniqueIdToGrow(ncclComm& parent) {
 Status growOnVendor(ncclComm& parent, ncclComm& child, int size, const std::optional<ncclUniqueId>& id,
                     const std::optional<ncclUniqueId>& ours, Rank rank) {
   const auto meeting =
-      meetingOfPart(parent,
-                    [mine = ours ? gpu::read(*ours) : std::nullopt, size](
-                        bootstrap::CommunicatorNetwork& whole, const bootstrap::GivenUp& givenUp) -> Result<Network> {
-                      const auto way = wayOfAll(whole, mine, givenUp);
-                      if (!way) return way.error();
-                      return joinBy(*way, whole.rank(), size, std::make_shared<instrument::Making>())(givenUp);
-                    });
+      stepOver(parent,
+               [mine = ours ? gpu::read(*ours) : std::nullopt, size](
+                   bootstrap::CommunicatorNetwork& whole, const bootstrap::GivenUp& givenUp) -> Result<Network> {
+                 const auto way = wayOfAll(whole, mine, givenUp);
+                 if (!way) return way.error();
+                 return joinBy(*way, whole.rank(), size, std::make_shared<instrument::Making>())(givenUp);
+               });
   auto made = parent.vendors->grow(size, id ? &*id : nullptr, rank, child.settings.ofChild(), newName(parent));
   if (!made) return made.error();
   Network network = networkOf(meeting);

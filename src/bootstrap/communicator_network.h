@@ -47,6 +47,10 @@ class CommunicatorNetwork {
   virtual Result<std::shared_ptr<CommunicatorNetwork>> shrink(std::span<const Rank> excluded, Nanoseconds limit,
                                                               const GivenUp& givenUp) = 0;
 
+  /// Who counts the shrinks with this list by itself: so many were asked for before the next one, though some may never
+  /// have been begun on this rank. Without it those that were begun are counted.
+  virtual void shrinksWere(std::span<const Rank>, std::uint64_t) {}
+
   /// Whether that rank has said goodbye, as far as this one knows: whatever it waits for, it must have done before.
   virtual bool hasLeft(Rank) const { return false; }
 

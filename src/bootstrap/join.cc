@@ -71,10 +71,18 @@ class Visit {
   const std::shared_ptr<MessageChannel> channel_;
 };
 
+/// The variable that names the address of the rendezvous, for who has to set it otherwise.
+const char* variableOf(const UniqueId& id) {
+  const auto falcons = SocketAddress::parse(parameters::falconCommId.value());
+  return falcons && falcons->text() == id.address.text() ? parameters::falconCommId.name() : parameters::commId.name();
+}
+
 /// The rendezvous that rank 0 opens itself, on the port that the environment names.
 class OwnRendezvous {
  public:
-  static Result<std::unique_ptr<OwnRendezvous>> open(const UniqueId& id, Instant deadline) {
+  /// Who gives up hears why there was none until then.
+  static Result<std::unique_ptr<OwnRendezvous>> open(const UniqueId& id, Instant deadline,
+                                                     const std::function<bool()>& givenUp) {
     while (true) {
       // The last communicator's rendezvous on this port may still be closing.
       auto reactor = transport::makeReactor(id.address);
@@ -85,9 +93,15 @@ class OwnRendezvous {
         own->key_ = id.key;
         return own;
       }
-      if (std::chrono::steady_clock::now() >= deadline)
-        return log::decided(
-            Error::system("the rendezvous at {} cannot be opened: {}", id.address.text(), reactor.error().message()));
+      const bool mayPass = reactor.error().code() == ErrorCode::system;
+      const bool given = givenUp();
+      if (!mayPass || given || std::chrono::steady_clock::now() >= deadline) {
+        Error why(reactor.error().code(),
+                  fmt::format("rank 0 cannot open the rendezvous that {} names: {}; name an address of its host and "
+                              "a port that is free there, the same on all ranks",
+                              variableOf(id), reactor.error().message()));
+        return given ? why : log::decided(std::move(why));
+      }
       std::this_thread::sleep_for(20ms);
     }
   }
@@ -145,7 +159,7 @@ Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Rea
   }
   if (fixed && rank == 0) {
     sayWithoutSecret();
-    auto opened = OwnRendezvous::open(id, deadline);
+    auto opened = OwnRendezvous::open(id, deadline, givenUp);
     if (!opened) return opened.error();
     own = std::move(*opened);
   }
@@ -168,8 +182,9 @@ Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Rea
           "rank {} does not join, because it and the rendezvous at {} have different secrets ({})", rank,
           id.address.text(),
           fixed
-              ? "set NCCL_FALCON_SECRET to the same value on all ranks, or on none; or another job, or a stranger, has "
-                "that port: name another in NCCL_COMM_ID"
+              ? fmt::format("set NCCL_FALCON_SECRET to the same value on all ranks, or on none; or another job, or a "
+                            "stranger, has that port: name another in {}",
+                            variableOf(id))
               : "give all ranks the unique id as ncclGetUniqueId made it; or the process that made it has ended, and a "
                 "stranger has its port"));
     }

@@ -76,16 +76,26 @@ Result<std::shared_ptr<CommunicatorNetwork>> StarNetwork::split(int color, int k
               });
 }
 
+std::vector<Rank> StarNetwork::remainingWithout(std::span<const Rank> excluded) const {
+  std::vector<Rank> remaining;
+  for (Rank other = 0; other < size(); ++other)
+    if (std::ranges::find(excluded, other) == excluded.end()) remaining.push_back(other);
+  return remaining;
+}
+
+void StarNetwork::shrinksWere(std::span<const Rank> excluded, std::uint64_t number) {
+  const std::lock_guard lock(shrinksMutex_);
+  shrinks_[remainingWithout(excluded)] = number;
+}
+
 Result<std::shared_ptr<CommunicatorNetwork>> StarNetwork::shrink(std::span<const Rank> excluded, Nanoseconds limit,
                                                                  const GivenUp& givenUp) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
-  std::vector<Rank> remaining;
+  const std::vector<Rank> remaining = remainingWithout(excluded);
   std::vector<Member> members;
   Rank newRank = -1;
-  for (Rank other = 0; other < size(); ++other) {
-    if (std::ranges::find(excluded, other) != excluded.end()) continue;
+  for (const Rank other : remaining) {
     if (other == rank()) newRank = static_cast<Rank>(members.size());
-    remaining.push_back(other);
     members.push_back(member_->members()[static_cast<std::size_t>(other)]);
   }
   if (newRank < 0) return log::decided(Error::invalidArgument("a rank cannot exclude itself"));

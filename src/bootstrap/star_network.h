@@ -33,6 +33,7 @@ class StarNetwork final : public CommunicatorNetwork {
                                                      const GivenUp& givenUp) override;
   Result<std::shared_ptr<CommunicatorNetwork>> shrink(std::span<const Rank> excluded, Nanoseconds limit,
                                                       const GivenUp& givenUp) override;
+  void shrinksWere(std::span<const Rank> excluded, std::uint64_t number) override;
   bool hasLeft(Rank rank) const override { return member_->hasLeft(rank); }
   void abort(std::string_view reason) override { member_->abort(reason); }
   std::optional<Error> failure() const override { return member_->failure(); }
@@ -41,6 +42,8 @@ class StarNetwork final : public CommunicatorNetwork {
   void onDeparture(std::function<void(Rank)> handler) override { member_->onDeparture(std::move(handler)); }
 
  private:
+  std::vector<Rank> remainingWithout(std::span<const Rank> excluded) const;
+
   const std::shared_ptr<StarMember> member_;
   std::atomic<std::uint64_t> splits_{0};
   std::mutex shrinksMutex_;

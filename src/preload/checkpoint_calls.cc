@@ -3,24 +3,29 @@
 #include <future>
 
 #include "base/log.h"
+#include "control/step_agreement.h"
 
 namespace falcon::preload {
 namespace {
 
 template <class Work>
 Status together(const char* function, const Directory::Use& use, Work&& work) {
+  const std::uint64_t number = (*use).nextStep();
   struct Turn {
     std::promise<void> done;
     ~Turn() { done.set_value(); }
   } turn;
-  const auto [step, before] = WatchedCommunicator::queueStep(use.share(), turn.done.get_future().share());
-  before.wait();
+  WatchedCommunicator::Step step(use.share(), turn.done.get_future().share());
+  step.awaitTurn();
   const auto network = (*use).network();
   const auto job = (*use).job();
   if (!network)
     return log::decided(Error::invalidUsage(
         "{}: Falcon does not watch comm, so it does not know its ranks: NCCL_DEBUG=INFO says why", function));
   control::NetworkExchange exchange(*network, job.get());
+  const Status agreed = control::agreeOnStep(number, [&](std::string_view mine) { return exchange.allGather(mine); });
+  if (!agreed)
+    return log::decided(Error(agreed.error().code(), fmt::format("{}: {}", function, agreed.error().message())));
   const reshape::Place place = control::placeOf((*use).rank(), (*use).size(), (*use).layout());
   return work((*use).checkpoints(), exchange, place, job.get());
 }

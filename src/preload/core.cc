@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <type_traits>
+#include <utility>
 
 #include "base/contained.h"
 #include "base/log.h"
@@ -28,6 +30,7 @@ using front::WatchedCall;
 
 Directory directory;
 PendingChildren pendingChildren;
+thread_local std::vector<PendingChild> childrenOfGroup;  ///< of the group that the thread is in
 FixedRendezvous fixedRendezvous;
 
 /// Falcon does without, and says so where there is memory for the words: what it lacks is memory or a thread.
@@ -51,25 +54,24 @@ void adopt(Making& making, ncclComm_t handle, Rank rank, int size, int device) {
     log::notice("Falcon watches {} communicators of a process at a time, and no more", Directory::capacity);
 }
 
-bool adoptChild(ncclComm_t handle) {
-  const auto child = pendingChildren.take(handle);
-  if (!child) return false;
+bool adoptChild(const PendingChild& child, ncclComm_t handle) {
   int size = 0, rank = -1, device = 0;
-  const VendorQuestions& ask = *child->questions;
+  const VendorQuestions& ask = *child.questions;
   if (!ask.count || !ask.userRank || ask.count(handle, &size) != ncclSuccess ||
       ask.userRank(handle, &rank) != ncclSuccess) {
-    child->making->giveUp();
+    child.making->giveUp();
     return false;
   }
   if (!ask.device || ask.device(handle, &device) != ncclSuccess) device = 0;
-  adopt(*child->making, handle, rank, size, device);
+  adopt(*child.making, handle, rank, size, device);
   return true;
 }
 
 Directory::Use find(ncclComm_t handle) {
   Directory::Use use = directory.find(handle);
   if (!use && pendingChildren.any()) [[unlikely]] {
-    if (adoptChild(handle)) return directory.find(handle);
+    const auto child = pendingChildren.take(handle);
+    if (child && adoptChild(*child, handle)) return directory.find(handle);
   }
   return use;
 }
@@ -137,14 +139,26 @@ void initAllEnded(const ncclComm_t* handles, int count, const VendorQuestions* q
   });
 }
 
+/// The call that makes the child has returned, or the group that it was in. In this very call its output is surely the
+/// application's still, and later it may be gone: so the handle is taken from there now, if the vendor is done.
+void settle(PendingChild child, ncclResult_t result) {
+  if (!wasMade(result)) return child.making->giveUp();
+  if (result == ncclSuccess && *child.output)
+    adoptChild(child, *child.output);
+  else
+    pendingChildren.add(std::move(child));
+}
+
 /// A step over the parent's network, and the child that comes of it; `takesPart`: this rank will be in the child.
 void childBegins(const std::shared_ptr<WatchedCommunicator>& parent, Making::Join join, bool takesPart,
                  ncclComm_t* output, ncclResult_t result, const VendorQuestions* questions) {
   const auto making = Making::startBehind(parent, std::move(join));
   if (!takesPart || !output) return;
-  pendingChildren.add({making, output, questions});
-  const bool complete = result == ncclSuccess && !WatchedCalls::ofThisThread().inGroup();
-  if (complete && *output) adoptChild(*output);
+  PendingChild child{making, output, questions, nullptr};
+  if (WatchedCalls::ofThisThread().inGroup())
+    childrenOfGroup.push_back(std::move(child));
+  else
+    settle(std::move(child), result);
 }
 
 void splitEnded(ncclComm_t parent, int color, int key, ncclComm_t* child, ncclResult_t result,
@@ -152,7 +166,8 @@ void splitEnded(ncclComm_t parent, int color, int key, ncclComm_t* child, ncclRe
   carefully([&] {
     const Directory::Use use = find(parent);
     if (!use || !wasMade(result)) return;
-    childBegins(use.share(), joinBySplit(use.share(), color, key), color >= 0, child, result, questions);
+    const std::uint64_t number = (*use).nextStep();
+    childBegins(use.share(), joinBySplit(use.share(), number, color, key), color >= 0, child, result, questions);
   });
 }
 
@@ -163,7 +178,8 @@ void shrinkEnded(ncclComm_t parent, const int* excluded, int count, ncclComm_t* 
     if (!use || !wasMade(result) || count < 0 || (count > 0 && !excluded)) return;
     std::vector<Rank> without(excluded, excluded + count);
     std::sort(without.begin(), without.end());
-    childBegins(use.share(), joinByShrink(use.share(), std::move(without)), true, child, result, questions);
+    const std::uint64_t number = (*use).nextShrink(without);
+    childBegins(use.share(), joinByShrink(use.share(), number, std::move(without)), true, child, result, questions);
   });
 }
 
@@ -173,9 +189,10 @@ void growEnded(ncclComm_t parent, int size, const ncclUniqueId* id, ncclComm_t c
   carefully([&] {
     const Directory::Use use = find(parent);
     if (!use || !wasMade(result) || !child || size <= (*use).size()) return;
+    const std::uint64_t number = (*use).nextStep();
     const auto kept = (*use).takeGrowthId();
     const auto making =
-        Making::startBehind(use.share(), joinByGrowth(use.share(), size, kept || !id ? kept : gpu::read(*id)));
+        Making::startBehind(use.share(), joinByGrowth(use.share(), number, size, kept || !id ? kept : gpu::read(*id)));
     adopt(*making, child, (*use).rank(), size, deviceOf(child, result, *questions));
   });
 }
@@ -208,12 +225,21 @@ void groupEnds() noexcept {
   carefully([&] { WatchedCalls::ofThisThread().groupEnds(); });
 }
 
+/// Of a group whose outermost end has come back.
+void settleChildren(ncclResult_t result) noexcept {
+  if (WatchedCalls::ofThisThread().inGroup() || childrenOfGroup.empty()) [[likely]]
+    return;
+  for (PendingChild& child : std::exchange(childrenOfGroup, {})) carefully([&] { settle(std::move(child), result); });
+}
+
 void groupEnded(ncclResult_t result) noexcept {
   carefully([&] { WatchedCalls::ofThisThread().groupEnded(result); });
+  settleChildren(result);
 }
 
 void groupDropped() noexcept {
   WatchedCalls::ofThisThread().groupDropped();
+  settleChildren(ncclInvalidUsage);  // nothing was made
 }
 
 void layoutRegistered(ncclComm_t communicator, const ncclFalconLayout_t* layout) noexcept {
@@ -375,6 +401,7 @@ ncclResult_t restart(ncclComm_t communicator, int* exitCode) noexcept {
 void inChild() {
   directory.forgetAll();
   pendingChildren.forgetAll();
+  new (&childrenOfGroup) std::vector<PendingChild>;  // no memory is given back, as there
   fixedRendezvous.forgetAll();
   WatchedCalls::ofThisThread().forget();
   control::Ranges::childBegins();

@@ -1,12 +1,14 @@
 #include "preload/making.h"
 
 #include "base/contained.h"
+#include "base/first_time.h"
 #include "base/job_rank.h"
 #include "base/library_thread.h"
 #include "base/log.h"
 #include "base/parameters.h"
 #include "collectives/member_exchange.h"
 #include "control/shown_join.h"
+#include "control/step_agreement.h"
 
 namespace falcon::preload {
 namespace {
@@ -19,24 +21,20 @@ constexpr Nanoseconds patience = 30s;
 
 std::shared_ptr<Making> Making::start(Join join) {
   auto making = std::make_shared<Making>();
-  startThread(making, std::move(join), std::nullopt);
+  startThread(making, std::move(join), nullptr);
   return making;
 }
 
 std::shared_ptr<Making> Making::startBehind(const std::shared_ptr<WatchedCommunicator>& parent, Join join) {
   auto making = std::make_shared<Making>();
-  auto [step, before] = WatchedCommunicator::queueStep(parent, making->ended_);
-  // The parent's network stays as long as the step does, whatever the application does with the parent.
-  auto held = [step = std::move(step), join = std::move(join)](const std::function<bool()>& isGivenUp) {
-    return join(isGivenUp);
-  };
-  startThread(making, std::move(held), std::move(before));
+  startThread(making, std::move(join), std::make_shared<WatchedCommunicator::Step>(parent, making->ended_));
   return making;
 }
 
-void Making::startThread(std::shared_ptr<Making> making, Join join, std::optional<std::shared_future<void>> before) {
-  libraryThread("nccl-falcon-set", [making = std::move(making), join = std::move(join), before = std::move(before)] {
-    if (before) before->wait();
+// The parent's network stays as long as the turn does, whatever the application does with the parent.
+void Making::startThread(std::shared_ptr<Making> making, Join join, Turn turn) {
+  libraryThread("nccl-falcon-set", [making = std::move(making), join = std::move(join), turn = std::move(turn)] {
+    if (turn) turn->awaitTurn();
     contained([&] { making->run(join); },
               [&](const char* problem) { making->notWatched(Error::internal("{}", problem)); });
     making->end();
@@ -66,7 +64,7 @@ void Making::run(const Join& join) {
 void Making::notWatched(const Error& error) const {
   const std::lock_guard lock(mutex_);
   if (isOver()) return;
-  if (isLate())
+  if (isLate() && error.code() == ErrorCode::remote)
     log::notice("a communicator is not watched: not all of its ranks came; is NCCL_FALCON=1 set for all of them?");
   else
     log::notice("a communicator is not watched: {}", error.message());
@@ -96,6 +94,14 @@ void Making::giveUp() {
   changed_.notify_all();
 }
 
+void Making::lose() {
+  giveUp();
+  if (!firstTime("a child's handle")) return;
+  log::info(
+      "a communicator was made of another without waiting for it, and its handle was not seen again, so it is not "
+      "watched: Falcon looks for it where the vendor writes it until it is first used");
+}
+
 bool Making::isGivenUp() const {
   const std::lock_guard lock(mutex_);
   return isOver() || isLate();
@@ -103,7 +109,12 @@ bool Making::isGivenUp() const {
 
 std::shared_ptr<WatchedCommunicator> Making::awaitMade() {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, parameters::initTimeout.value(), [this] { return givenUp_ || communicator_; });
+  const auto decided = [this] { return givenUp_ || communicator_; };
+  if (!changed_.wait_for(lock, parameters::initTimeout.value(), decided)) {
+    lock.unlock();
+    lose();
+    return nullptr;
+  }
   return givenUp_ ? nullptr : communicator_;
 }
 
@@ -115,8 +126,26 @@ Result<Making::Joined> meet(const std::shared_ptr<transport::Reactor>& reactor, 
                             const std::function<bool()>& isGivenUp) {
   auto making = job->making({instrument::MakingKind::init, id.key, rank, size, {}, SystemClock::instance().now()});
   auto network = control::joinShown(reactor, id, rank, size, making, isGivenUp);
+  // Where this process holds the rendezvous, it would wait for the others for minutes.
+  if (!network && isGivenUp()) bootstrap::dropUniqueId(id);
   if (!network) return network.error();
   return Making::Joined{std::move(job), std::move(*network)};
+}
+
+/// Null: there is none. Who was at a step when it broke has said so, and once is enough.
+std::shared_ptr<bootstrap::CommunicatorNetwork> wholeNetwork(const WatchedCommunicator& parent) {
+  auto whole = parent.network();
+  const auto broken = whole ? whole->failure() : std::nullopt;
+  if (!broken) return whole;
+  log::info("a communicator is not watched, since that which it is made of is not any more: {}", broken->message());
+  return nullptr;
+}
+
+/// Who lacks a step comes to the next one, if there is one: until then this waits, so that nothing but this step is
+/// lost.
+Status agreeOn(std::uint64_t number, bootstrap::CommunicatorNetwork& network) {
+  constexpr Nanoseconds aYear = std::chrono::hours(365 * 24);
+  return control::agreeOnStep(number, [&](std::string_view mine) { return network.allGather(mine, aYear); });
 }
 
 /// What one of the parent's ranks knows, for all of them. Collective over them.
@@ -153,38 +182,42 @@ Making::Join joinById(const bootstrap::UniqueId& id, Rank rank, int size) {
   };
 }
 
-Making::Join joinBySplit(std::shared_ptr<WatchedCommunicator> parent, int color, int key) {
-  return [parent = std::move(parent), color, key](const std::function<bool()>&) -> Result<Making::Joined> {
+Making::Join joinBySplit(std::shared_ptr<WatchedCommunicator> parent, std::uint64_t number, int color, int key) {
+  return [parent = std::move(parent), number, color, key](const std::function<bool()>&) -> Result<Making::Joined> {
     auto job = parent->job();
-    const auto whole = parent->network();
+    const auto whole = wholeNetwork(*parent);
     if (!job || !whole) return Making::Joined{};
+    if (const Status agreed = agreeOn(number, *whole); !agreed) return agreed.error();
     auto network = whole->split(color, key, parameters::initTimeout.value());
     if (!network) return network.error();
     return Making::Joined{std::move(job), std::move(*network)};
   };
 }
 
-Making::Join joinByShrink(std::shared_ptr<WatchedCommunicator> parent, std::vector<Rank> excluded) {
-  return [parent = std::move(parent),
+Making::Join joinByShrink(std::shared_ptr<WatchedCommunicator> parent, std::uint64_t number,
+                          std::vector<Rank> excluded) {
+  return [parent = std::move(parent), number,
           excluded = std::move(excluded)](const std::function<bool()>& isGivenUp) -> Result<Making::Joined> {
     auto job = parent->job();
     const auto whole = parent->network();
     if (!job || !whole) return Making::Joined{};
+    whole->shrinksWere(excluded, number);
     auto network = whole->shrink(excluded, parameters::initTimeout.value(), [&]() -> std::optional<Error> {
       if (!isGivenUp()) return std::nullopt;
-      return Error::invalidUsage("the communicator is not waited for any longer");
+      return Error::remote("the communicator is not waited for any longer");
     });
     if (!network) return network.error();
     return Making::Joined{std::move(job), std::move(*network)};
   };
 }
 
-Making::Join joinByGrowth(std::shared_ptr<WatchedCommunicator> parent, int size,
+Making::Join joinByGrowth(std::shared_ptr<WatchedCommunicator> parent, std::uint64_t number, int size,
                           std::optional<bootstrap::UniqueId> id) {
-  return [parent = std::move(parent), size, id](const std::function<bool()>& isGivenUp) -> Result<Making::Joined> {
+  return [parent = std::move(parent), number, size, id](const auto& isGivenUp) -> Result<Making::Joined> {
     auto job = parent->job();
-    const auto whole = parent->network();
+    const auto whole = wholeNetwork(*parent);
     if (!job || !whole) return Making::Joined{};
+    if (const Status atStep = agreeOn(number, *whole); !atStep) return atStep.error();
     const auto agreed = agreedId(*whole, id);
     if (!agreed) return agreed.error();
     auto reactor = transport::processReactor();

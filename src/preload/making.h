@@ -32,19 +32,23 @@ class Making {
 
   /// Starts the thread. Throws std::exception where none can be had.
   static std::shared_ptr<Making> start(Join join);
-  /// The same, for what is made over the network of `parent`: in its turn.
+  /// The same, for what is made over the network of `parent`: in its turn among the steps there.
   static std::shared_ptr<Making> startBehind(const std::shared_ptr<WatchedCommunicator>& parent, Join join);
 
   /// The vendor has made it. The first time counts.
   std::shared_ptr<WatchedCommunicator> made(Rank rank, int size, int device);
   /// It will not be made, or never be found.
   void giveUp();
+  /// The same, where the application has its handle and Falcon cannot tell which that is.
+  void lose();
 
   /// Ready when the thread has done its part.
   std::shared_future<void> ended() const { return ended_; }
+  bool hasEnded() const { return hasEnded_.load(); }
 
  private:
-  static void startThread(std::shared_ptr<Making> making, Join join, std::optional<std::shared_future<void>> before);
+  using Turn = std::shared_ptr<WatchedCommunicator::Step>;
+  static void startThread(std::shared_ptr<Making> making, Join join, Turn turn);
   void run(const Join& join);
   /// Its part is done. Takes no memory, as a broken promise would.
   void end() noexcept;
@@ -67,10 +71,12 @@ class Making {
 
 /// Of a unique id, all ranks anew.
 Making::Join joinById(const bootstrap::UniqueId& id, Rank rank, int size);
-/// Of a communicator that is watched, or will be.
-Making::Join joinBySplit(std::shared_ptr<WatchedCommunicator> parent, int color, int key);
-Making::Join joinByShrink(std::shared_ptr<WatchedCommunicator> parent, std::vector<Rank> excluded);
+/// Of a communicator that is watched, or will be, at its step `number` (nextStep(); nextShrink()).
+Making::Join joinBySplit(std::shared_ptr<WatchedCommunicator> parent, std::uint64_t number, int color, int key);
+Making::Join joinByShrink(std::shared_ptr<WatchedCommunicator> parent, std::uint64_t number,
+                          std::vector<Rank> excluded);
 /// On a rank of the parent, which grows to `size`. `id`: of the ranks that join it; one rank of the parent knows it.
-Making::Join joinByGrowth(std::shared_ptr<WatchedCommunicator> parent, int size, std::optional<bootstrap::UniqueId> id);
+Making::Join joinByGrowth(std::shared_ptr<WatchedCommunicator> parent, std::uint64_t number, int size,
+                          std::optional<bootstrap::UniqueId> id);
 
 }  // namespace falcon::preload

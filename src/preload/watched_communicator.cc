@@ -76,22 +76,27 @@ std::shared_ptr<control::Job> WatchedCommunicator::job() const {
   return network_ ? job_ : nullptr;
 }
 
-WatchedCommunicator::QueuedStep WatchedCommunicator::queueStep(const std::shared_ptr<WatchedCommunicator>& of,
-                                                               std::shared_future<void> mine) {
-  QueuedStep queued;
-  {
-    const std::lock_guard lock(of->mutex_);
-    ++of->steps_;
-    queued.before = std::exchange(of->lastStep_, std::move(mine));
-  }
-  queued.step = std::make_shared<Step>(of);
-  return queued;
+std::uint64_t WatchedCommunicator::nextShrink(const std::vector<Rank>& excluded) {
+  const std::lock_guard lock(mutex_);
+  return shrinksAsked_[excluded]++;
 }
 
-void WatchedCommunicator::stepEnds() {
+WatchedCommunicator::Step::Step(std::shared_ptr<WatchedCommunicator> of, std::shared_future<void> mine)
+    : of_(std::move(of)) {
+  const std::lock_guard lock(of_->mutex_);
+  ++of_->steps_;
+  before_ = std::exchange(of_->lastStep_, std::move(mine));
+}
+
+void WatchedCommunicator::Step::awaitTurn() {
+  std::exchange(before_, {}).wait();
+}
+
+WatchedCommunicator::Step::~Step() {
   std::shared_ptr<bootstrap::CommunicatorNetwork> network;  // says goodbye without the lock
-  const std::lock_guard lock(mutex_);
-  if (--steps_ == 0 && ended_) network = std::exchange(network_, nullptr);
+  const std::lock_guard lock(of_->mutex_);
+  if (before_.valid()) of_->lastStep_ = std::move(before_);
+  if (--of_->steps_ == 0 && of_->ended_) network = std::exchange(of_->network_, nullptr);
 }
 
 }  // namespace falcon::preload

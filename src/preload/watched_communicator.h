@@ -3,10 +3,12 @@
 
 #include <atomic>
 #include <future>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/call_counts.h"
 #include "base/engine.h"
@@ -70,27 +72,33 @@ class WatchedCommunicator final : public Membership {
   std::shared_ptr<bootstrap::CommunicatorNetwork> network() const;
   std::shared_ptr<control::Job> job() const;
 
-  /// A step over its network: what is made of it, which may be asked for just before it ends.
+  /// The application asks for what all ranks do together over its network: the number of that step, which is the same
+  /// on all, since they ask alike. Cannot fail, so that a step that this rank then has no means for is missed by it
+  /// alone, and known to be (step_agreement.h).
+  std::uint64_t nextStep() { return stepsAsked_.fetch_add(1, std::memory_order_relaxed); }
+  /// The same for shrinks: how many of this list were asked for before. Others than those who are left do not ask.
+  std::uint64_t nextShrink(const std::vector<Rank>& excluded);
+
+  /// A place among the steps, which may be asked for just before it ends. They follow each other in the order in which
+  /// they were queued.
   class Step {
    public:
-    explicit Step(std::shared_ptr<WatchedCommunicator> of) : of_(std::move(of)) {}
-    ~Step() { of_->stepEnds(); }
+    /// This one will make `mine` ready.
+    Step(std::shared_ptr<WatchedCommunicator> of, std::shared_future<void> mine);
+    /// One whose turn was not awaited was never begun: who was queued behind it has been behind those before it.
+    ~Step();
     Step(const Step&) = delete;
     Step& operator=(const Step&) = delete;
 
+    /// Waits for those before.
+    void awaitTurn();
+
    private:
     const std::shared_ptr<WatchedCommunicator> of_;
+    std::shared_future<void> before_;  ///< not valid: its turn has come
   };
-  struct QueuedStep {
-    std::shared_ptr<Step> step;
-    std::shared_future<void> before;  ///< to be waited for
-  };
-  /// Steps follow each other, in the order in which the application asked for them; this one will make `mine` ready.
-  static QueuedStep queueStep(const std::shared_ptr<WatchedCommunicator>& of, std::shared_future<void> mine);
 
  private:
-  void stepEnds();
-
   const Rank rank_;
   const int size_, device_;
   CallCounts counts_;
@@ -98,10 +106,12 @@ class WatchedCommunicator final : public Membership {
   std::atomic<CommunicatorId> id_{0};
   std::atomic<const Watch*> watch_{nullptr};
   std::atomic<bool> ended_{false};
+  std::atomic<std::uint64_t> stepsAsked_{0};
 
   mutable std::mutex mutex_;  ///< of all below
   std::shared_future<void> lastStep_;
-  int steps_ = 0;  ///< asked for, and not done
+  int steps_ = 0;  ///< queued, and not done
+  std::map<std::vector<Rank>, std::uint64_t> shrinksAsked_;
   std::shared_ptr<control::Job> job_;
   std::shared_ptr<bootstrap::CommunicatorNetwork> network_;
   std::unique_ptr<const Watch> kept_;

@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "base/clock.h"
-#include "base/owned.h"
 #include "transport/reactor.h"
 
 namespace falcon::transport {
@@ -20,7 +19,7 @@ class Alarm {
 
  private:
   const std::shared_ptr<Reactor> reactor_;
-  const FileDescriptor timer_;
+  const std::uint64_t timer_;
 };
 
 }  // namespace falcon::transport

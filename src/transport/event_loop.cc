@@ -14,6 +14,7 @@ namespace falcon::transport {
 namespace {
 
 constexpr EventLoop::Token wakeToken = 0;
+constexpr std::int64_t longestSleep = 3'600'000;  // milliseconds, of a loop that has a timer
 
 // A handler must not throw; if one does (no memory), the job should not end for it.
 template <class Function>
@@ -40,8 +41,9 @@ void EventLoop::run() {
   epoll_event events[64];
   std::unique_lock lock(mutex_);
   while (!stopping_) {
+    const int sleep = timeout();
     lock.unlock();
-    const int count = epoll_wait(epoll_.get(), events, std::size(events), -1);
+    const int count = epoll_wait(epoll_.get(), events, std::size(events), sleep);
     lock.lock();
     for (int i = 0; i < count && !stopping_; ++i) {
       if (events[i].data.u64 != wakeToken) {
@@ -51,6 +53,7 @@ void EventLoop::run() {
       std::uint64_t ignored;
       [[maybe_unused]] const auto taken = ::read(wakeUp_.get(), &ignored, sizeof ignored);
     }
+    ringTimers(lock);
     runPosted(lock);
   }
 }
@@ -66,18 +69,81 @@ void EventLoop::wake() {
   [[maybe_unused]] const auto written = ::write(wakeUp_.get(), &one, sizeof one);
 }
 
-void EventLoop::dispatch(std::unique_lock<std::mutex>& lock, Token token, short events) {
-  const auto found = watches_.find(token);
-  if (found == watches_.end()) return;  // unwatched since epoll_wait returned
-  auto handler = found->second.handler;
-  // Without memory for it nothing is lost: epoll tells of what was not handled again.
-  if (!contained([&] { running_.push_back(token); }, [](const char*) {})) return;
+/// Until the next timer, in milliseconds; -1: there is none.
+int EventLoop::timeout() const {
+  if (due_.empty()) return -1;
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(due_.begin()->first - std::chrono::steady_clock::now());
+  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, longestSleep));
+}
+
+/// Outside the lock. What the handler owns may end in here.
+template <class Handler, class... Arguments>
+void EventLoop::call(std::unique_lock<std::mutex>& lock, Token token, std::shared_ptr<Handler> handler,
+                     Arguments... arguments) {
+  running_.push_back(token);
   lock.unlock();
-  guarded([&] { (*handler)(events); });
-  handler.reset();  // what it owns may end here, outside the lock
+  guarded([&] { (*handler)(arguments...); });
+  handler.reset();
   lock.lock();
   std::erase(running_, token);
   handlerLeft_.notify_all();
+}
+
+void EventLoop::dispatch(std::unique_lock<std::mutex>& lock, Token token, short events) {
+  const auto found = watches_.find(token);
+  if (found == watches_.end()) return;  // unwatched since epoll_wait returned
+  // Without memory for it nothing is lost: epoll tells of what was not handled again.
+  contained([&] { call(lock, token, found->second.handler, events); }, [](const char*) {});
+}
+
+void EventLoop::ringTimers(std::unique_lock<std::mutex>& lock) {
+  const Instant now = due_.empty() ? Instant() : std::chrono::steady_clock::now();
+  // One that is set again while it rings is later than `now`: its turn comes the next time.
+  while (!stopping_ && !due_.empty() && due_.begin()->first <= now) {
+    const Token token = due_.begin()->second;
+    Timer& timer = timers_.at(token);
+    unset(timer);
+    contained([&] { call(lock, token, timer.ring); },
+              [](const char* problem) { log::notice("a time limit does not hold: {}", problem); });
+  }
+}
+
+void EventLoop::unset(Timer& timer) {
+  if (!timer.node) timer.node = due_.extract(timer.place);
+}
+
+EventLoop::Token EventLoop::addTimer(std::function<void()> ring) {
+  const Token token = newToken();
+  Due alone;
+  alone.emplace(Instant(), token);
+  const std::lock_guard lock(mutex_);
+  timers_.try_emplace(
+      token, Timer{std::make_shared<std::function<void()>>(std::move(ring)), alone.extract(alone.begin()), {}});
+  return token;
+}
+
+void EventLoop::setTimer(Token token, Nanoseconds fromNow) {
+  const std::lock_guard lock(mutex_);
+  const auto found = timers_.find(token);
+  if (found == timers_.end()) return;
+  Timer& timer = found->second;
+  unset(timer);
+  timer.node.key() = std::chrono::steady_clock::now() + fromNow;
+  timer.place = due_.insert(std::move(timer.node));
+  if (timer.place == due_.begin() && !onOwnThread()) wake();
+}
+
+void EventLoop::removeTimer(Token token) {
+  Timer removed;  // destroyed outside the lock
+  std::unique_lock lock(mutex_);
+  const auto found = timers_.find(token);
+  if (found == timers_.end()) return;
+  unset(found->second);
+  removed = std::move(found->second);
+  timers_.erase(found);
+  waitUntilLeft(lock, token);
+  lock.unlock();
 }
 
 void EventLoop::runPosted(std::unique_lock<std::mutex>& lock) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -33,6 +34,10 @@ class EventLoop : public std::enable_shared_from_this<EventLoop> {
   void unwatch(int descriptor);
   void post(std::function<void()> work);
 
+  Token addTimer(std::function<void()> ring);
+  void setTimer(Token timer, Nanoseconds fromNow);
+  void removeTimer(Token timer);
+
   /// For handlers that others keep (connections): a token, and what forget() waits for.
   Token newToken() { return nextToken_.fetch_add(1, std::memory_order_relaxed); }
   void entering(Token token);
@@ -46,7 +51,20 @@ class EventLoop : public std::enable_shared_from_this<EventLoop> {
     std::shared_ptr<Reactor::EventHandler> handler;
   };
 
+  using Instant = std::chrono::steady_clock::time_point;
+  using Due = std::multimap<Instant, Token>;
+  struct Timer {
+    std::shared_ptr<std::function<void()>> ring;
+    Due::node_type node;  ///< while it is not set
+    Due::iterator place;  ///< while it is
+  };
+
   void wake();
+  int timeout() const;
+  void unset(Timer& timer);
+  void ringTimers(std::unique_lock<std::mutex>& lock);
+  template <class Handler, class... Arguments>
+  void call(std::unique_lock<std::mutex>& lock, Token token, std::shared_ptr<Handler> handler, Arguments... arguments);
   void dispatch(std::unique_lock<std::mutex>& lock, Token token, short events);
   void runPosted(std::unique_lock<std::mutex>& lock);
   void waitUntilLeft(std::unique_lock<std::mutex>& lock, Token token);
@@ -61,7 +79,9 @@ class EventLoop : public std::enable_shared_from_this<EventLoop> {
   bool stopping_ = false;
   std::unordered_map<Token, Watch> watches_;
   std::unordered_map<int, Token> tokens_;  // by descriptor
-  std::vector<Token> running_;             // handlers may nest
+  std::unordered_map<Token, Timer> timers_;
+  Due due_;                     // those that are set
+  std::vector<Token> running_;  // handlers may nest
   std::vector<std::function<void()>> posted_;
 };
 

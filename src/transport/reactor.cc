@@ -41,6 +41,15 @@ class ThreadedReactor final : public Reactor {
   void unwatch(int descriptor) override {
     if (!forked()) parts_->loop->unwatch(descriptor);
   }
+  std::uint64_t addTimer(std::function<void()> ring) override {
+    return forked() ? 0 : parts_->loop->addTimer(std::move(ring));
+  }
+  void setTimer(std::uint64_t timer, Nanoseconds fromNow) override {
+    if (!forked()) parts_->loop->setTimer(timer, fromNow);
+  }
+  void removeTimer(std::uint64_t timer) override {
+    if (!forked()) parts_->loop->removeTimer(timer);
+  }
   void post(std::function<void()> work) override {
     if (!forked()) parts_->loop->post(std::move(work));
   }
@@ -75,8 +84,12 @@ Result<FileDescriptor> listen(const SocketAddress& wanted) {
   FileDescriptor listener = newDescriptor(socket(wanted.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const int on = 1;
   if (listener) setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (!listener || bind(listener.get(), wanted.get(), wanted.length()) != 0 || ::listen(listener.get(), 4096) != 0)
-    return Error::system("cannot listen on {}: {}", wanted.text(), reasonOf(errno));
+  if (!listener || bind(listener.get(), wanted.get(), wanted.length()) != 0 || ::listen(listener.get(), 4096) != 0) {
+    const int reason = errno;
+    const bool stays = reason == EADDRNOTAVAIL || reason == EACCES || reason == EAFNOSUPPORT;
+    return Error(stays ? ErrorCode::invalidUsage : ErrorCode::system,
+                 fmt::format("cannot listen on {}: {}", wanted.text(), reasonOf(reason)));
+  }
   closeInForkedChildren(listener.get());
   return listener;
 }

@@ -1,5 +1,5 @@
 // The process's one service thread: accepts connections, hands them to whom they are for, and watches sockets.
-// It exists from the first communicator (or ncclGetUniqueId) on; it sleeps in poll without a timeout.
+// It exists from the first communicator (or ncclGetUniqueId) on; it sleeps until there is something for it.
 #pragma once
 
 #include <array>
@@ -57,6 +57,12 @@ class Reactor {
   virtual void watch(int descriptor, short events, EventHandler handler) = 0;
   /// Same promise as forget().
   virtual void unwatch(int descriptor) = 0;
+  /// A timer that calls `ring` once each time that it is set (alarm.h). It takes no descriptor.
+  virtual std::uint64_t addTimer(std::function<void()> ring) = 0;
+  /// Replaces the time set before. Takes no memory.
+  virtual void setTimer(std::uint64_t timer, Nanoseconds fromNow) = 0;
+  /// Same promise as forget().
+  virtual void removeTimer(std::uint64_t timer) = 0;
   /// Runs `work` on the reactor's thread soon.
   virtual void post(std::function<void()> work) = 0;
 };
@@ -64,7 +70,8 @@ class Reactor {
 /// The process's reactor, started on first use; a forked child gets its own.
 Result<std::shared_ptr<Reactor>> processReactor();
 
-/// Listens and starts a thread; for tests and for the rendezvous on NCCL_COMM_ID. Port 0: any.
+/// Listens and starts a thread; for tests and for the rendezvous on NCCL_COMM_ID. Port 0: any. Errors: invalidUsage:
+/// this process can never listen there, as the address is not its host's; system: it cannot now.
 Result<std::shared_ptr<Reactor>> makeReactor(const SocketAddress& listenOn);
 
 /// Connects from `from` (its port is ignored; empty: any) to `to`, sets no-delay and, towards another host, keepalive

@@ -139,7 +139,7 @@ TEST_F(Preload, ChildrenThatNeverCallSeeNothingOfIt) {
 }
 
 TEST_F(Preload, AJobOfTheVendorsIsWatched) {
-  for (const char* kind : {"job", "job-late"}) {
+  for (const char* kind : {"job", "job-late", "job-moved"}) {
     std::filesystem::remove(file("events"));
     const Outcome outcome = run(on(), fmt::format(FALCON_PROGRAM " {} 4 6", kind));
     EXPECT_EQ(outcome.code, 0) << outcome.errors;
@@ -210,6 +210,12 @@ TEST_F(Preload, WithCommIdAndNoPlaceToMeetOneLineSaysSo) {
   const Outcome wrong = run(environment + " NCCL_FALCON_COMM_ID=nonsense", FALCON_PROGRAM " job 2 1");
   EXPECT_EQ(wrong.code, 0);
   EXPECT_THAT(wrong.errors, AllOf(HasSubstr("NCCL WARN NCCL_FALCON_COMM_ID=nonsense: "), HasSubstr("not watched")));
+  const Outcome elsewhere =
+      run(environment + " NCCL_FALCON_COMM_ID=198.51.100.7:4444 NCCL_FALCON_SECRET=test", FALCON_PROGRAM " job 2 1");
+  EXPECT_EQ(elsewhere.code, 0);
+  EXPECT_THAT(elsewhere.errors, AllOf(HasSubstr("cannot open the rendezvous that NCCL_FALCON_COMM_ID names"),
+                                      HasSubstr("198.51.100.7:4444")));
+  EXPECT_EQ(elsewhere.errors.find("rank 0"), elsewhere.errors.rfind("rank 0")) << "once: " << elsewhere.errors;
 }
 
 TEST_F(Preload, TheVendorsIdIsAsItWasWithCommId) {
@@ -287,16 +293,32 @@ TEST_F(Preload, TheFrontIsSmallAndNeedsOnlyTheOldestLibraries) {
 }
 
 TEST_F(Preload, ChildrenThatAreEndedWithoutACallLeaveNoThread) {
-  const Outcome outcome = run(on(), FALCON_PROGRAM " unused 100");
-  EXPECT_EQ(outcome.code, 0) << outcome.errors;
-  EXPECT_EQ(outcome.output, "no threads are left\n");
-  EXPECT_THAT(outcome.errors, IsEmpty());
+  for (const char* kind : {"unused", "unused-moved"}) {
+    const Outcome outcome = run(on(), fmt::format(FALCON_PROGRAM " {} 100", kind));
+    EXPECT_EQ(outcome.code, 0) << outcome.errors;
+    EXPECT_EQ(outcome.output, "no threads are left\n") << kind;
+    EXPECT_THAT(outcome.errors, IsEmpty());
+  }
 }
 
 TEST_F(Preload, ARankWithoutFalconDoesNotHoldTheOthers) {
   const Outcome outcome = run(on(), FALCON_PROGRAM " job-without-one 3 1");
   EXPECT_EQ(outcome.code, 0) << outcome.errors;
   EXPECT_EQ(outcome.output, "");
+}
+
+TEST_F(Preload, ARankWithoutAThreadForOneSplitMissesThatOneAlone) {
+  std::string environment = on() + " NCCL_DEBUG=INFO";
+  environment.insert(environment.find('=') + 1, FALCON_NO_THREADS ":");
+  const Outcome outcome = run(environment, FALCON_PROGRAM " job-missed-split 4 4");
+  EXPECT_EQ(outcome.code, 0) << outcome.errors;
+  EXPECT_EQ(outcome.output, "") << outcome.errors;
+  const std::regex missed("WARN a communicator is not watched: there was no thread or no memory for it on rank 1\n");
+  EXPECT_EQ(std::distance(std::sregex_iterator(outcome.errors.begin(), outcome.errors.end(), missed), {}), 3)
+      << "on the others: " << outcome.errors;
+  const std::regex watched("rank . of 2 is watched");
+  EXPECT_EQ(std::distance(std::sregex_iterator(outcome.errors.begin(), outcome.errors.end(), watched), {}), 4)
+      << "the second halves: " << outcome.errors;
 }
 
 TEST_F(Preload, AnIdWithoutRoomIsNotWatchedAndNotChanged) {
@@ -306,6 +328,13 @@ TEST_F(Preload, AnIdWithoutRoomIsNotWatchedAndNotChanged) {
   const Outcome with = run(on() + greedy, FALCON_PROGRAM " job 2 1");
   EXPECT_EQ(with.code, 0) << with.errors;
   EXPECT_THAT(with.errors, HasSubstr("are not watched"));
+}
+
+TEST_F(Preload, CommunicatorsThatAreEndedBeforeAllHaveComeLeaveNoDescriptor) {
+  const Outcome outcome = run(on(), FALCON_PROGRAM " ended 200");
+  EXPECT_EQ(outcome.code, 0) << outcome.errors;
+  EXPECT_EQ(outcome.output, "no descriptors are left\n");
+  EXPECT_THAT(outcome.errors, IsEmpty());
 }
 
 TEST_F(Preload, WhatTheVendorLacksIsInvalidUsage) {

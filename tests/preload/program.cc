@@ -2,6 +2,8 @@
 //   program calls        one rank makes every call once
 //   program job N SPAN   N ranks iterate for SPAN seconds, with two halves split off
 //   program job-late N SPAN   the same, but that the halves' handles come later
+//   program job-moved N SPAN  the same, but that the halves' handles are copied from where the vendor wrote them
+//   program job-missed-split N SPAN  a rank gets no thread at its first split of two; the job is suspended all the same
 //   program job-without-one N SPAN   the same, but that the last rank has Falcon off
 //   program job-twice N SPAN  the same, but that all ranks make a second communicator of the same id
 //   program job-growing N SPAN  the same, but that the last rank joins later; job-growing-silently: no rank passes the
@@ -11,7 +13,9 @@
 //   program extension    calls every function of nccl_falcon.h
 //   program lacking      calls what only a newer library has
 //   program idle         one call, then what of Falcon is in the process
-//   program unused N     N children that are made in groups and ended without a call, then whether threads are left
+//   program unused N     N children that are made in groups and ended without a call, then whether threads are left;
+//   unused-moved: their handles are copied
+//   program ended N      N communicators that are ended before the other rank comes, then whether descriptors are left
 #include <dirent.h>
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -170,6 +174,17 @@ ncclComm_t growingWorld(Shared& shared, int rank, int size, bool passesId) {
   return world;
 }
 
+/// The handle's first place is a variable of this function alone.
+ncclComm_t splitByHelper(ncclComm_t comm, int color, int key) {
+  ncclComm_t handle = nullptr;
+  DO(ncclGroupStart());
+  DO(ncclCommSplit(comm, color, key, &handle, nullptr));
+  DO(ncclGroupEnd());
+  const ncclComm_t copy = handle;
+  *const_cast<ncclComm_t volatile*>(&handle) = nullptr;
+  return copy;
+}
+
 int rankOfJob(Shared& shared, int rank, int size, double span, const std::string& kind) {
   const bool late = kind == "job-late";
   ncclComm_t world = nullptr, half = nullptr, second = nullptr;
@@ -186,6 +201,8 @@ int rankOfJob(Shared& shared, int rank, int size, double span, const std::string
     const ncclResult_t begun = ncclCommSplit(world, rank % 2, rank, &half, &config);
     if (begun != ncclInProgress) std::printf("split: %d\n", begun);
     vendors<decltype(vendorWriteHandles)>("vendorWriteHandles")();
+  } else if (kind == "job-moved") {
+    half = splitByHelper(world, rank % 2, rank);
   } else {
     DO(ncclCommSplit(world, rank % 2, rank, &half, nullptr));
   }
@@ -285,6 +302,31 @@ int toldRank(Shared& shared, int rank, int size, double span) {
   return 0;
 }
 
+int rankThatMissesASplit(Shared& shared, int rank, int size, double span) {
+  ncclComm_t world = nullptr, first = nullptr, second = nullptr;
+  DO(ncclCommInitRank(&world, size, idOf(shared, rank), rank));
+  const auto refuse = vendors<void(int)>("refuseThreads");
+  if (rank == 1) refuse(1);
+  DO(ncclCommSplit(world, rank % 2, rank, &first, nullptr));
+  refuse(0);
+  DO(ncclCommSplit(world, rank % 2, rank, &second, nullptr));
+  std::thread suspends([&] {
+    if (rank != 0) return;
+    std::this_thread::sleep_for(std::chrono::duration<double>(span / 2));
+    DO(EXTENSION(ncclFalconSuspend)(world, 5000));
+    DO(EXTENSION(ncclFalconResume)(world));
+  });
+  const auto start = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - start < std::chrono::duration<double>(span)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    for (const ncclComm_t each : {first, first, second, world})
+      DO(ncclAllReduce(in, out, 100, ncclFloat, ncclSum, each, stream));
+  }
+  suspends.join();
+  for (const ncclComm_t each : {first, second, world}) DO(ncclCommDestroy(each));
+  return 0;
+}
+
 void noteDone(ncclResult_t, void* made) {
   *static_cast<ncclFalconStream_t*>(made) = nullptr;
 }
@@ -374,19 +416,25 @@ int job(int size, double span, const std::string& kind) {
       setenv("RANK", std::to_string(rank).c_str(), 1);
       setenv("WORLD_SIZE", std::to_string(size).c_str(), 1);
       if (kind == "job-without-one" && rank == size - 1) setenv("NCCL_FALCON", "0", 1);
-      std::exit(kind == "job-told" ? toldRank(shared, rank, size, span) : rankOfJob(shared, rank, size, span, kind));
+      if (kind == "job-told") std::exit(toldRank(shared, rank, size, span));
+      if (kind == "job-missed-split") std::exit(rankThatMissesASplit(shared, rank, size, span));
+      std::exit(rankOfJob(shared, rank, size, span, kind));
     }
   int failed = 0, status = 0;
   while (wait(&status) > 0) failed += status != 0;
   return failed;
 }
 
-int threadCount() {
-  int threads = 0;
-  DIR* const folder = opendir("/proc/self/task");
-  while (const dirent* const entry = readdir(folder)) threads += entry->d_name[0] != '.';
+int entriesOf(const char* path) {
+  int entries = 0;
+  DIR* const folder = opendir(path);
+  while (const dirent* const entry = readdir(folder)) entries += entry->d_name[0] != '.';
   closedir(folder);
-  return threads;
+  return entries;
+}
+
+int threadCount() {
+  return entriesOf("/proc/self/task");
 }
 
 void idle() {
@@ -403,13 +451,14 @@ void idle() {
 }
 
 /// Where a program has each handle on the heap, as frameworks do.
-void unused(int count) {
+void unused(int count, bool moved) {
   ncclUniqueId id;
   ncclComm_t comm = nullptr;
   DO(ncclGetUniqueId(&id));
   DO(ncclCommInitRank(&comm, 1, id, 0));
   DO(ncclAllReduce(in, out, 1, ncclFloat, ncclSum, comm, stream));
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < count && moved; ++i) DO(ncclCommDestroy(splitByHelper(comm, 0, 0)));
+  for (int i = 0; i < count && !moved; ++i) {
     const auto child = std::make_unique<ncclComm_t>();
     DO(ncclGroupStart());
     DO(ncclCommSplit(comm, 0, 0, child.get(), nullptr));
@@ -423,6 +472,24 @@ void unused(int count) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   std::printf("%s\n", threadCount() > most ? "threads are left" : "no threads are left");
   DO(ncclCommDestroy(comm));
+}
+
+void ended(int count) {
+  constexpr int most = 40;  // of what is being made or ended just now
+  const auto descriptors = [] { return entriesOf("/proc/self/fd"); };
+  int before = 0;
+  for (int i = 0; i <= count; ++i) {
+    ncclUniqueId id;
+    ncclComm_t comm = nullptr;
+    DO(ncclGetUniqueId(&id));
+    DO(ncclCommInitRank(&comm, 2, id, 0));
+    DO(ncclCommDestroy(comm));
+    if (i == 0) before = descriptors();
+  }
+  const auto begun = std::chrono::steady_clock::now();
+  while (descriptors() > before + most && std::chrono::steady_clock::now() - begun < std::chrono::seconds(5))
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  std::printf("%s\n", descriptors() > before + most ? "descriptors are left" : "no descriptors are left");
 }
 
 void showId() {
@@ -448,7 +515,8 @@ int main(int argc, char** argv) {
   if (what == "idle") return idle(), 0;
   if (what == "extension") return extension(), 0;
   if (what == "id") return showId(), 0;
-  if (what == "unused" && argc > 2) return unused(std::atoi(argv[2])), 0;
+  if (what.starts_with("unused") && argc > 2) return unused(std::atoi(argv[2]), what == "unused-moved"), 0;
+  if (what == "ended" && argc > 2) return ended(std::atoi(argv[2])), 0;
   if (what.starts_with("job") && argc > 3) return job(std::atoi(argv[2]), std::atof(argv[3]), what);
   return 2;
 }

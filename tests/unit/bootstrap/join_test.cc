@@ -9,6 +9,7 @@
 #include "bootstrap/arrivals.h"
 #include "bootstrap/unique_id.h"
 #include "ranks.h"
+#include "unit/base/environment.h"
 
 namespace falcon::bootstrap {
 namespace {
@@ -287,6 +288,27 @@ TEST(Join, AFixedAddressMustBeAnAddressWithAPort) {
     ASSERT_FALSE(id) << text;
     EXPECT_THAT(id.error().message(), AllOf(HasSubstr("NCCL_COMM_ID"), HasSubstr(text)));
   }
+}
+
+TEST(Join, WhereRank0CannotBeIsSaidAtOnceWithTheVariableThatNamesIt) {
+  const std::string place = "198.51.100.7:4444";
+  const UniqueId id = idOfFixedAddress(*SocketAddress::parse(place), "");
+  for (const char* variable : {"NCCL_COMM_ID", "NCCL_FALCON_COMM_ID"}) {
+    const Variable set(variable, place.c_str());
+    const auto network = join(reactor(), id, 0, 2, 60s);
+    ASSERT_FALSE(network);
+    EXPECT_EQ(network.error().code(), ErrorCode::invalidUsage);
+    EXPECT_THAT(network.error().message(), AllOf(HasSubstr(std::string(" ") + variable), HasSubstr(place)));
+  }
+}
+
+// That may pass, so it is tried again until then.
+TEST(Join, WhoGivesUpAPortThatIsTakenHearsOfIt) {
+  const auto other = reactor();
+  int asked = 0;
+  const auto network = join(reactor(), idOfFixedAddress(other->address(), ""), 0, 2, 60s, [&] { return ++asked > 2; });
+  ASSERT_FALSE(network);
+  EXPECT_THAT(network.error().message(), AllOf(HasSubstr(other->address().text()), HasSubstr("already in use")));
 }
 
 }  // namespace
