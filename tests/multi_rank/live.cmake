@@ -3,7 +3,7 @@ if(TARGET real_jobs)
   find_package(nlohmann_json REQUIRED)
   # What they said is what the documents show.
   falcon_test(NAME multi_rank_live ALONE SOURCES ${CMAKE_CURRENT_LIST_DIR}/live_test.cc
-              LINK real_jobs falcon_tool_inject LABELS multi_rank TIMEOUT 60 SETS_UP live_events)
+              LINK real_jobs falcon_tool_inject LABELS multi_rank TIMEOUT 120 SETS_UP live_events)
   target_compile_definitions(multi_rank_live PRIVATE LIVE_EVENTS_FOLDER="${PROJECT_BINARY_DIR}/live-events")
   add_dependencies(multi_rank_live falcon falcon-train nccl)
 endif()
