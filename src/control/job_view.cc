@@ -98,8 +98,9 @@ RankMeans JobView::means(const MemberView& member, std::size_t count) {
   RankMeans means;
   const std::size_t used = std::min(count, member.recent.size());
   if (used > 0) means.microBatches = 0;
-  bool known = true;
-  double processor = 0, busy = 0, stolen = 0;
+  // An iteration may lack the kernel's account, where that was not read just then.
+  std::size_t known = 0;
+  double processor = 0, busy = 0, stolen = 0, knownSeconds = 0;
   for (auto sample = member.recent.end() - static_cast<std::ptrdiff_t>(used); sample != member.recent.end(); ++sample) {
     means.duration += sample->seconds;
     means.outside += sample->outside;
@@ -110,16 +111,18 @@ RankMeans JobView::means(const MemberView& member, std::size_t count) {
       means.calls[time.id] += time.calls;
     }
     for (const RangeTime& range : sample->ranges) means.ranges[range.name] += range.seconds;
-    known = known && sample->processor >= 0;
+    if (sample->processor < 0) continue;
+    ++known;
+    knownSeconds += sample->seconds;
     processor += sample->processor;
     busy += sample->busyCores * sample->seconds;
     stolen += sample->stolenCores * sample->seconds;
   }
   if (used == 0) return means;
-  if (known && means.duration > 0) {
-    means.processor = processor;
-    means.busyCores = busy / means.duration;
-    means.stolenCores = stolen / means.duration;
+  if (2 * known >= used && knownSeconds > 0) {
+    means.processor = processor * means.duration / knownSeconds;
+    means.busyCores = busy / knownSeconds;
+    means.stolenCores = stolen / knownSeconds;
   }
   const auto divisor = static_cast<double>(used);
   means.iterations = static_cast<int>(used);

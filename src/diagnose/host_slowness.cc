@@ -31,8 +31,9 @@ std::optional<HostExplanation> explanationOf(const HostObservation& host, const 
         ranks, host.ownGrowth, processorGrowth);
     return found;
   }
-  // What the job did not get of what it used when it was healthy.
-  const double lost = jobCores(before) * (1 - 1 / host.ownGrowth);
+  // What the job did not get of what it used when it was healthy. Processors that work more slowly besides, as all do
+  // that are busier, take nobody's share.
+  const double lost = jobCores(before) * (1 - std::min(1.0, std::max(1.0, processorGrowth) / host.ownGrowth));
   const double others = othersCores(now) - othersCores(before), stolen = now.stolenCores - before.stolenCores;
   const double taken = std::max(others, 0.0) + std::max(stolen, 0.0);
   const double idle = host.processors - now.busyCores - now.stolenCores;

@@ -1,6 +1,8 @@
 // The main promise, on live jobs: who turns slow is named and worked around, and when it has recovered that is undone.
 // Of a job that stays healthy nothing is said. One run a case; nothing is tried twice. Where other programs take this
-// machine's cores meanwhile, saying that is right, if our own account of /proc/stat has it too.
+// machine's cores meanwhile, saying that is right, if our own account of /proc/stat has it too. So it is where the
+// processors themselves turn slower, as those of a virtual machine do when others share them: then the same work takes
+// the ranks more processor time, which the trainer notes.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,9 +24,10 @@ using nlohmann::json;
 using testing::IsEmpty;
 
 constexpr double always = TrainedJob::always;
-constexpr double asFast = 1.25;            // so much longer an iteration may take, and is as fast as a healthy one
-constexpr double longestUntilRelief = 15;  // s
-constexpr std::size_t enough = 12;         // iterations, for a median
+constexpr double asFast = 1.25;  // so much longer an iteration may take, and is as fast as a healthy one
+constexpr double lookBack = 6, clearlySlower = 1.1;  // s before something was said, and times that work took longer
+constexpr double longestUntilRelief = 15;            // s
+constexpr std::size_t enough = 12;                   // iterations, for a median
 // s that a job trains; one in which something is slow ends before, after half a minute on two idle cores. What is
 // waited for are iterations, and there are slow days.
 constexpr int longest = 90, healthyFor = 40;
@@ -102,6 +105,13 @@ class LiveJob : public testing::TestWithParam<Case> {
     return lowerMedian(std::move(lasted), 0);
   }
 
+  double lastHeldBefore(double time) const {
+    double held = 0;
+    for (const json& event : said("trap-closed"))
+      if (timeOf(event) < time) held = timeOf(event);
+    return held;
+  }
+
   /// All events but those that other programs are the cause of.
   std::vector<json> events() const {
     std::vector<json> all = job_->events();
@@ -144,13 +154,46 @@ class LiveJob : public testing::TestWithParam<Case> {
     return slow;
   }
 
-  /// Kinds of all that was said between two times, but for what is said of every healthy job.
+  struct Stretch {
+    double from, to;
+  };
+  /// How many times longer the processors took for the same work than in an earlier stretch, by rank; 1 where nothing
+  /// is known.
+  std::vector<double> machineSlowdowns(Stretch stretch, Stretch before) const {
+    const auto now = job_->processorSeconds(stretch.from, stretch.to),
+               healthy = job_->processorSeconds(before.from, before.to);
+    std::vector<double> growths;
+    for (std::size_t rank = 0; rank < now.size(); ++rank)
+      growths.push_back(now[rank] > 0 && healthy[rank] > 0 ? now[rank] / healthy[rank] : 1);
+    return growths;
+  }
+  /// Of the whole job: in the middle of the ranks, and never below 1.
+  double machineSlowdown(Stretch stretch, Stretch before) const {
+    return std::max(1.0, lowerMedian(machineSlowdowns(stretch, before), 1));
+  }
+
+  /// Kinds of all that was said between two times, but for what is said of every healthy job, and of nobody while some
+  /// rank's processor was slower: an onset, or a suspicion and the test that then found nobody.
   std::vector<std::string> alarms(double from, double to) const {
     static const std::set<std::string> calm{"job-started", "period-known", "baseline-taken", "job-ended"};
+    static const std::set<std::string> ofNobody{"onset", "worsening", "easing", "suspicion"};
+    static const std::set<std::string> follows{"trap-closed", "trap-opened", "inconclusive"};
+    const json learnt = firstOf("baseline-taken", job_->events());
+    const auto wasSlower = [&](double time) {
+      if (learnt.is_null()) return false;
+      const auto all = machineSlowdowns({time - lookBack, time}, {0, timeOf(learnt)});
+      return *std::ranges::max_element(all) >= clearlySlower;
+    };
+    bool excused = false;
     std::vector<std::string> kinds;
-    for (const json& event : events())
-      if (timeOf(event) >= from && timeOf(event) < to && !calm.contains(event.at("kind")))
-        kinds.push_back(event.at("kind"));
+    for (const json& event : events()) {
+      const std::string kind = event.at("kind");
+      if (timeOf(event) < from || timeOf(event) >= to || calm.contains(kind)) continue;
+      if (ofNobody.contains(kind)) excused = wasSlower(timeOf(event));
+      const bool ofThat =
+          ofNobody.contains(kind) || follows.contains(kind) || (kind == "relief" && !event.contains("culprit"));
+      if (!ofThat || !excused) kinds.push_back(kind);
+    }
     return kinds;
   }
 
@@ -209,13 +252,16 @@ TEST_P(LiveFailSlow, IsNamedAndWorkedAroundUntilItHasRecovered) {
   job().stop();
   EXPECT_EQ(job().wait(), 0);
 
-  const double held = timeOf(said("trap-closed")[0]), named = timeOf(said("verdict")[0]);
+  const double named = timeOf(said("verdict")[0]), held = lastHeldBefore(named);
   const double healthy = job().iterationSeconds(learnt, began), slow = lastBefore(held),
                remedied = job().iterationSeconds(applied, ended), after = job().iterationSeconds(undone, always);
+  const double slowerWhile = machineSlowdown({applied, ended}, {learnt, began}),
+               slowerAfter = machineSlowdown({undone, always}, {learnt, began});
   const std::string course = fmt::format(
       "{}: {:.0f} ms an iteration, slow {:.0f} ms, worked around {:.0f} ms, in the end {:.0f} ms; named {:.1f} s after "
-      "it began, relieved {:.1f} s after it ended\n",
-      nameOf(culprit), healthy * 1e3, slow * 1e3, remedied * 1e3, after * 1e3, named - began, relieved - ended);
+      "it began, relieved {:.1f} s after it ended; processors took {:.2f} and {:.2f} times as long\n",
+      nameOf(culprit), healthy * 1e3, slow * 1e3, remedied * 1e3, after * 1e3, named - began, relieved - ended,
+      slowerWhile, slowerAfter);
   std::cout << course;
 
   EXPECT_THAT(alarms(0, began), IsEmpty()) << "nothing was injected yet";
@@ -224,12 +270,12 @@ TEST_P(LiveFailSlow, IsNamedAndWorkedAroundUntilItHasRecovered) {
   EXPECT_EQ(said("mitigation-applied")[0].at("action"), GetParam().action);
   EXPECT_TRUE(names(said("mitigation-applied")[0], culprit));
   EXPECT_GT(slow, asFast * healthy) << "else there was nothing to be worked around";
-  EXPECT_LE(remedied, asFast * healthy);
+  EXPECT_LE(remedied, asFast * healthy * slowerWhile);
   EXPECT_GE(relieved, ended);
   EXPECT_LE(relieved, ended + longestUntilRelief);
   EXPECT_TRUE(names(said("relief")[0], culprit));
   EXPECT_EQ(said("mitigation-undone")[0].at("action"), GetParam().action);
-  EXPECT_LE(after, asFast * healthy);
+  EXPECT_LE(after, asFast * healthy * slowerAfter);
   EXPECT_EQ(json::parse(status.output()).at(0).at("failslow_active"), othersAreTold);
   EXPECT_EQ(job().split(always), job().split(began));
   if (culprit.kind == CulpritKind::rank) {
@@ -270,7 +316,7 @@ TEST_P(LiveContention, IsSaidOfTheHostWithoutHoldingTheJob) {
     std::vector<std::unique_ptr<Started>> programs;
     // Each in a session of its own, as other people's programs are: those of one session share one program's part of
     // the processors (sched_autogroup), which is hardly a tenth here.
-    for (int i = 0; i < 2; ++i)
+    for (int i = 0; i < 4; ++i)
       programs.push_back(std::make_unique<Started>(
           std::vector<std::string>{"/usr/bin/setsid", "/bin/sh", "-c", "while :; do :; done"}));
     ASSERT_TRUE(isSaid("verdict"));

@@ -94,7 +94,7 @@ std::vector<TrainedIteration> TrainedJob::iterations(double from, double to, Ran
   std::vector<TrainedIteration> all;
   for (const json& line : objectsIn(folder_.file("log-" + std::to_string(rank))))
     if (line.at("start") >= from && line.at("end") <= to)
-      all.push_back({line.at("start"), line.at("end"), line.at("microBatches")});
+      all.push_back({line.at("start"), line.at("end"), line.at("microBatches"), line.at("processor")});
   return all;
 }
 
@@ -102,6 +102,17 @@ double TrainedJob::iterationSeconds(double from, double to) const {
   std::vector<double> durations;
   for (const TrainedIteration& each : iterations(from, to)) durations.push_back(each.end - each.start);
   return median(std::move(durations));
+}
+
+std::vector<double> TrainedJob::processorSeconds(double from, double to) const {
+  std::vector<double> all;
+  for (Rank rank = 0; rank < ranks_; ++rank) {
+    std::vector<double> each;
+    for (const TrainedIteration& iteration : iterations(from, to, rank))
+      if (iteration.microBatches > 0) each.push_back(iteration.processor / iteration.microBatches);
+    all.push_back(median(std::move(each)));
+  }
+  return all;
 }
 
 std::vector<int> TrainedJob::split(double time) const {

@@ -28,6 +28,7 @@ struct TrainedShape {
 struct TrainedIteration {
   double start = 0, end = 0;
   int microBatches = 0;  ///< of this rank's replica
+  double processor = 0;  ///< seconds that the rank used
 };
 
 /// The events in a file so far, and as text for people.
@@ -54,6 +55,9 @@ class TrainedJob {
   std::vector<TrainedIteration> iterations(double from = 0, double to = always, Rank rank = 0) const;
   /// Median seconds of an iteration between two times; NaN where there is none.
   double iterationSeconds(double from, double to) const;
+  /// Processor seconds that a micro-batch took each rank, the median of its iterations between two times; NaN where
+  /// there is none.
+  std::vector<double> processorSeconds(double from, double to) const;
   /// Micro-batches of every rank in its last iteration that ended by then; -1: there was none.
   std::vector<int> split(double time) const;
   /// All that Falcon has said so far.

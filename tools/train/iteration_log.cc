@@ -37,8 +37,9 @@ void IterationLog::begin(bool goesOn) {
 void IterationLog::write(const IterationRecord& record) {
   if (!file_) return;
   const int written = std::fprintf(
-      file_.get(), "{\"iteration\":%" PRIu64 ",\"loss\":%.9g,\"start\":%.6f,\"end\":%.6f,\"microBatches\":%d}\n",
-      record.iteration, record.loss, record.start, record.end, record.microBatches);
+      file_.get(),
+      "{\"iteration\":%" PRIu64 ",\"loss\":%.9g,\"start\":%.6f,\"end\":%.6f,\"microBatches\":%d,\"processor\":%.6f}\n",
+      record.iteration, record.loss, record.start, record.end, record.microBatches, record.processor);
   if (written < 0 || std::fflush(file_.get()) != 0)
     throw std::runtime_error(std::string("cannot write the log: ") + std::strerror(errno));
 }

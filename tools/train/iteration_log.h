@@ -14,6 +14,7 @@ struct IterationRecord {
   double start = 0;  ///< CLOCK_MONOTONIC seconds
   double end = 0;
   int microBatches = 0;  ///< of this rank
+  double processor = 0;  ///< seconds that this process used
 };
 
 /// One JSON line per iteration, complete in the file as soon as it is written.

@@ -10,10 +10,14 @@ namespace falcon::train {
 
 namespace {
 
-double monotonicSeconds() {
+double secondsOf(clockid_t clock) {
   timespec time{};
-  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  ::clock_gettime(clock, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+double monotonicSeconds() {
+  return secondsOf(CLOCK_MONOTONIC);
 }
 
 }  // namespace
@@ -36,10 +40,11 @@ int Trainer::run() {
   bool stop = options_.iterations > 0 && first >= options_.iterations;
   std::optional<int> restart;
   for (std::uint64_t iteration = first; !stop && !restart; ++iteration) {
-    const double start = monotonicSeconds();
+    const double start = monotonicSeconds(), used = secondsOf(CLOCK_PROCESS_CPUTIME_ID);
     if (iteration == first && options_.duration > 0) stopTime_ = start + options_.duration;
     const Outcome outcome = iterate(iteration);
-    report({iteration, outcome.loss, start, monotonicSeconds(), outcome.microBatches});
+    report({iteration, outcome.loss, start, monotonicSeconds(), outcome.microBatches,
+            secondsOf(CLOCK_PROCESS_CPUTIME_ID) - used});
     stop = outcome.stop || iteration + 1 == options_.iterations;
     restart = keep(iteration, stop);
   }

@@ -24,6 +24,8 @@ TEST(HostSlowness, IsExplainedByTheKernelsAccountOrNotAtAll) {
   const Row rows[] = {
       {"others took what the job lost", observed(1.3, 1.0, 2.0), HostCause::otherPrograms},
       {"and the caches suffered a little", observed(1.3, 1.1, 2.0), HostCause::otherPrograms},
+      {"they did, and processors that are busier work more slowly besides", observed(1.6, 1.25, 1.4),
+       HostCause::otherPrograms},
       {"the hypervisor did", observed(1.3, 1.0, 0.5, 1.5), HostCause::hypervisor},
       {"all have more to do", observed(1.3, 1.3, 0.5), HostCause::moreProcessorTime},
       {"more to do while others run too: whose fault it is cannot be said", observed(1.3, 1.3, 2.0),
