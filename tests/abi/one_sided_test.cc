@@ -225,7 +225,7 @@ TEST_P(OneSidedNonblocking, GoesOnInTheBackground) {
         EXPECT_EQ(ncclGroupEnd(), ncclInProgress);
         ASSERT_EQ(outcomeOf(comm.handle), ncclSuccess) << ncclGetLastError(nullptr);
         EXPECT_THAT(window.values(), ElementsAre(1 - rank));
-        EXPECT_EQ(ncclSignal(1 - rank, 0, 0, 0, comm.handle, noStream), ncclInProgress);
+        EXPECT_EQ(ncclSignal(rank, 0, 0, 0, comm.handle, noStream), ncclInProgress);
         ASSERT_EQ(outcomeOf(comm.handle), ncclSuccess);
       }
       ncclCommFinalize(comm.handle);
