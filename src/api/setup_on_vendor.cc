@@ -134,23 +134,6 @@ std::unique_ptr<Meeting> stepOver(ncclComm& parent, OverNetwork step) {
                      });
 }
 
-/// What rides in the id of one that grows, which at least one of the old ranks has. Collective over their network.
-Result<bootstrap::UniqueId> wayOfAll(bootstrap::CommunicatorNetwork& network,
-                                     const std::optional<bootstrap::UniqueId>& mine,
-                                     const bootstrap::GivenUp& givenUp) {
-  std::string bytes;
-  if (mine) {
-    const auto own = mine->bytes();
-    bytes.assign(own.begin(), own.end());
-  }
-  const auto all = network.allGather(bytes, parameters::initTimeout.value(), givenUp);
-  if (!all) return all.error();
-  for (const std::string& each : *all)
-    if (each.size() == NCCL_UNIQUE_ID_BYTES)
-      return bootstrap::UniqueId::parse(std::span<const char, NCCL_UNIQUE_ID_BYTES>(each));
-  return Error::invalidUsage("no rank that grows has an id with Falcon's part in it");
-}
-
 }  // namespace
 
 Status establishOnVendor(ncclComm& communicator, Network network, std::shared_ptr<control::Job> job,
@@ -238,7 +221,7 @@ Status growOnVendor(ncclComm& parent, ncclComm& child, int size, const std::opti
       stepOver(parent,
                [mine = ours ? gpu::read(*ours) : std::nullopt, size](
                    bootstrap::CommunicatorNetwork& whole, const bootstrap::GivenUp& givenUp) -> Result<Network> {
-                 const auto way = wayOfAll(whole, mine, givenUp);
+                 const auto way = control::agreedId(whole, mine, givenUp);
                  if (!way) return way.error();
                  return joinBy(*way, whole.rank(), size, std::make_shared<instrument::Making>())(givenUp);
                });

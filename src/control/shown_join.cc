@@ -1,5 +1,8 @@
 #include "control/shown_join.h"
 
+#include <span>
+#include <string>
+
 #include "base/parameters.h"
 #include "bootstrap/arrivals.h"
 
@@ -14,6 +17,22 @@ Result<std::shared_ptr<bootstrap::CommunicatorNetwork>> joinShown(const std::sha
     return givenUp();
   };
   return bootstrap::join(reactor, id, rank, size, parameters::initTimeout.value(), asked, [&] { making.met(); });
+}
+
+Result<bootstrap::UniqueId> agreedId(bootstrap::CommunicatorNetwork& network,
+                                     const std::optional<bootstrap::UniqueId>& mine,
+                                     const bootstrap::GivenUp& givenUp) {
+  constexpr std::size_t idBytes = 128;
+  std::string bytes;
+  if (mine) {
+    const auto own = mine->bytes();
+    bytes.assign(own.begin(), own.end());
+  }
+  const auto all = network.allGather(bytes, parameters::initTimeout.value(), givenUp);
+  if (!all) return all.error();
+  for (const std::string& each : *all)
+    if (each.size() == idBytes) return bootstrap::UniqueId::parse(std::span<const char, idBytes>(each));
+  return Error::invalidUsage("none of the ranks that grow has the id that Falcon has made for those who join");
 }
 
 }  // namespace falcon::control

@@ -148,22 +148,6 @@ Status agreeOn(std::uint64_t number, bootstrap::CommunicatorNetwork& network) {
   return control::agreeOnStep(number, [&](std::string_view mine) { return network.allGather(mine, aYear); });
 }
 
-/// What one of the parent's ranks knows, for all of them. Collective over them.
-Result<bootstrap::UniqueId> agreedId(bootstrap::CommunicatorNetwork& network,
-                                     const std::optional<bootstrap::UniqueId>& mine) {
-  std::string bytes;
-  if (mine) {
-    const auto own = mine->bytes();
-    bytes.assign(own.begin(), own.end());
-  }
-  const auto all = network.allGather(bytes, parameters::initTimeout.value());
-  if (!all) return all.error();
-  for (const std::string& each : *all)
-    if (each.size() == NCCL_UNIQUE_ID_BYTES)
-      return bootstrap::UniqueId::parse(std::span<const char, NCCL_UNIQUE_ID_BYTES>(each));
-  return Error::invalidUsage("none of the ranks that grow has the id that Falcon has made for those who join");
-}
-
 }  // namespace
 
 Making::Join joinById(const bootstrap::UniqueId& id, Rank rank, int size) {
@@ -218,7 +202,7 @@ Making::Join joinByGrowth(std::shared_ptr<WatchedCommunicator> parent, std::uint
     const auto whole = wholeNetwork(*parent);
     if (!job || !whole) return Making::Joined{};
     if (const Status atStep = agreeOn(number, *whole); !atStep) return atStep.error();
-    const auto agreed = agreedId(*whole, id);
+    const auto agreed = control::agreedId(*whole, id, {});
     if (!agreed) return agreed.error();
     auto reactor = transport::processReactor();
     if (!reactor) return reactor.error();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -206,16 +207,18 @@ TEST(MemoryStatistics, SayThatHostMemoryTakesNoneOfADevice) {
   EXPECT_EQ(ncclCommMemStats(comm.handle, ncclStatGpuMemTotal, nullptr), ncclInvalidArgument);
 }
 
-TEST(Grown, IsACommunicatorOfTheOldRanksAndTheNewOnes) {
+/// A communicator of two ranks grows by one, by an id that rank 1 makes. `passed`: to ncclCommGrow by that rank too.
+/// @param old    on each of the old ranks, with both communicators
+/// @param joins  on the new rank
+void growByOne(bool passed, const std::function<void(int rank, ncclComm_t comm, ncclComm_t grown)>& old,
+               const std::function<void(ncclComm_t grown)>& joins) {
   ncclUniqueId growth;
   std::atomic<bool> made{false};
-  std::thread joins([&] {
+  std::thread newcomer([&] {
     while (!made) std::this_thread::yield();
     Communicator grown;
     NCCL_OK(ncclCommGrow(nullptr, 3, &growth, 2, &grown.handle, nullptr));
-    int value = 100;
-    NCCL_OK(ncclAllReduce(&value, &value, 1, ncclInt, ncclSum, grown.handle, noStream));
-    EXPECT_EQ(value, 100 + 0 + 1);
+    joins(grown.handle);
   });
   withRanks(2, [&](int rank, ncclComm_t comm) {
     if (rank == 1) {
@@ -223,43 +226,42 @@ TEST(Grown, IsACommunicatorOfTheOldRanksAndTheNewOnes) {
       made = true;
     }
     Communicator grown;
-    NCCL_OK(ncclCommGrow(comm, 3, rank == 1 ? &growth : nullptr, -1, &grown.handle, nullptr));
+    NCCL_OK(ncclCommGrow(comm, 3, passed && rank == 1 ? &growth : nullptr, -1, &grown.handle, nullptr));
+    old(rank, comm, grown.handle);
+  });
+  newcomer.join();
+}
+
+TEST(Grown, IsACommunicatorOfTheOldRanksAndTheNewOnes) {
+  const auto joins = [](ncclComm_t grown) {
+    int value = 100;
+    NCCL_OK(ncclAllReduce(&value, &value, 1, ncclInt, ncclSum, grown, noStream));
+    EXPECT_EQ(value, 100 + 0 + 1);
+  };
+  const auto old = [](int rank, ncclComm_t comm, ncclComm_t grown) {
     int own = -1, size = 0;
-    NCCL_OK(ncclCommUserRank(grown.handle, &own));
-    NCCL_OK(ncclCommCount(grown.handle, &size));
+    NCCL_OK(ncclCommUserRank(grown, &own));
+    NCCL_OK(ncclCommCount(grown, &size));
     EXPECT_EQ(own, rank);
     EXPECT_EQ(size, 3);
     int value = rank;
-    NCCL_OK(ncclAllReduce(&value, &value, 1, ncclInt, ncclSum, grown.handle, noStream));
+    NCCL_OK(ncclAllReduce(&value, &value, 1, ncclInt, ncclSum, grown, noStream));
     EXPECT_EQ(value, 101);
     // The old one goes on.
     value = rank;
     NCCL_OK(ncclAllReduce(&value, &value, 1, ncclInt, ncclSum, comm, noStream));
     EXPECT_EQ(value, 1);
-    EXPECT_EQ(ncclCommGrow(comm, 2, nullptr, -1, &grown.handle, nullptr), ncclInvalidArgument);
-    EXPECT_EQ(ncclCommGrow(comm, 3, nullptr, rank, &grown.handle, nullptr), ncclInvalidArgument);
-  });
-  joins.join();
+    ncclComm_t again = nullptr;
+    EXPECT_EQ(ncclCommGrow(comm, 2, nullptr, -1, &again, nullptr), ncclInvalidArgument);
+    EXPECT_EQ(ncclCommGrow(comm, 3, nullptr, rank, &again, nullptr), ncclInvalidArgument);
+  };
+  growByOne(true, old, joins);
 }
 
 // Where it was made it is known.
 TEST(Grown, TheOldRanksNeedNotPassTheId) {
-  ncclUniqueId growth;
-  std::atomic<bool> made{false};
-  std::thread joins([&] {
-    while (!made) std::this_thread::yield();
-    Communicator grown;
-    NCCL_OK(ncclCommGrow(nullptr, 3, &growth, 2, &grown.handle, nullptr));
-  });
-  withRanks(2, [&](int rank, ncclComm_t comm) {
-    if (rank == 1) {
-      NCCL_OK(ncclCommGetUniqueId(comm, &growth));
-      made = true;
-    }
-    Communicator grown;
-    NCCL_OK(ncclCommGrow(comm, 3, nullptr, -1, &grown.handle, nullptr));
-  });
-  joins.join();
+  growByOne(
+      false, [](int, ncclComm_t, ncclComm_t) {}, [](ncclComm_t) {});
 }
 
 TEST(Grown, WithoutAnIdIsRefusedOnAllRanks) {
