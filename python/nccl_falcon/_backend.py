@@ -91,6 +91,7 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
         self._sequence = 0
         self._barriers = 0
         self._splits = 0
+        self._shrinks = 0
         self._lock = threading.Lock()
         self._underway = collections.deque()
         self._coalesced = None
@@ -148,6 +149,10 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
 
     @property
     def supports_coalescing(self):
+        return True
+
+    @property
+    def supports_shrinking(self):
         return True
 
     @property
@@ -577,6 +582,24 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
         self._splits += 1
         name = f"{self._name}:split:{self._splits}"
         return FalconBackend(store, ranks.index(self._rank), len(ranks), timeout, name)
+
+    def shrink(self, ranks_to_exclude, shrink_flags=0, opts_override=None):
+        """The group of the ranks that are left. They meet over the store anew, so that neither a dead rank nor a broken
+        communicator of this group is in their way. Raises RuntimeError where operations are under way and
+        SHRINK_ABORT does not say that they may be ended."""
+        excluded = set(ranks_to_exclude)
+        left = [rank for rank in range(self._size) if rank not in excluded]
+        if shrink_flags & dist.distributed_c10d.SHRINK_ABORT:
+            self._communicator.abort("the process group was aborted to shrink it")
+        elif not self._sweep():
+            raise RuntimeError(
+                "falcon: operations of this process group are under way; wait for them, or shrink it with SHRINK_ABORT"
+            )
+        self._shrinks += 1
+        # An own connection: this group's may be in a call that waits.
+        store = dist.PrefixStore(f"shrink/{self._shrinks}", self._store.clone())
+        timeout = getattr(opts_override, "_timeout", None) or self._timeout
+        return FalconBackend(store, left.index(self._rank), len(left), timeout, f"{self._name}:shrink:{self._shrinks}")
 
     def set_timeout(self, timeout):
         self._timeout = timeout

@@ -157,6 +157,67 @@ def test_abort_ends_what_waits():
     run_ranks(2, aborted)
 
 
+def shrinks(rank, how):
+    """Rank 1 goes; what is left is a process group of its own, and may shrink again."""
+    dist.all_reduce(torch.ones(4))
+    flags = dist.distributed_c10d.SHRINK_DEFAULT
+    if how == "of a dead rank":
+        if rank == 1:
+            os._exit(0)
+        with pytest.raises(dist.DistBackendError):
+            dist.all_reduce(torch.ones(1))
+        flags = dist.distributed_c10d.SHRINK_ABORT
+    if rank == 1:
+        return
+    group = dist.new_group([0, 2, 3], use_local_synchronization=True) if how == "of a group" else None
+    if how == "of a group" and rank == 2:
+        return
+    group = dist.shrink_group([1], group, flags)
+    assert dist.get_world_size(group) == (2 if how == "of a group" else 3)
+    number = torch.tensor([10.0 ** rank])
+    dist.all_reduce(number, group=group)
+    assert number.item() == (1001 if how == "of a group" else 1101)
+    if how == "of a group":
+        return
+    me = dist.get_rank()
+    assert me == {0: 0, 2: 1, 3: 2}[rank]
+    neighbour = torch.zeros(1)
+    works = dist.batch_isend_irecv(
+        [dist.P2POp(dist.isend, torch.tensor([float(me)]), (me + 1) % 3), dist.P2POp(dist.irecv, neighbour, (me + 2) % 3)]
+    )
+    for work in works:
+        work.wait()
+    assert neighbour.item() == (me + 2) % 3
+    if me == 2:
+        return
+    dist.shrink_group([2])
+    total = torch.ones(1)
+    dist.all_reduce(total)
+    assert total.item() == 2
+
+
+@pytest.mark.parametrize("how", ["of all ranks", "of a dead rank", "of a group"])
+def test_a_group_shrinks(how):
+    run_ranks(4, shrinks, how, lost={1} if how == "of a dead rank" else ())
+
+
+def shrinks_too_early(rank):
+    pair = dist.new_group([0, 1])
+    if rank == 0:
+        work = dist.all_reduce(torch.ones(1), group=pair, async_op=True)
+        with pytest.raises(RuntimeError, match="under way; wait for them, or shrink it with SHRINK_ABORT"):
+            dist.shrink_group([1], pair)
+    dist.barrier()
+    if rank == 1:
+        dist.all_reduce(torch.ones(1), group=pair)
+    else:
+        work.wait()
+
+
+def test_a_group_does_not_shrink_below_an_operation():
+    run_ranks(2, shrinks_too_early)
+
+
 def mixed(rank):
     assert dist.get_backend() == "cpu:falcon"
     mine = torch.ones(3)

@@ -39,10 +39,10 @@ class RestartedJob : public testing::Test {
         "run",        "-n", std::to_string(ranks), "--nodes",          std::to_string(ranks), "--cgroups",
         "--restarts", "1",  "--describe",          folder_.file("job")};
     if (spares > 0) words.insert(words.end(), {"--spares", std::to_string(spares)});
-    words.insert(words.end(), {"--", trainer, "--pp", std::to_string(ranks), "--micro-batches", "8", "--checkpoints",
-                               folder_.file("checkpoints"), "--checkpoint-every", "20", "--micro-batch-size", "2",
-                               "--duration", std::to_string(longest), "--until",
-                               folder_.file("enough"), "--log", folder_.file("log"), "--quiet"});
+    words.insert(words.end(),
+                 {"--", trainer, "--pp", std::to_string(ranks), "--micro-batches", "8", "--checkpoints",
+                  folder_.file("checkpoints"), "--checkpoint-every", "20", "--micro-batch-size", "2", "--duration",
+                  std::to_string(longest), "--until", folder_.file("enough"), "--log", folder_.file("log"), "--quiet"});
     job_.emplace(falconCommand(words), std::map<std::string, std::string>{
                                            {"NCCL_FALCON", "1"},
                                            {"NCCL_FALCON_MITIGATE", "auto"},

@@ -68,7 +68,7 @@ class TrainedJob {
   std::string story() const;
 
   bool ended() { return !run_.running(); }
-  /// Asks again and again until it is so; false where the job ends before, or after a minute.
+  /// Asks again and again until it is so; false where the job ends before.
   bool eventually(const std::function<bool()>& condition);
   /// It ends in order after the iteration in progress.
   void stop() const;

@@ -17,12 +17,13 @@ constexpr double contention = 0.15;   // cores; a tenth of one is what a machine
 constexpr double spokenOfWithin = 6;  // s, from contention to what is said of it
 
 /// Seconds that all processors together were busy.
+/// Of all processors: in processes, and what the hypervisor gave to other machines.
 double busySeconds() {
   std::ifstream stat("/proc/stat");
   std::string cpu;
-  double user = 0, nice = 0, system = 0;
-  stat >> cpu >> user >> nice >> system;
-  return (user + nice + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  double user = 0, nice = 0, system = 0, idle = 0, waiting = 0, hard = 0, soft = 0, stolen = 0;
+  stat >> cpu >> user >> nice >> system >> idle >> waiting >> hard >> soft >> stolen;
+  return (user + nice + system + stolen) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What other programs take of this machine while a job runs, by the kernel's account: a job whose share changes becomes
-// slower or faster itself, and to say so is right.
+// What other programs, and other machines of the same hypervisor, take of this machine while a job runs, by the kernel's
+// account: a job whose share changes becomes slower or faster itself, and to say so is right.
 #pragma once
 
 #include <string>
@@ -29,7 +29,7 @@ class OtherUses {
   std::vector<OtherUse> uses_;
 };
 
-/// Cores that this machine uses for other things than the job's ranks and what these started.
+/// Cores of this machine that go to other things than the job's ranks and what these started.
 class OtherLoad {
  public:
   explicit OtherLoad(const JobDescription& job);
