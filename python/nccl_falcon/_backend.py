@@ -14,10 +14,10 @@ import torch.distributed as dist
 
 from . import _native, _types
 from ._messages import Messages
+from ._recorder import Group, recorder
 from ._register import NAME
+from ._types import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BROADCAST, GATHER, RECEIVE, REDUCE, REDUCE_SCATTER, SCATTER, SEND
 from ._work import Done, Underway, stop_futures
-
-ALL_REDUCE, BROADCAST, REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, GATHER, SCATTER, SEND, RECEIVE = range(10)
 
 # As many dropped works are kept before those that have ended are let go.
 _MOST_KEPT = 64
@@ -97,6 +97,8 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
         self._coalesced = None
         self._closed = None
         self._process = os.getpid()
+        self._recorder = recorder()
+        self._group = Group(name, rank, size, timeout)
         self._communicator = self._connect(timeout)
         self._messages = Messages(self._store, rank, size)
         # Tensors whose memory the library knows as the job's state (nccl_falcon.torch), by their names.
@@ -165,19 +167,23 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
 
     # How operations run.
 
-    def _start(self, operations, asynchronous, results, kept=None, finish=None):
-        """Runs the operations, or queues them. `finish` is what is left to do when they have ended."""
+    def _start(self, operations, asynchronous, results, kept=None, finish=None, name=None):
+        """Runs the operations, or queues them. `finish` is what is left to do when they have ended; `name` is the
+        call's for the recorder where the operations do not tell."""
         self._sequence += 1
         if self._coalesced is not None:
             self._coalesced.add(operations, results, kept, finish)
             return None
         communicator = self._communicator
+        call = None if self._recorder is None else self._recorder.note(self._group, operations, name)
         try:
             if not asynchronous:
                 if len(operations) == 1 and len(operations[0]) == 7:
                     communicator.run(*operations[0])
                 else:
                     communicator.run_all(operations)
+                if call is not None:
+                    call.over = True
                 if finish is not None:
                     finish()
                 return None
@@ -186,8 +192,17 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
             else:
                 completion = communicator.queue_all(operations)
         except _native.CallError as error:
+            if communicator.failure() is not None or communicator.trouble() is not None:
+                self._failed()
             raise dist.DistBackendError(f"falcon: {error}") from None
-        return self._keep(Underway(results, [completion], kept, finish, communicator.abort))
+        if call is not None:
+            call.completion = completion
+        return self._keep(Underway(results, [completion], kept, finish, communicator.abort, self._failed))
+
+    def _failed(self):
+        """An operation has, and not because this process wants to end the group."""
+        if self._closed is None and self._recorder is not None:
+            self._recorder.failed()
 
     def _keep(self, work):
         """What its caller drops is kept until it has ended."""
@@ -484,7 +499,7 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
     def barrier(self, opts):
         token = torch.zeros(1, dtype=torch.uint8)
         operation = (ALL_REDUCE, token.data_ptr(), token.data_ptr(), 1, _types.UINT8, _types.SUM, -1)
-        return self._start([operation], getattr(opts, "asyncOp", False), [token], token)
+        return self._start([operation], getattr(opts, "asyncOp", False), [token], token, name="barrier")
 
     def monitored_barrier(self, opts, wait_all_ranks=False):
         """Over the store, so that a rank which does not come is known by its number."""
@@ -530,21 +545,25 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
     def send(self, tensors, peer, tag):
         dense = _dense(_one(tensors, "send"))
         completion = self._messages.send(tag, dense.data_ptr(), _bytes(dense), peer)
-        return self._message(tensors, completion, dense, None)
+        return self._message(tensors, completion, dense, None, SEND, peer)
 
     def recv(self, tensors, peer, tag):
         tensor = _one(tensors, "recv")
         dense = _dense(tensor)
         finish = (lambda: tensor.copy_(dense)) if dense.data_ptr() != tensor.data_ptr() else None
         completion = self._messages.receive(tag, dense.data_ptr(), _bytes(dense), peer)
-        return self._message(tensors, completion, dense, finish)
+        return self._message(tensors, completion, dense, finish, RECEIVE, peer)
 
     def recv_anysource(self, tensors, tag):
         raise NotImplementedError("falcon: recv from any source is not there; name the rank that sends: recv(tensor, src)")
 
-    def _message(self, tensors, completion, kept, finish):
+    def _message(self, tensors, completion, kept, finish, kind, peer):
+        if self._recorder is not None:
+            name = f"send {self._rank}->{peer}" if kind == SEND else f"recv {self._rank}<-{peer}"
+            operation = self._moved(kind, 0, 0, kept, peer)
+            self._recorder.note(self._group, [operation], name).completion = completion
         work = Underway(
-            tensors, [completion], kept, finish, self._messages.close, self._timeout, self._communicator.trouble
+            tensors, [completion], kept, finish, self._messages.close, self._failed, self._timeout, self._communicator.trouble
         )
         if self._coalesced is not None:
             self._coalesced.works.append(work)
@@ -571,7 +590,7 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
         completions = [completion for work in works for completion in work._completions]
         if not completions:
             return Done(coalesced.results)
-        return self._keep(Underway(coalesced.results, completions, works, lambda: [work.settle() for work in works], self._communicator.abort))
+        return self._keep(Underway(coalesced.results, completions, works, lambda: [work.settle() for work in works], self._communicator.abort, self._failed))
 
     # Life.
 

@@ -5,6 +5,9 @@ import functools
 import torch
 from torch.distributed import ReduceOp
 
+# Kinds of operations, as the module has them.
+ALL_REDUCE, BROADCAST, REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, GATHER, SCATTER, SEND, RECEIVE = range(10)
+
 # Numbers of ncclDataType_t.
 INT8, UINT8, INT32, UINT32, INT64, UINT64, FLOAT16, FLOAT32, FLOAT64, BFLOAT16, FLOAT8E4M3, FLOAT8E5M2 = range(12)
 

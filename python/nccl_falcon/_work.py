@@ -50,17 +50,19 @@ class Underway(dist.Work):
     """Of one that the library works on. Keeps what it works on.
 
     completions: all must end. finish(): what is left to do then, on whichever thread first sees it: to copy results to
-    where they belong. end(text): ends the operations, which then fail with that text. limit: the longest wait, where the
-    operations have no timeout of their own; trouble() is then asked for a text that ends it earlier.
+    where they belong. end(text): ends the operations, which then fail with that text. failed(): is told of a failure.
+    limit: the longest wait, where the operations have no timeout of their own; trouble() is then asked for a text that
+    ends it earlier.
     """
 
-    def __init__(self, results, completions, kept=None, finish=None, end=None, limit=None, trouble=None):
+    def __init__(self, results, completions, kept=None, finish=None, end=None, failed=None, limit=None, trouble=None):
         super().__init__()
         self._results = results
         self._completions = completions
         self._kept = kept
         self._finish = finish
         self._end = end
+        self._failed = failed
         self._limit = limit
         self._trouble = trouble
         self._lock = threading.Lock()
@@ -82,6 +84,8 @@ class Underway(dist.Work):
             self._error = None if text is None else dist.DistBackendError(f"falcon: {text}")
             self._kept = self._finish = None
             self._settled = True
+        if text is not None and self._failed is not None:
+            self._failed()
 
     def wait(self, timeout=None):
         limit = timeout or self._limit or _FOREVER
@@ -99,6 +103,8 @@ class Underway(dist.Work):
         return True
 
     def _give_up(self, text) -> None:
+        if self._failed is not None:
+            self._failed()
         if self._end is not None:
             self._end(text)
         raise dist.DistBackendError(f"falcon: {text}")
