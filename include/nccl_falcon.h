@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-#define NCCL_FALCON_API_VERSION 12
+#define NCCL_FALCON_API_VERSION 13
 
 /* The version of the running library's extension API, NCCL_FALCON_API_VERSION. Never fails with a valid pointer. */
 ncclResult_t ncclFalconGetVersion(int* version);
@@ -299,6 +299,10 @@ ncclResult_t ncclFalconReshape(ncclComm_t comm, const int* roles, int count);
 
 /* The role of this rank. Local. Errors: ncclInvalidArgument. */
 ncclResult_t ncclFalconRole(ncclComm_t comm, int* role);
+
+/* The roles of all ranks of comm (since version 13): roles[r] is rank r's; count is the size of comm. Local.
+ * Errors: ncclInvalidArgument. */
+ncclResult_t ncclFalconRoles(ncclComm_t comm, int* roles, int count);
 
 /* What a program may say about one collective (since version 5): an entry of the list `ext` of the ncclCollConfig_t
  * that it passes to ncclAllReduceConfig and its like. Another libnccl.so.2 ignores it.

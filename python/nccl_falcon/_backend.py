@@ -96,6 +96,7 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
         self._underway = collections.deque()
         self._coalesced = None
         self._closed = None
+        self._goes_by_roles = False
         self._process = os.getpid()
         self._recorder = recorder()
         self._group = Group(name, rank, size, timeout)
@@ -503,6 +504,7 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
 
     def monitored_barrier(self, opts, wait_all_ranks=False):
         """Over the store, so that a rank which does not come is known by its number."""
+        self._expect_members("monitored_barrier")
         timeout = opts.timeout if opts.timeout.total_seconds() > 0 else self._timeout
         self._barriers += 1
         key = f"falcon/barrier/{self._barriers}"
@@ -543,11 +545,13 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
     # Messages.
 
     def send(self, tensors, peer, tag):
+        self._expect_members("send")
         dense = _dense(_one(tensors, "send"))
         completion = self._messages.send(tag, dense.data_ptr(), _bytes(dense), peer)
         return self._message(tensors, completion, dense, None, SEND, peer)
 
     def recv(self, tensors, peer, tag):
+        self._expect_members("recv")
         tensor = _one(tensors, "recv")
         dense = _dense(tensor)
         finish = (lambda: tensor.copy_(dense)) if dense.data_ptr() != tensor.data_ptr() else None
@@ -595,6 +599,7 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
     # Life.
 
     def split(self, store, ranks, opts):
+        self._expect_members("split_group")
         if self._rank not in ranks:
             return None
         timeout = getattr(opts, "_timeout", None) or self._timeout
@@ -606,6 +611,7 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
         """The group of the ranks that are left. They meet over the store anew, so that neither a dead rank nor a broken
         communicator of this group is in their way. Raises RuntimeError where operations are under way and
         SHRINK_ABORT does not say that they may be ended."""
+        self._expect_members("shrink_group")
         excluded = set(ranks_to_exclude)
         left = [rank for rank in range(self._size) if rank not in excluded]
         if shrink_flags & dist.distributed_c10d.SHRINK_ABORT:
@@ -655,7 +661,21 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
     def _get_sequence_number_for_group(self):
         return self._sequence
 
+    def follow_roles(self):
+        """Ranks have exchanged their roles, and the members of this group go by them: this process may have another
+        place in it, among others."""
+        self._rank = self._communicator.rank()
+        self._goes_by_roles = True
+
     # Checks.
+
+    def _expect_members(self, what):
+        """PyTorch's ranks of the group, and its store, are those of its first members."""
+        if self._goes_by_roles:
+            raise RuntimeError(
+                f"falcon: the members of this process group go by their roles, and these have been exchanged; {what} "
+                "goes over a group of ranks: nccl_falcon.torch.Job.rank_of(role) says which rank has a role"
+            )
 
     def _expect(self, holds, text):
         if not holds:

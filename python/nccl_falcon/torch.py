@@ -14,6 +14,7 @@ from . import _native
 from ._backend import FalconBackend
 from ._library import iteration_work, range, ranged
 from ._megatron import MicroBatchCalculator
+from ._roles import RoleExchange, memory_of
 
 __all__ = [
     "GradientShare",
@@ -101,9 +102,10 @@ class Job:
     """
 
     def __init__(self, layout: Layout, group=None):
-        backend = _backend_of(group)
+        self._backend = backend = _backend_of(group)
         self._communicator = backend._communicator
         self._state = backend._state
+        self._exchange = None
         self.plan = None
         _told(
             self._communicator.register_layout,
@@ -122,26 +124,17 @@ class Job:
 
     def begin(self, iteration: int) -> Plan:
         """At an iteration's start: the plan in force. Iterations count up, alike on all ranks. May wait while the job is
-        held or a plan is being agreed."""
+        held or a plan is being agreed, or ranks exchange their roles (`register_roles`)."""
         self.plan = Plan(*_told(self._communicator.iteration_begin, _checked(iteration)))
+        if self._exchange is not None:
+            self._exchange.look()
         return self.plan
 
     def register_tensor(self, name: str, tensor, replicated: bool = True) -> None:
         """The tensor's memory is part of the job's state, in the place of what had this name before. It stays until
         `unregister` or the process group's end, so do not resize it. replicated: all replicas have the same. Raises
         ValueError for what has no memory of its own in one piece here."""
-        if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
-            raise ValueError(
-                f'the state "{name}" is a {type(tensor).__name__}; register the plain tensor that it stands for '
-                "(a DTensor's to_local(), with replicated=False)"
-            )
-        if tensor.layout is not torch.strided or tensor.device.type != "cpu" or not tensor.is_contiguous():
-            gaps = "" if tensor.layout is not torch.strided or tensor.is_contiguous() else " with gaps"
-            raise ValueError(
-                f'the state "{name}" is a tensor{gaps} of layout {tensor.layout} on {tensor.device}; '
-                "register a contiguous copy on the CPU, and renew it at the iteration's end"
-            )
-        tensor = tensor.detach()
+        tensor = memory_of(name, tensor)
         if name in self._state:
             self.unregister(name)
         _told(
@@ -195,6 +188,41 @@ class Job:
     def wanted(self, iteration: int) -> int:
         """At an iteration's end: the sum of WANTED_CHECKPOINT and WANTED_RESTART, or 0; alike on all ranks."""
         return _told(self._communicator.wanted, _checked(iteration))
+
+    @property
+    def roles(self) -> list:
+        """The role of every rank, by rank: what it does in the job, numbered by the rank that did it in the beginning."""
+        return _told(self._communicator.roles, self._backend.size())
+
+    @property
+    def role(self) -> int:
+        return self.roles[self._backend.rank()]
+
+    def rank_of(self, role: int) -> int:
+        """Who has the role now: where messages for it go."""
+        return self.roles.index(role)
+
+    def register_roles(self, prepare, commit=None, abandon=None, groups=()) -> None:
+        """Ranks may exchange their roles from now on: in `begin`, where Falcon finds that it pays
+        (NCCL_FALCON_MITIGATE=auto), or by `reshape`. The registered state goes to who takes the role.
+
+        prepare(role): room for the state of a role that this process is to take, a dict of its names and tensors. What
+        it raises is printed, and the job goes on as before. commit(role): the room is filled, and this process has the
+        role; abandon(role): it has not come to that. Only ranks whose role changes are asked.
+
+        groups: process groups whose members go by their roles, such as a stage's replicas, at the same places on all
+        ranks; None where there is none. They stay, and what is behind them is made anew: rank r of a group is then who
+        has the role that its rank r had. Collectives of all members do that; messages do not, and go over the group of
+        all ranks to `rank_of(role)`.
+        """
+        backends = [None if group is None else _backend_of(group) for group in groups]
+        self._exchange = _told(RoleExchange, self._backend, backends, prepare, commit, abandon)
+
+    def reshape(self, roles) -> None:
+        """Rank r takes roles[r]. Of all ranks together, between two iterations: nothing is under way. Where it fails
+        nothing is changed on any rank."""
+        _told(self._communicator.reshape, list(roles))
+        self._exchange.look()
 
     def restart(self) -> int:
         """Asks whoever started the job to start it again; gives what to exit with. Of all ranks together."""

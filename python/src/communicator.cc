@@ -70,6 +70,16 @@ std::shared_ptr<Communicator> Communicator::create(const std::string& id, int si
   return communicator;
 }
 
+void check(ncclResult_t result) {
+  if (result != ncclSuccess) throw CallError(textOf(result));
+}
+
+int Communicator::rank() const {
+  int rank = 0;
+  check(library().ncclCommUserRank(handle(), &rank));
+  return rank;
+}
+
 Communicator::Communicator(ncclComm_t handle, Milliseconds timeout)
     : handle_(handle), timeout_(timeout), movedAt_(SteadyClock::now()) {}
 

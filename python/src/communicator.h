@@ -24,6 +24,9 @@ class CallError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Throws CallError with the library's words where the call on this thread has failed.
+void check(ncclResult_t result);
+
 enum class Kind : int {
   allReduce,
   broadcast,
@@ -76,6 +79,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::optional<std::string> trouble() const;
   /// For the functions of nccl_falcon.h. Throws CallError after abort() or close().
   ncclComm_t handle() const;
+  /// This process's place in it, which changes where its members go by their roles. Throws CallError.
+  int rank() const;
 
   /// Ends it where something has been under way for longer than the timeout.
   void endIfOverdue(std::chrono::steady_clock::time_point now);

@@ -18,7 +18,8 @@ namespace falcon::python {
   X(ncclFalconRangeBegin) X(ncclFalconRangeEnd) X(ncclFalconIterationWork)                                  \
   X(ncclFalconSuspend) X(ncclFalconResume)                                                                  \
   X(ncclFalconRegisterState) X(ncclFalconUnregisterState) X(ncclFalconCheckpoint)                           \
-  X(ncclFalconCheckpointSynchronize) X(ncclFalconRestore) X(ncclFalconWanted) X(ncclFalconRestart)
+  X(ncclFalconCheckpointSynchronize) X(ncclFalconRestore) X(ncclFalconWanted) X(ncclFalconRestart)          \
+  X(ncclCommUserRank) X(ncclFalconRegisterReshape) X(ncclFalconReshape) X(ncclFalconRoles)
 // clang-format on
 
 struct Library {

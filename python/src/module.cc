@@ -13,6 +13,7 @@
 #include "communicator.h"
 #include "completion.h"
 #include "library.h"
+#include "roles.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -27,10 +28,6 @@ Milliseconds millisecondsOf(double seconds) {
   constexpr double most = 1e9;
   if (std::isnan(seconds) || seconds < 0) throw nb::value_error("a timeout is a number of seconds, 0 or more");
   return Milliseconds(static_cast<std::int64_t>(std::min(seconds, most) * 1000));
-}
-
-void check(ncclResult_t result) {
-  if (result != ncclSuccess) throw CallError(textOf(result));
 }
 
 nb::bytes uniqueId() {
@@ -216,6 +213,9 @@ NB_MODULE(_native, module) {
       .def("restore", restore, "folder"_a.none(), Unlocked())
       .def("wanted", wanted, "iteration"_a, Unlocked())
       .def("restart", restart, Unlocked())
+      .def("rank", &Communicator::rank)
+      .def("reshape", reshape, "roles"_a)
+      .def("roles", rolesOf, "size"_a)
       .def(
           "suspend",
           [](const Communicator& self, unsigned milliseconds) {
@@ -234,6 +234,10 @@ NB_MODULE(_native, module) {
           "id"_a, "sending"_a, "name"_a)
       .def("post", &Channel::post, "tag"_a, "address"_a, "bytes"_a)
       .def("close", &Channel::close, "text"_a, Unlocked());
+
+  nb::class_<RoleHooks>(module, "RoleHooks")
+      .def(nb::init<nb::object, nb::object, nb::object>(), "prepare"_a, "commit"_a, "abandon"_a)
+      .def("register_for", &RoleHooks::registerFor, "job"_a, "groups"_a);
 
   module.def(
       "range_begin", [](const char* name) { check(library().ncclFalconRangeBegin(name)); }, "name"_a);

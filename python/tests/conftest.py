@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.dirname(__file__))
 collect_ignore = ["upstream.py", "exits.py", "elastic.py"]
 # scripts/test-python --without-torch
 if importlib.util.find_spec("torch") is None:
-    collect_ignore += ["test_balance.py", "test_collectives.py", "test_elastic.py", "test_messages.py", "test_life.py", "test_recorder.py", "test_training.py"]
+    collect_ignore += ["test_balance.py", "test_collectives.py", "test_elastic.py", "test_messages.py", "test_life.py", "test_recorder.py", "test_roles.py", "test_training.py"]
 
 
 def pytest_unconfigure():

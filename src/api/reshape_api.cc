@@ -302,4 +302,18 @@ ncclResult_t ncclFalconRole(ncclComm_t comm, int* role) {
   });
 }
 
+ncclResult_t ncclFalconRoles(ncclComm_t comm, int* roles, int count) {
+  constexpr const char* function = "ncclFalconRoles";
+  return guarded(function, [&]() -> Status {
+    auto use = requireReady(function, comm);
+    if (!use) return use.error();
+    if (const Status given = requireOutput(function, "roles", roles); !given) return given;
+    if (count != (*use)->engine->size())
+      return log::decided(
+          Error::invalidArgument("{}: room for {} roles of {} ranks of comm", function, count, (*use)->engine->size()));
+    for (Rank rank = 0; rank < count; ++rank) roles[rank] = (*use)->reshape.roleOf(rank);
+    return {};
+  });
+}
+
 }  // extern "C"

@@ -289,6 +289,22 @@ ncclResult_t ncclFalconRole(ncclComm_t comm, int* role) {
   return questions.userRank(comm, role);
 }
 
+ncclResult_t ncclFalconRoles(ncclComm_t comm, int* roles, int count) {
+  FALCON_EXTENSION(Roles, comm, roles, count);
+  if (!comm) return isNull("ncclFalconRoles", "comm");
+  if (!roles) return isNull("ncclFalconRoles", "roles");
+  const auto& questions = homeOf(comm, route).vendor->questions;
+  if (!questions.count) return noReshape("ncclFalconRoles");
+  int ranks = 0;
+  if (const ncclResult_t asked = questions.count(comm, &ranks); asked != ncclSuccess) return asked;
+  if (count != ranks) {
+    sayOfCall("ncclFalconRoles: room for %d roles of %d ranks of comm", count, ranks);
+    return ncclInvalidArgument;
+  }
+  for (int rank = 0; rank < ranks; ++rank) roles[rank] = rank;
+  return ncclSuccess;
+}
+
 ncclResult_t ncclFalconWanted(ncclComm_t comm, uint64_t iteration, unsigned int* wanted) {
   FALCON_EXTENSION(Wanted, comm, iteration, wanted);
   if (!comm) return isNull("ncclFalconWanted", "comm");

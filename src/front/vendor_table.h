@@ -20,7 +20,7 @@ namespace falcon::front {
   X(GetVersion) X(RegisterLayout) X(IterationBegin) X(StreamCreate) X(StreamSynchronize) X(StreamQuery)          \
   X(StreamCallback) X(StreamDestroy) X(RedOpCreateBitwise) X(RangeBegin) X(RangeEnd) X(IterationWork)            \
   X(Suspend) X(Resume) X(TrapCallbackAdd) X(TrapCallbackRemove) X(RegisterState) X(UnregisterState)            \
-  X(Checkpoint) X(CheckpointSynchronize) X(Restore) X(Wanted) X(Restart) X(RegisterReshape) X(Reshape) X(Role) \
+  X(Checkpoint) X(CheckpointSynchronize) X(Restore) X(Wanted) X(Restart) X(RegisterReshape) X(Reshape) X(Role) X(Roles) \
   X(GetHostUniqueId)
 // clang-format on
 

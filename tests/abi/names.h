@@ -49,6 +49,7 @@ inline constexpr const char* falconFunctionNames[] = {"ncclFalconGetVersion",
                                                       "ncclFalconRegisterReshape",
                                                       "ncclFalconReshape",
                                                       "ncclFalconRole",
+                                                      "ncclFalconRoles",
                                                       "ncclFalconStreamCallback",
                                                       "ncclFalconRedOpCreateBitwise",
                                                       "ncclFalconGetHostUniqueId"};

@@ -49,6 +49,10 @@ class Trainer {
     int told = -1;
     NCCL_OK(ncclFalconRole(job_, &told));
     EXPECT_EQ(told, role);
+    int everyones[ranks];
+    NCCL_OK(ncclFalconRoles(job_, everyones, ranks));
+    EXPECT_EQ(everyones[rank_], role);
+    EXPECT_THAT(everyones, testing::UnorderedElementsAre(0, 1, 2, 3));
     EXPECT_EQ(role_, role);
     EXPECT_EQ(state_, stateOf(role)) << "rank " << rank_;
     int members[2] = {-1, -1};
@@ -189,6 +193,10 @@ TEST(ReshapingArguments, AreNamedWhereTheyAreWrong) {
     trainer.expectRole(rank);
     EXPECT_EQ(ncclFalconReshape(job, nullptr, ranks), ncclInvalidArgument);
     EXPECT_EQ(ncclFalconRole(job, nullptr), ncclInvalidArgument);
+    EXPECT_EQ(ncclFalconRoles(job, nullptr, ranks), ncclInvalidArgument);
+    int two[2];
+    EXPECT_EQ(ncclFalconRoles(job, two, 2), ncclInvalidArgument);
+    EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("room for 2 roles of 4 ranks"));
     EXPECT_EQ(ncclFalconRegisterReshape(job, nullptr), ncclInvalidArgument);
     ncclFalconReshapeHooks_t hooks{sizeof hooks, nullptr, nullptr, nullptr, nullptr, nullptr, 0};
     EXPECT_EQ(ncclFalconRegisterReshape(job, &hooks), ncclInvalidArgument);

@@ -254,7 +254,7 @@ TEST_F(Preload, TheExtensionAnswersOnAndOff) {
       "GetVersion 0\nGetVersion(NULL) 4\nRangeBegin 0\nRangeBegin(NULL) 4\nRangeEnd 0\n"
       "IterationWork 0\nIterationWork(0) 4\n"
       "RegisterState(NULL) 4\nCheckpointSynchronize(NULL) 4\nWanted(NULL) 4\nRestart(NULL) 4\n"
-      "RegisterReshape 5\nReshape 5\nRole(NULL) 4\nGetHostUniqueId 5\n"
+      "RegisterReshape 5\nReshape 5\nRole(NULL) 4\nRoles(NULL) 4\nGetHostUniqueId 5\n"
       "StreamCreate 5\nStreamQuery(NULL) 0\nStreamSynchronize(other) 4\n"
       "StreamCallback(NULL stream) 0\nStreamCallback(other) 4\nStreamCallback(NULL) 4\nRedOpCreateBitwise 5\n"
       "StreamDestroy(other) 4\n"

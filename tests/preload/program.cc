@@ -356,6 +356,7 @@ void extension() {
   say("RegisterReshape", EXTENSION(ncclFalconRegisterReshape)(reinterpret_cast<ncclComm_t>(&state), &hooks));
   say("Reshape", EXTENSION(ncclFalconReshape)(reinterpret_cast<ncclComm_t>(&state), roles, 1));
   say("Role(NULL)", EXTENSION(ncclFalconRole)(nullptr, &role));
+  say("Roles(NULL)", EXTENSION(ncclFalconRoles)(nullptr, &role, 1));
   ncclUniqueId hostId;
   say("GetHostUniqueId", EXTENSION(ncclFalconGetHostUniqueId)(&hostId));
   say("StreamCreate", EXTENSION(ncclFalconStreamCreate)(&made));
