@@ -87,7 +87,8 @@ TEST_P(IterationTime, IsThatOfTheTrainersStamps) {
   const std::filesystem::path folder = instrument::jobFolder(name);
   const ScratchFolder scratch;
   std::vector<std::string> arguments = GetParam().arguments;
-  for (const char* more : {"--micro-batches", "8", "--micro-batch-size", "2", "--iterations", "100000", "--quiet", "--log"})
+  for (const char* more :
+       {"--micro-batches", "8", "--micro-batch-size", "2", "--iterations", "100000", "--quiet", "--log"})
     arguments.emplace_back(more);
   arguments.push_back(scratch.file("log"));
   {

@@ -1,5 +1,5 @@
-// What other programs, and other machines of the same hypervisor, take of this machine while a job runs, by the kernel's
-// account: a job whose share changes becomes slower or faster itself, and to say so is right.
+// What other programs, and other machines of the same hypervisor, take of this machine while a job runs, by the
+// kernel's account: a job whose share changes becomes slower or faster itself, and to say so is right.
 #pragma once
 
 #include <string>
