@@ -12,11 +12,12 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-from . import _native, _types
+from . import _native
 from ._messages import Messages
+from ._operations import Operations, Prepared, in_memory, moving, only, size_of
 from ._recorder import Group, recorder
 from ._register import NAME
-from ._types import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BROADCAST, GATHER, RECEIVE, REDUCE, REDUCE_SCATTER, SCATTER, SEND
+from ._types import RECEIVE, SEND
 from ._work import Done, Underway, stop_futures
 
 # As many dropped works are kept before those that have ended are let go.
@@ -27,6 +28,8 @@ _GRACE = 2.0
 _RENEWAL = 30.0
 
 _backends = weakref.WeakSet()
+# Set where the process ends: what then fails is nobody's loss.
+_ending = threading.Event()
 # PyTorch's debug mode wraps a backend and keeps only what of it is C++: a Python backend would be lost.
 _wrapped = set()
 
@@ -38,40 +41,6 @@ def create(options, backend_options=None):
     if dist.get_debug_level() == dist.DebugLevel.DETAIL:
         _wrapped.add(backend)
     return backend
-
-
-def _dense(tensor):
-    """The tensor, or what does for it: contiguous, of this process's memory. Raises ValueError."""
-    if tensor.device.type != "cpu":
-        raise ValueError(
-            f'falcon: a tensor on {tensor.device}; this backend moves CPU tensors: init_process_group("cpu:falcon,cuda:nccl")'
-        )
-    if tensor.layout is not torch.strided:
-        raise ValueError(f"falcon: a tensor of layout {tensor.layout}; pass a dense one: tensor.to_dense()")
-    tensor = tensor.detach()
-    if tensor.is_conj():
-        tensor = tensor.resolve_conj()
-    return tensor if tensor.is_contiguous() else tensor.contiguous()
-
-
-def _one(tensors, what):
-    if len(tensors) != 1:
-        raise ValueError(f"falcon: {what} takes one tensor of each rank, not {len(tensors)}")
-    return tensors[0]
-
-
-def _bytes(tensor) -> int:
-    return tensor.numel() * tensor.element_size()
-
-
-def _side_by_side(tensors) -> bool:
-    """Whether they lie in memory as parts of one contiguous tensor."""
-    expected = tensors[0].data_ptr()
-    for tensor in tensors:
-        if tensor.data_ptr() != expected or not tensor.is_contiguous() or tensor.is_conj():
-            return False
-        expected += _bytes(tensor)
-    return True
 
 
 class FalconBackend(torch._C._distributed_c10d.Backend):
@@ -100,6 +69,7 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
         self._process = os.getpid()
         self._recorder = recorder()
         self._group = Group(name, rank, size, timeout)
+        self._operations = Operations(rank, size)
         self._communicator = self._connect(timeout)
         self._messages = Messages(self._store, rank, size)
         # Tensors whose memory the library knows as the job's state (nccl_falcon.torch), by their names.
@@ -168,41 +138,40 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
 
     # How operations run.
 
-    def _start(self, operations, asynchronous, results, kept=None, finish=None, name=None):
-        """Runs the operations, or queues them. `finish` is what is left to do when they have ended; `name` is the
-        call's for the recorder where the operations do not tell."""
+    def _start(self, prepared: Prepared, asynchronous: bool):
+        """Runs the operations, or queues them."""
         self._sequence += 1
         if self._coalesced is not None:
-            self._coalesced.add(operations, results, kept, finish)
+            self._coalesced.add(prepared)
             return None
-        communicator = self._communicator
-        call = None if self._recorder is None else self._recorder.note(self._group, operations, name)
+        operations, communicator = prepared.operations, self._communicator
+        call = None if self._recorder is None else self._recorder.note(self._group, operations, prepared.name)
+        is_one = len(operations) == 1 and len(operations[0]) == 7
         try:
             if not asynchronous:
-                if len(operations) == 1 and len(operations[0]) == 7:
+                if is_one:
                     communicator.run(*operations[0])
                 else:
                     communicator.run_all(operations)
                 if call is not None:
                     call.over = True
-                if finish is not None:
-                    finish()
+                if prepared.finish is not None:
+                    prepared.finish()
                 return None
-            if len(operations) == 1 and len(operations[0]) == 7:
-                completion = communicator.queue(*operations[0])
-            else:
-                completion = communicator.queue_all(operations)
+            completion = communicator.queue(*operations[0]) if is_one else communicator.queue_all(operations)
         except _native.CallError as error:
             if communicator.failure() is not None or communicator.trouble() is not None:
                 self._failed()
             raise dist.DistBackendError(f"falcon: {error}") from None
         if call is not None:
             call.completion = completion
-        return self._keep(Underway(results, [completion], kept, finish, communicator.abort, self._failed))
+        return self._keep(
+            Underway(prepared.results, [completion], prepared.kept, prepared.finish, communicator.abort, self._failed)
+        )
 
     def _failed(self):
         """An operation has, and not because this process wants to end the group."""
-        if self._closed is None and self._recorder is not None:
+        if self._closed is None and self._recorder is not None and not _ending.is_set():
             self._recorder.failed()
 
     def _keep(self, work):
@@ -226,281 +195,71 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
             self._underway.extendleft(reversed(left))
             return not left
 
-    def _moved(self, kind, source, target, count_of, peer=-1):
-        """An operation that only moves; `count_of` is the tensor whose size is the call's count."""
-        number, factor = _types.moved(count_of.dtype)
-        return (kind, source, target, count_of.numel() * factor, number, 0, peer)
-
-    def _reduced(self, kind, source, target, count, dtype, op, peer=-1):
-        number, factor, reduction = _types.reduced(dtype, op)
-        operation = (kind, source, target, count * factor, number, reduction, peer)
-        return (*operation, _types.scalar_of(op, dtype)) if reduction == _types.SCALED_SUM else operation
-
-    def _prepared(self, tensor):
-        """(what the library works on, whether that is a copy) for a reduction in place."""
-        dense = _dense(tensor)
-        as_type = _types.wider(tensor.dtype)
-        if as_type is not None:
-            dense = dense.to(as_type)
-        return dense, dense.data_ptr() != tensor.data_ptr() or as_type is not None
-
     # Collectives.
 
+    def _run(self, prepared, opts):
+        return self._start(prepared, getattr(opts, "asyncOp", False))
+
     def allreduce(self, tensors, opts):
-        tensor = _one(tensors, "all_reduce")
-        dense, copied = self._prepared(tensor)
-        address = dense.data_ptr()
-        operation = self._reduced(ALL_REDUCE, address, address, dense.numel(), dense.dtype, opts.reduceOp)
-        finish = (lambda: tensor.copy_(dense)) if copied else None
-        return self._start([operation], opts.asyncOp, tensors, dense, finish)
+        return self._run(self._operations.allreduce(tensors, opts), opts)
 
     def allreduce_coalesced(self, tensors, opts):
-        prepared = [(tensor, *self._prepared(tensor)) for tensor in tensors]
-        operations = [
-            self._reduced(ALL_REDUCE, dense.data_ptr(), dense.data_ptr(), dense.numel(), dense.dtype, opts.reduceOp)
-            for _, dense, _ in prepared
-        ]
-        return self._start(operations, opts.asyncOp, tensors, prepared, lambda: _copy_back(prepared))
+        return self._run(self._operations.allreduce_coalesced(tensors, opts), opts)
 
     def allreduce_sparse(self, tensors, opts):
-        raise NotImplementedError("falcon: sparse tensors are not reduced; pass dense ones: tensor.to_dense()")
+        return self._run(self._operations.allreduce_sparse(tensors, opts), opts)
 
     def broadcast(self, tensors, opts):
-        tensor = _one(tensors, "broadcast")
-        dense = _dense(tensor)
-        address = dense.data_ptr()
-        copied = address != tensor.data_ptr() and self._rank != opts.rootRank
-        operation = self._moved(BROADCAST, address, address, dense, opts.rootRank)
-        finish = (lambda: tensor.copy_(dense)) if copied else None
-        return self._start([operation], opts.asyncOp, tensors, dense, finish)
+        return self._run(self._operations.broadcast(tensors, opts), opts)
 
     def reduce(self, tensors, opts):
-        tensor = _one(tensors, "reduce")
-        dense, copied = self._prepared(tensor)
-        address = dense.data_ptr()
-        operation = self._reduced(REDUCE, address, address, dense.numel(), dense.dtype, opts.reduceOp, opts.rootRank)
-        finish = (lambda: tensor.copy_(dense)) if copied and self._rank == opts.rootRank else None
-        return self._start([operation], opts.asyncOp, tensors, dense, finish)
+        return self._run(self._operations.reduce(tensors, opts), opts)
 
     def allgather(self, output_lists, inputs, opts):
-        outputs, source = _one(output_lists, "all_gather"), _dense(_one(inputs, "all_gather"))
-        self._expect(len(outputs) == self._size, f"all_gather gives {self._size} tensors, not {len(outputs)}")
-        operations, kept, finish = self._gathered(outputs, source)
-        return self._start(operations, opts.asyncOp, outputs, kept, finish)
-
-    def _gathered(self, outputs, source):
-        """The operations that gather every rank's `source` in `outputs`, what they need, and what is left to do."""
-        self._expect_types(outputs, source)
-        if any(output.numel() != outputs[0].numel() for output in outputs):
-            return self._gathered_unevenly(outputs, source)
-        self._expect(
-            outputs[0].numel() == source.numel(),
-            f"{source.numel()} elements to gather, but room for {outputs[0].numel()}",
-        )
-        if _side_by_side(outputs):
-            return [self._moved(ALL_GATHER, source.data_ptr(), outputs[0].data_ptr(), source)], (source, outputs), None
-        flat = source.new_empty((self._size, *source.shape))
-        operation = self._moved(ALL_GATHER, source.data_ptr(), flat.data_ptr(), source)
-        return [operation], (source, flat), lambda: _scatter_rows(flat, outputs)
-
-    def _gathered_unevenly(self, outputs, source):
-        own = outputs[self._rank]
-        self._expect(own.numel() == source.numel(), f"{source.numel()} elements to gather, but room for {own.numel()}")
-        own.copy_(source.view_as(own))
-        prepared = [(output, dense := _dense(output), dense.data_ptr() != output.data_ptr()) for output in outputs]
-        operations = [
-            self._moved(BROADCAST, dense.data_ptr(), dense.data_ptr(), dense, root)
-            for root, (_, dense, _) in enumerate(prepared)
-        ]
-        return operations, prepared, lambda: _copy_back(prepared)
+        return self._run(self._operations.allgather(output_lists, inputs, opts), opts)
 
     def all_gather_single(self, output, source, opts):
-        target, dense = _dense(output), _dense(source)
-        self._expect_types([output], source)
-        self._expect(
-            output.numel() == source.numel() * self._size,
-            f"{self._size} times {source.numel()} elements to gather, but room for {output.numel()}",
-        )
-        operation = self._moved(ALL_GATHER, dense.data_ptr(), target.data_ptr(), dense)
-        finish = (lambda: output.copy_(target)) if target.data_ptr() != output.data_ptr() else None
-        return self._start([operation], opts.asyncOp, output, (target, dense), finish)
+        return self._run(self._operations.all_gather_single(output, source, opts), opts)
 
     _allgather_base = all_gather_single
 
     def allgather_coalesced(self, output_lists, inputs, opts):
-        self._expect(
-            len(output_lists) == self._size and all(len(each) == len(inputs) for each in output_lists),
-            f"all_gather_coalesced of {len(inputs)} tensors gives as many of each of {self._size} ranks",
-        )
-        # output_lists[rank][i] is that rank's i-th input.
-        parts = [self._gathered(outputs, _dense(source)) for outputs, source in zip(zip(*output_lists), inputs)]
-        return self._many(parts, opts, output_lists)
+        return self._run(self._operations.allgather_coalesced(output_lists, inputs, opts), opts)
 
     def all_gather_single_coalesced(self, outputs, inputs, opts):
-        return self._many(
-            [self._gathered([*output.view(-1).chunk(self._size)], _dense(source)) for output, source in zip(outputs, inputs, strict=True)],
-            opts,
-            outputs,
-        )
+        return self._run(self._operations.all_gather_single_coalesced(outputs, inputs, opts), opts)
 
     allgather_into_tensor_coalesced = all_gather_single_coalesced
 
-    def _many(self, parts, opts, results):
-        operations = [operation for part in parts for operation in part[0]]
-        finishes = [part[2] for part in parts if part[2] is not None]
-        return self._start(operations, opts.asyncOp, results, parts, lambda: [finish() for finish in finishes])
-
     def reduce_scatter(self, outputs, input_lists, opts):
-        output, inputs = _one(outputs, "reduce_scatter"), _one(input_lists, "reduce_scatter")
-        self._expect(len(inputs) == self._size, f"reduce_scatter takes {self._size} tensors, not {len(inputs)}")
-        operations, kept, finish = self._scattered(output, inputs, opts)
-        return self._start(operations, opts.asyncOp, outputs, kept, finish)
-
-    def _scattered(self, output, inputs, opts):
-        self._expect_types(inputs, output)
-        self._expect(
-            inputs[self._rank].numel() == output.numel(),
-            f"{inputs[self._rank].numel()} elements for this rank, but room for {output.numel()}",
-        )
-        target, copied = self._prepared(output)
-        finish = (lambda: output.copy_(target)) if copied else None
-        if any(each.numel() != output.numel() for each in inputs):
-            sources = [self._prepared(each)[0].clone() for each in inputs]
-            operations = [
-                self._reduced(REDUCE, each.data_ptr(), target.data_ptr() if root == self._rank else each.data_ptr(), each.numel(), each.dtype, opts.reduceOp, root)
-                for root, each in enumerate(sources)
-            ]
-            return operations, (target, sources), finish
-        if _side_by_side(inputs) and _types.wider(output.dtype) is None:
-            source, address = inputs, inputs[0].data_ptr()
-        else:
-            source = torch.cat([_dense(each).reshape(-1) for each in inputs]).to(target.dtype)
-            address = source.data_ptr()
-        operation = self._reduced(REDUCE_SCATTER, address, target.data_ptr(), target.numel(), target.dtype, opts.reduceOp)
-        return [operation], (source, target), finish
+        return self._run(self._operations.reduce_scatter(outputs, input_lists, opts), opts)
 
     def reduce_scatter_single(self, output, source, opts):
-        operations, kept, finish = self._scattered_single(output, source, opts)
-        return self._start(operations, opts.asyncOp, output, kept, finish)
+        return self._run(self._operations.reduce_scatter_single(output, source, opts), opts)
 
     _reduce_scatter_base = reduce_scatter_single
 
-    def _scattered_single(self, output, source, opts):
-        self._expect_types([output], source)
-        self._expect(
-            source.numel() == output.numel() * self._size,
-            f"{source.numel()} elements to reduce and scatter, but room for {self._size} times {output.numel()}",
-        )
-        dense, _ = self._prepared(source)
-        target, copied = self._prepared(output)
-        operation = self._reduced(REDUCE_SCATTER, dense.data_ptr(), target.data_ptr(), target.numel(), target.dtype, opts.reduceOp)
-        return [operation], (dense, target), (lambda: output.copy_(target)) if copied else None
-
     def reduce_scatter_single_coalesced(self, outputs, inputs, opts):
-        parts = [self._scattered_single(output, source, opts) for output, source in zip(outputs, inputs, strict=True)]
-        return self._many(parts, opts, outputs)
+        return self._run(self._operations.reduce_scatter_single_coalesced(outputs, inputs, opts), opts)
 
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
 
     def all_to_all_single(self, output, source, output_splits, input_splits, opts):
-        self._expect_types([output], source)
-        target, dense = _dense(output), _dense(source)
-        finish = (lambda: output.copy_(target)) if target.data_ptr() != output.data_ptr() else None
-        kept = (target, dense)
-        if not output_splits and not input_splits:
-            self._expect(
-                output.numel() == source.numel() and source.numel() % self._size == 0,
-                f"all_to_all_single of {source.numel()} elements into {output.numel()} between {self._size} ranks",
-            )
-            number, factor = _types.moved(source.dtype)
-            count = source.numel() // self._size * factor
-            operation = (ALL_TO_ALL, dense.data_ptr(), target.data_ptr(), count, number, 0, -1)
-            return self._start([operation], opts.asyncOp, output, kept, finish)
-        operations = [
-            *self._parts(SEND, dense, self._splits_of(dense, input_splits)),
-            *self._parts(RECEIVE, target, self._splits_of(target, output_splits)),
-        ]
-        return self._start(operations, opts.asyncOp, output, kept, finish)
+        return self._run(self._operations.all_to_all_single(output, source, output_splits, input_splits, opts), opts)
 
     alltoall_base = all_to_all_single
 
-    def _splits_of(self, tensor, splits):
-        """Elements for each rank."""
-        rows = tensor.size(0) if tensor.dim() else 1
-        if not splits:
-            self._expect(rows % self._size == 0, f"{rows} rows cannot be split evenly between {self._size} ranks")
-            splits = [rows // self._size] * self._size
-        self._expect(len(splits) == self._size, f"{len(splits)} split sizes for {self._size} ranks")
-        self._expect(sum(splits) == rows, f"split sizes {list(splits)} for {rows} rows")
-        row = tensor.numel() // rows if rows else 0
-        return [split * row for split in splits]
-
-    def _parts(self, kind, tensor, counts):
-        number, factor = _types.moved(tensor.dtype)
-        address, size = tensor.data_ptr(), tensor.element_size()
-        for peer, count in enumerate(counts):
-            if count:
-                source, target = (address, 0) if kind == SEND else (0, address)
-                yield (kind, source, target, count * factor, number, 0, peer)
-            address += count * size
-
     def alltoall(self, outputs, inputs, opts):
-        self._expect(
-            len(outputs) == len(inputs) == self._size,
-            f"all_to_all takes {self._size} tensors each way, not {len(inputs)} and {len(outputs)}",
-        )
-        sources = [_dense(each) for each in inputs]
-        prepared = [(output, dense := _dense(output), dense.data_ptr() != output.data_ptr()) for output in outputs]
-        operations = []
-        for peer, (source, (_, target, _)) in enumerate(zip(sources, prepared)):
-            if source.numel():
-                operations.append(self._moved(SEND, source.data_ptr(), 0, source, peer))
-            if target.numel():
-                operations.append(self._moved(RECEIVE, 0, target.data_ptr(), target, peer))
-        return self._start(operations, opts.asyncOp, outputs, (sources, prepared), lambda: _copy_back(prepared))
+        return self._run(self._operations.alltoall(outputs, inputs, opts), opts)
 
     def gather(self, output_lists, inputs, opts):
-        source = _dense(_one(inputs, "gather"))
-        if self._rank != opts.rootRank:
-            self._expect(not output_lists, "gather gives tensors only to its root")
-            return self._start([self._moved(GATHER, source.data_ptr(), 0, source, opts.rootRank)], opts.asyncOp, [], source)
-        outputs = _one(output_lists, "gather")
-        self._expect(len(outputs) == self._size, f"gather gives {self._size} tensors, not {len(outputs)}")
-        self._expect_types(outputs, source)
-        for output in outputs:
-            self._expect(output.numel() == source.numel(), f"{source.numel()} elements to gather, but room for {output.numel()}")
-        flat, finish = outputs[0], None
-        if not _side_by_side(outputs):
-            flat = source.new_empty((self._size, *source.shape))
-            finish = lambda: _scatter_rows(flat, outputs)
-        operation = self._moved(GATHER, source.data_ptr(), flat.data_ptr(), source, opts.rootRank)
-        return self._start([operation], opts.asyncOp, outputs, (source, flat, outputs), finish)
+        return self._run(self._operations.gather(output_lists, inputs, opts), opts)
 
     def scatter(self, outputs, input_lists, opts):
-        output = _one(outputs, "scatter")
-        target = _dense(output)
-        finish = (lambda: output.copy_(target)) if target.data_ptr() != output.data_ptr() else None
-        source, address = None, 0
-        if self._rank == opts.rootRank:
-            source = _one(input_lists, "scatter")
-            self._expect(len(source) == self._size, f"scatter takes {self._size} tensors, not {len(source)}")
-            self._expect_types(source, output)
-            for each in source:
-                self._expect(each.numel() == output.numel(), f"{each.numel()} elements to scatter, but room for {output.numel()}")
-            if not _side_by_side(source):
-                source = torch.cat([_dense(each).reshape(-1) for each in source])
-                address = source.data_ptr()
-            else:
-                address = source[0].data_ptr()
-        else:
-            self._expect(not input_lists, "scatter takes tensors only from its root")
-        operation = self._moved(SCATTER, address, target.data_ptr(), target, opts.rootRank)
-        return self._start([operation], opts.asyncOp, outputs, (source, target), finish)
+        return self._run(self._operations.scatter(outputs, input_lists, opts), opts)
 
     def barrier(self, opts):
-        token = torch.zeros(1, dtype=torch.uint8)
-        operation = (ALL_REDUCE, token.data_ptr(), token.data_ptr(), 1, _types.UINT8, _types.SUM, -1)
-        return self._start([operation], getattr(opts, "asyncOp", False), [token], token, name="barrier")
+        return self._run(self._operations.barrier(opts), opts)
 
     def monitored_barrier(self, opts, wait_all_ranks=False):
         """Over the store, so that a rank which does not come is known by its number."""
@@ -546,16 +305,16 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
 
     def send(self, tensors, peer, tag):
         self._expect_members("send")
-        dense = _dense(_one(tensors, "send"))
-        completion = self._messages.send(tag, dense.data_ptr(), _bytes(dense), peer)
+        dense = in_memory(only(tensors, "send"))
+        completion = self._messages.send(tag, dense.data_ptr(), size_of(dense), peer)
         return self._message(tensors, completion, dense, None, SEND, peer)
 
     def recv(self, tensors, peer, tag):
         self._expect_members("recv")
-        tensor = _one(tensors, "recv")
-        dense = _dense(tensor)
+        tensor = only(tensors, "recv")
+        dense = in_memory(tensor)
         finish = (lambda: tensor.copy_(dense)) if dense.data_ptr() != tensor.data_ptr() else None
-        completion = self._messages.receive(tag, dense.data_ptr(), _bytes(dense), peer)
+        completion = self._messages.receive(tag, dense.data_ptr(), size_of(dense), peer)
         return self._message(tensors, completion, dense, finish, RECEIVE, peer)
 
     def recv_anysource(self, tensors, tag):
@@ -564,7 +323,7 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
     def _message(self, tensors, completion, kept, finish, kind, peer):
         if self._recorder is not None:
             name = f"send {self._rank}->{peer}" if kind == SEND else f"recv {self._rank}<-{peer}"
-            operation = self._moved(kind, 0, 0, kept, peer)
+            operation = moving(kind, 0, 0, kept, peer)
             self._recorder.note(self._group, [operation], name).completion = completion
         work = Underway(
             tensors, [completion], kept, finish, self._messages.close, self._failed, self._timeout, self._communicator.trouble
@@ -586,9 +345,7 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
             raise RuntimeError("falcon: coalescing has not begun on this process group")
         works = coalesced.works
         if coalesced.operations:
-            works.append(
-                self._start(coalesced.operations, True, coalesced.results, coalesced.kept, coalesced.finish)
-            )
+            works.append(self._start(coalesced.prepared(), True))
         if len(works) == 1:
             return works[0]
         completions = [completion for work in works for completion in work._completions]
@@ -664,7 +421,7 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
     def follow_roles(self):
         """Ranks have exchanged their roles, and the members of this group go by them: this process may have another
         place in it, among others."""
-        self._rank = self._communicator.rank()
+        self._rank = self._operations.rank = self._communicator.rank()
         self._goes_by_roles = True
 
     # Checks.
@@ -677,15 +434,6 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
                 "goes over a group of ranks: nccl_falcon.torch.Job.rank_of(role) says which rank has a role"
             )
 
-    def _expect(self, holds, text):
-        if not holds:
-            raise ValueError(f"falcon: {text}")
-
-    def _expect_types(self, tensors, other):
-        for tensor in tensors:
-            if tensor.dtype != other.dtype:
-                raise ValueError(f"falcon: tensors of {tensor.dtype} and {other.dtype} in one operation")
-
 
 class _Coalesced:
     """What is collected between start_coalescing() and end_coalescing(); messages are on their way already."""
@@ -693,31 +441,24 @@ class _Coalesced:
     def __init__(self):
         self.operations, self.results, self.kept, self.finishes, self.works = [], [], [], [], []
 
-    def add(self, operations, results, kept, finish):
-        self.operations += operations
-        self.results += results if isinstance(results, list) else [results]
-        self.kept.append(kept)
-        if finish is not None:
-            self.finishes.append(finish)
+    def add(self, prepared: Prepared):
+        self.operations += prepared.operations
+        self.results += prepared.results if isinstance(prepared.results, list) else [prepared.results]
+        self.kept.append(prepared.kept)
+        if prepared.finish is not None:
+            self.finishes.append(prepared.finish)
+
+    def prepared(self) -> Prepared:
+        return Prepared(self.operations, self.results, self.kept, self.finish)
 
     def finish(self):
         for finish in self.finishes:
             finish()
 
 
-def _copy_back(prepared):
-    for tensor, dense, copied in prepared:
-        if copied:
-            tensor.copy_(dense)
-
-
-def _scatter_rows(flat, outputs):
-    for row, output in zip(flat, outputs):
-        output.copy_(row.view(output.shape))
-
-
 def _end_of_process():
     """No memory of PyTorch's may be freed while the library works on it, and nothing may come back to Python after."""
+    _ending.set()
     # A forked child has its parent's, but not their threads.
     backends = [backend for backend in _backends if backend._process == os.getpid()]
     end = time.monotonic() + _GRACE
