@@ -66,6 +66,8 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
         self._coalesced = None
         self._closed = None
         self._goes_by_roles = False
+        # What the library calls where roles are exchanged (nccl_falcon.torch).
+        self._role_hooks = None
         self._process = os.getpid()
         self._recorder = recorder()
         self._group = Group(name, rank, size, timeout)
@@ -207,7 +209,7 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
         return self._run(self._operations.allreduce_coalesced(tensors, opts), opts)
 
     def allreduce_sparse(self, tensors, opts):
-        return self._run(self._operations.allreduce_sparse(tensors, opts), opts)
+        raise NotImplementedError("falcon: sparse tensors are not reduced; pass dense ones: tensor.to_dense()")
 
     def broadcast(self, tensors, opts):
         return self._run(self._operations.broadcast(tensors, opts), opts)
@@ -409,6 +411,7 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
         self._messages.close(text)
         self._communicator.close()
         self._state.clear()
+        self._role_hooks = None
         _backends.discard(self)
         _wrapped.discard(self)
 

@@ -119,9 +119,6 @@ class Operations:
         ]
         return Prepared(operations, tensors, prepared, lambda: _copy_back(prepared))
 
-    def allreduce_sparse(self, tensors, opts):
-        raise NotImplementedError("falcon: sparse tensors are not reduced; pass dense ones: tensor.to_dense()")
-
     def broadcast(self, tensors, opts):
         tensor = only(tensors, "broadcast")
         dense = in_memory(tensor)
@@ -182,8 +179,6 @@ class Operations:
         finish = (lambda: output.copy_(target)) if target.data_ptr() != output.data_ptr() else None
         return Prepared([operation], output, (target, dense), finish)
 
-    _allgather_base = all_gather_single
-
     def allgather_coalesced(self, output_lists, inputs, opts):
         _expect(
             len(output_lists) == self.size and all(len(each) == len(inputs) for each in output_lists),
@@ -191,18 +186,15 @@ class Operations:
         )
         # output_lists[rank][i] is that rank's i-th input.
         parts = [self._gathered(outputs, in_memory(source)) for outputs, source in zip(zip(*output_lists), inputs)]
-        return self._many(parts, opts, output_lists)
+        return self._many(parts, output_lists)
 
     def all_gather_single_coalesced(self, outputs, inputs, opts):
         return self._many(
             [self._gathered([*output.view(-1).chunk(self.size)], in_memory(source)) for output, source in zip(outputs, inputs, strict=True)],
-            opts,
             outputs,
         )
 
-    allgather_into_tensor_coalesced = all_gather_single_coalesced
-
-    def _many(self, parts, opts, results):
+    def _many(self, parts, results):
         operations = [operation for part in parts for operation in part[0]]
         finishes = [part[2] for part in parts if part[2] is not None]
         return Prepared(operations, results, parts, lambda: [finish() for finish in finishes])
@@ -240,8 +232,6 @@ class Operations:
         operations, kept, finish = self._scattered_single(output, source, opts)
         return Prepared(operations, output, kept, finish)
 
-    _reduce_scatter_base = reduce_scatter_single
-
     def _scattered_single(self, output, source, opts):
         _expect_types([output], source)
         _expect(
@@ -255,9 +245,7 @@ class Operations:
 
     def reduce_scatter_single_coalesced(self, outputs, inputs, opts):
         parts = [self._scattered_single(output, source, opts) for output, source in zip(outputs, inputs, strict=True)]
-        return self._many(parts, opts, outputs)
-
-    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+        return self._many(parts, outputs)
 
     def all_to_all_single(self, output, source, output_splits, input_splits, opts):
         _expect_types([output], source)
@@ -278,8 +266,6 @@ class Operations:
             *self._parts(RECEIVE, target, self._splits_of(target, output_splits)),
         ]
         return Prepared(operations, output, kept, finish)
-
-    alltoall_base = all_to_all_single
 
     def _splits_of(self, tensor, splits):
         """Elements for each rank."""

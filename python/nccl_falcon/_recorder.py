@@ -104,7 +104,7 @@ class Recorder:
         """A call begins: `operations` as the module has them; `name` where they do not tell. A message's is "send" or
         "recv" with the two ranks."""
         group.calls += 1
-        if name is not None and name[:4] in ("send", "recv"):
+        if _is_message(name):
             group.messages += 1
         else:
             group.sequence += 1
@@ -152,6 +152,10 @@ class Recorder:
         }
 
 
+def _is_message(name) -> bool:
+    return name is not None and name[:4] in ("send", "recv")
+
+
 def _stack():
     """(code, instruction) of the callers: lines are looked up only where they are written."""
     frame, stack = sys._getframe(3), []
@@ -186,7 +190,7 @@ def _entry(call: Call, description: str) -> dict:
         "collective_seq_id": call.sequence,
         "p2p_seq_id": call.messages,
         "op_id": call.order,
-        "is_p2p": name[:4] in ("send", "recv"),
+        "is_p2p": _is_message(call.name),
         "profiling_name": f"falcon:{name}",
         "input_sizes": [[_elements(one, call.group.size, False)] for one in inputs],
         "input_dtypes": [_TYPE_NAMES[one[4]] for one in inputs],

@@ -38,20 +38,21 @@ class RoleExchange:
         self._hooks.register_for(
             backend._communicator, [None if group is None else group._communicator for group in groups]
         )
-        self.roles = self._asked()
+        # The library calls them as long as the communicator is there, which may be longer than this object.
+        backend._role_hooks = self._hooks
+        self._roles = self._asked()
 
     def _asked(self):
         return self._backend._communicator.roles(self._backend.size())
 
-    def look(self) -> bool:
-        """Whether roles have been exchanged since the last time; all ranks hear of it, changed or not."""
+    def look(self) -> None:
+        """Where roles have been exchanged since the last time the groups follow; on all ranks, changed or not."""
         roles = self._asked()
-        if roles == self.roles:
-            return False
-        self.roles = roles
+        if roles == self._roles:
+            return
+        self._roles = roles
         for group in self._groups:
             group.follow_roles()
-        return True
 
     # What the library calls, in the thread that is in Job.begin or Job.reshape. It has no exceptions.
 

@@ -56,10 +56,7 @@ class RestartedJob : public testing::Test {
     return demo::parseNumberedLog(contentOf(folder_.file("log")));
   }
   /// Asks again and again; false where the job ends before. What is waited for are iterations, and there are slow days.
-  bool comes(const std::function<bool()>& condition) {
-    while (job_->running() && !condition()) SystemClock::instance().sleep(10ms);
-    return condition();
-  }
+  bool comes(const std::function<bool()>& condition) { return eventually(*job_, condition); }
 
   /// Once the job knows what is healthy its rank's place gives a third of what it used, as long as the job lives.
   std::string makePlaceSlow() {

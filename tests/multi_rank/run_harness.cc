@@ -95,6 +95,11 @@ bool eventually(const std::function<bool()>& condition) {
   return false;
 }
 
+bool eventually(Started& program, const std::function<bool()>& condition) {
+  while (program.running() && !condition()) std::this_thread::sleep_for(10ms);
+  return condition();
+}
+
 std::vector<std::string> linesOf(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream stream(text);

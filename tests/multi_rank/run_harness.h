@@ -58,6 +58,8 @@ inline std::string probe() {
 
 /// Asks again and again until it is so, for at most a minute.
 bool eventually(const std::function<bool()>& condition);
+/// The same as long as the program runs.
+bool eventually(Started& program, const std::function<bool()>& condition);
 
 std::vector<std::string> linesOf(const std::string& text);
 std::string contentOf(const std::string& path);

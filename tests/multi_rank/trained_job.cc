@@ -7,7 +7,6 @@
 #include <fstream>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/median.h"
 
 namespace falcon::tests {
@@ -126,8 +125,7 @@ std::vector<int> TrainedJob::split(double time) const {
 }
 
 bool TrainedJob::eventually(const std::function<bool()>& condition) {
-  while (!ended() && !condition()) SystemClock::instance().sleep(10ms);
-  return condition();
+  return tests::eventually(run_, condition);
 }
 
 std::string TrainedJob::story() const {

@@ -16,8 +16,7 @@ constexpr double shortest = 0.5;      // s; processor time is counted in hundred
 constexpr double contention = 0.15;   // cores; a tenth of one is what a machine does by itself
 constexpr double spokenOfWithin = 6;  // s, from contention to what is said of it
 
-/// Seconds that all processors together were busy.
-/// Of all processors: in processes, and what the hypervisor gave to other machines.
+/// Seconds that all processors together were busy, or that the hypervisor gave to other machines.
 double busySeconds() {
   std::ifstream stat("/proc/stat");
   std::string cpu;
