@@ -37,9 +37,15 @@ Result<bool> StepRun::progress() {
     moved |= *state != StepRunner::State::stuck;
     if (*state != StepRunner::State::finished) continue;
     channel.finished = true;
-    --running_;
+    if (--running_ == 0) makeRoomForWaits();
   }
   return moved;
+}
+
+void StepRun::makeRoomForWaits() {
+  std::size_t most = 0;
+  for (const Channel& channel : std::span(channels_).first(used_)) most += channel.runner.mostWaitSources();
+  sources_.reserve(most);
 }
 
 std::span<const transport::WaitSource> StepRun::waitSources() {

@@ -31,6 +31,10 @@ class StepRun {
     StepRunner runner;
     bool finished = false;
   };
+
+  /// For as many as such a call can wait for: its first wait may come in a much later call, which shall allocate nothing.
+  void makeRoomForWaits();
+
   std::vector<Channel> channels_;  // the first used_ of them are this call's
   std::size_t used_ = 0;
   std::size_t running_ = 0;

@@ -53,6 +53,8 @@ class StepRunner {
   Result<State> progress();
   /// After `stuck`: what would change it.
   void appendWaitSources(std::vector<transport::WaitSource>& sources) const;
+  /// How many that can be, with the peers that it has sent to until now.
+  std::size_t mostWaitSources() const { return 1 + sends_.size(); }
 
   /// Null where nothing was measured.
   TransferWatch* transfers() const { return watch_.get(); }
