@@ -32,7 +32,8 @@ class StepRun {
     bool finished = false;
   };
 
-  /// For as many as such a call can wait for: its first wait may come in a much later call, which shall allocate nothing.
+  /// For as many as such a call can wait for: its first wait may come in a much later call, which shall allocate
+  /// nothing.
   void makeRoomForWaits();
 
   std::vector<Channel> channels_;  // the first used_ of them are this call's
