@@ -14,12 +14,14 @@ std::string ownFolder() {
   link_map* map = nullptr;
   const auto* const here = reinterpret_cast<const void*>(&ownFolder);
   if (dladdr1(here, &self, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0 || !map) return "";
-  std::string path = map->l_name;
+  if (*map->l_name) {
+    // As it was when this was loaded by a relative path: the working folder may be another by now.
+    char folder[8192];  // twice what a path may have
+    return dlinfo(map, RTLD_DI_ORIGIN, folder) == 0 ? folder : "";
+  }
   // The program itself: the loader knows it by the name that it was called by, which may be none with a folder.
   std::error_code ignored;
-  if (path.empty()) path = std::filesystem::read_symlink("/proc/self/exe", ignored).string();
-  const auto slash = path.rfind('/');
-  return slash == std::string::npos ? "" : path.substr(0, slash);
+  return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path().string();
 }
 
 std::optional<std::string> ownLibrary(const std::string& fileName) {

@@ -1,11 +1,14 @@
 // Joining a communicator: meet at the rendezvous, then form the star.
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "base/first_time.h"
 #include "base/log.h"
 #include "base/parameters.h"
+#include "base/per_process.h"
 #include "bootstrap/random.h"
 #include "bootstrap/rendezvous.h"
 #include "bootstrap/star_network.h"
@@ -17,6 +20,12 @@ namespace {
 using Instant = std::chrono::steady_clock::time_point;
 
 constexpr std::size_t longestReason = 1000;  // of what goes into a greeting
+
+constexpr auto shortageLimit = 5s;  // a moment's want of descriptors should not end a job
+constexpr auto takenLimit = 30s;    // how long another one's port is tried again
+constexpr auto remindTime = 5s;     // from then on nobody waits without a word
+constexpr auto othersLimit = 8s;    // longer than a rank may lie at the door for want of a descriptor (reception.cc)
+constexpr int listenersNeeds = 10;  // descriptors, to tell some ranks
 
 /// One visit to the rendezvous. The connection stays open until the star is formed: should another rank die meanwhile,
 /// the rendezvous tells.
@@ -77,44 +86,106 @@ const char* variableOf(const UniqueId& id) {
   return falcons && falcons->text() == id.address.text() ? parameters::falconCommId.name() : parameters::commId.name();
 }
 
+/// Rank 0 has not what it takes to hold the rendezvous, or to take part: who comes soon hears it.
+void refuseOthers(const UniqueId& id, int size, const Error& why) {
+  transport::withDescriptorsOfItsOwn(listenersNeeds, [&] {
+    const auto reactor = transport::makeReactor(id.address);
+    if (!reactor) return;
+    const auto gone = Rendezvous::openFailed(*reactor, id, size, why);
+    if (gone.wait_for(othersLimit) == std::future_status::timeout)
+      (*reactor)->forget(transport::Purpose::rendezvous, id.key);
+  });
+}
+
+constinit PerProcess<std::atomic<int>> openOnes;  // of the next class
+
 /// The rendezvous that rank 0 opens itself, on the port that the environment names.
 class OwnRendezvous {
  public:
   /// Who gives up hears why there was none until then.
-  static Result<std::unique_ptr<OwnRendezvous>> open(const UniqueId& id, Instant deadline,
+  static Result<std::unique_ptr<OwnRendezvous>> open(const UniqueId& id, int size, Instant deadline,
                                                      const std::function<bool()>& givenUp) {
+    Instant since = std::chrono::steady_clock::now();
+    bool reminded = false;
     while (true) {
-      // The last communicator's rendezvous on this port may still be closing.
-      auto reactor = transport::makeReactor(id.address);
+      bool portTaken = false;
+      auto reactor = transport::makeReactor(id.address, &portTaken);
       if (reactor) {
         auto own = std::make_unique<OwnRendezvous>();
+        ++openOnes.get();
         own->gone_ = Rendezvous::open(*reactor, id, deadline - std::chrono::steady_clock::now());
         own->reactor_ = std::move(*reactor);
         own->key_ = id.key;
         return own;
       }
-      const bool mayPass = reactor.error().code() == ErrorCode::system;
+      const Instant now = std::chrono::steady_clock::now();
+      // By this process: another of its communicators is being made there, which takes the time that it takes.
+      if (portTaken && openOnes.get() > 0) since = now;
+      const bool mayPass =
+          reactor.error().code() == ErrorCode::system && now - since < (portTaken ? takenLimit : shortageLimit);
+      if (portTaken && now - since >= remindTime && !std::exchange(reminded, true))
+        log::warn("rank 0 cannot open the rendezvous that {} names yet, and tries for {:.0f} s more: {}",
+                  variableOf(id), seconds(std::min<Nanoseconds>(takenLimit - (now - since), deadline - now)),
+                  reactor.error().message());
       const bool given = givenUp();
-      if (!mayPass || given || std::chrono::steady_clock::now() >= deadline) {
+      if (!mayPass || given || now >= deadline) {
+        const bool shortage = reactor.error().code() == ErrorCode::system && !portTaken;
         Error why(reactor.error().code(),
-                  fmt::format("rank 0 cannot open the rendezvous that {} names: {}; name an address of its host and "
-                              "a port that is free there, the same on all ranks",
-                              variableOf(id), reactor.error().message()));
-        return given ? why : log::decided(std::move(why));
+                  fmt::format("rank 0 cannot open the rendezvous that {} names: {}{}", variableOf(id),
+                              reactor.error().message(),
+                              shortage ? ""
+                                       : "; name an address of its host and a port that is free there, the same on all "
+                                         "ranks"));
+        if (given) return why;
+        if (shortage) refuseOthers(id, size, why);
+        return log::decided(std::move(why));
       }
       std::this_thread::sleep_for(20ms);
     }
   }
   /// Gives the others a moment to hear the answer.
   ~OwnRendezvous() {
-    if (gone_.wait_for(2s) == std::future_status::timeout) reactor_->forget(transport::Purpose::rendezvous, key_);
+    if (gone_.wait_for(hasFailed_ ? othersLimit : 2s) == std::future_status::timeout)
+      reactor_->forget(transport::Purpose::rendezvous, key_);
+    --openOnes.get();
   }
+  /// This rank cannot take part: those who have not been let in yet shall hear why.
+  void failed() { hasFailed_ = true; }
 
  private:
   std::shared_ptr<transport::Reactor> reactor_;
   std::uint64_t key_ = 0;
   std::future<void> gone_;
+  bool hasFailed_ = false;
 };
+
+/// What a rank says that looks for a rendezvous at a fixed address and finds none: once, after some seconds.
+class Reminder {
+ public:
+  Reminder(const UniqueId& id, Rank rank, Instant deadline) : id_(id), rank_(rank), deadline_(deadline) {}
+
+  void look(transport::Listener seen) {
+    const Instant now = std::chrono::steady_clock::now();
+    if (hasSaid_ || now - began_ < remindTime) return;
+    hasSaid_ = true;
+    const std::string where = fmt::format("rank {} has not met rank 0 at {} ({}) yet, and tries for {:.0f} s more",
+                                          rank_, id_.address.text(), variableOf(id_), seconds(deadline_ - now));
+    if (seen == transport::Listener::none) return log::info("{}: nobody listens there", where);
+    log::warn("{}: what listens there {}; another program may have that port, or rank 0 be stopped", where,
+              seen == transport::Listener::silent ? "does not answer" : "hangs up");
+  }
+
+ private:
+  const UniqueId id_;
+  const Rank rank_;
+  const Instant deadline_;
+  const Instant began_ = std::chrono::steady_clock::now();
+  bool hasSaid_ = false;
+};
+
+constexpr const char* whyOver =
+    ": that is over, because its communicator has been made or has failed (every communicator needs a new unique "
+    "id), or because the process that made the unique id has ended";
 
 /// Once a process.
 void sayWithoutSecret() {
@@ -128,6 +199,8 @@ void sayWithoutSecret() {
 }  // namespace
 
 void withdraw(const UniqueId& id, Rank rank, int size, const Error& why) {
+  if (rank == 0 && hasFixedAddress(id) && openOnes.get() == 0)
+    return refuseOthers(id, size, Error::remote("rank 0 cannot take part: {}", why.message()));
   const JoinRequest request{size, thisMember({}), why.message().substr(0, longestReason)};
   transport::withdraw(id.address, {transport::Purpose::rendezvous, id.key, id.secret, rank, request.encode()},
                       transport::withdrawalLimit);
@@ -159,7 +232,7 @@ Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Rea
   }
   if (fixed && rank == 0) {
     sayWithoutSecret();
-    auto opened = OwnRendezvous::open(id, deadline, givenUp);
+    auto opened = OwnRendezvous::open(id, size, deadline, givenUp);
     if (!opened) return opened.error();
     own = std::move(*opened);
   }
@@ -167,17 +240,26 @@ Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Rea
   const SocketAddress here = reactor->address();
   const transport::Hello hello{transport::Purpose::rendezvous, id.key, id.secret, rank,
                                JoinRequest{size, thisMember(here)}.encode()};
+  auto seen = transport::Listener::none;
+  Reminder reminder(id, rank, deadline);
+  const auto isGivenUp = [&] {
+    if (fixed && !own) reminder.look(seen);
+    return givenUp();
+  };
   while (true) {
-    bool turnedAway = false;
     auto socket = transport::connectWithHello(here, id.address, hello, left(),
-                                              fixed ? Nanoseconds::max() : transport::goneLimit, givenUp, &turnedAway);
-    if (givenUp()) return gaveUp;
-    if (!socket && !turnedAway) {
+                                              fixed ? Nanoseconds::max() : transport::goneLimit, isGivenUp, &seen);
+    if (isGivenUp()) return gaveUp;
+    if (!socket && seen != transport::Listener::hungUp) {
       // Nobody else can say it: without a proof this rank is a stranger, whose coming and going ends nothing.
-      if (socket.error().code() == ErrorCode::system) withdraw(id, rank, size, socket.error());
+      if (socket.error().code() == ErrorCode::system) {
+        if (own) own->failed();
+        withdraw(id, rank, size, socket.error());
+      }
       if (socket.error().code() != ErrorCode::invalidUsage)
         return Error(socket.error().code(),
-                     fmt::format("rank {} cannot reach the rendezvous: {}", rank, socket.error().message()));
+                     fmt::format("rank {} cannot reach the rendezvous: {}{}", rank, socket.error().message(),
+                                 fixed || socket.error().code() == ErrorCode::system ? "" : whyOver));
       return log::decided(Error::invalidUsage(
           "rank {} does not join, because it and the rendezvous at {} have different secrets ({})", rank,
           id.address.text(),
@@ -202,14 +284,12 @@ Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Rea
     }
     if (!answer && hungUp)
       return log::decided(
-          Error::remote("rank {} of {} was hung up on by the rendezvous {}: that is over, because its communicator has "
-                        "been made or has failed (every communicator needs a new unique id), or because the process "
-                        "that made the unique id has ended",
-                        rank, size, id.address.text()));
+          Error::remote("rank {} of {} was hung up on by the rendezvous {}{}", rank, size, id.address.text(), whyOver));
     if (!answer)
       return log::decided(Error::remote(
           "rank {} waited in vain at the rendezvous {} for the other ranks of {}: not all came within the limit", rank,
           id.address.text(), size));
+    if (answer->kind != JoinAnswer::Kind::table && own) own->failed();
     if (answer->kind != JoinAnswer::Kind::table) return log::decided(Error(answer->code, answer->text));
     if (static_cast<int>(answer->members.size()) != size)
       return log::decided(

@@ -47,6 +47,12 @@ MessageChannel::Framed MessageChannel::frame(std::string_view message) {
   return std::make_shared<const std::string>(framed.append(message));
 }
 
+void MessageChannel::sendOnly(const FileDescriptor& socket, std::string_view message) {
+  const Framed framed = frame(message);
+  (void)::send(socket.get(), framed->data(), framed->size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  shutdown(socket.get(), SHUT_WR);
+}
+
 bool MessageChannel::send(Framed framed) {
   const std::lock_guard lock(mutex_);
   if (closed_ || broken_ || finishing_ || framed->size() > lengthBytes + maximumMessage) return false;

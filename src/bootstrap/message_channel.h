@@ -35,6 +35,9 @@ class MessageChannel : public std::enable_shared_from_this<MessageChannel> {
   using Framed = std::shared_ptr<const std::string>;
   static Framed frame(std::string_view message);
 
+  /// The only message over a socket that nothing else goes over, sent as far as that is possible at once.
+  static void sendOnly(const FileDescriptor& socket, std::string_view message);
+
   /// Never blocks. False: not sent, because closed, too long or too much waits already.
   bool send(std::string_view message) { return send(frame(message)); }
   bool send(Framed framed);

@@ -21,6 +21,11 @@ constexpr int mostNamed = 16;
 constexpr int mostRanks = 1 << 20;
 constexpr std::uint64_t seriesBits = 0xffff;  // of a fixed address' key
 
+bool isOfThisProcess(const Member& member) {
+  const Member here = thisMember({});
+  return member.process == here.process && member.host == here.host;
+}
+
 }  // namespace
 
 UniqueId idOfFixedAddress(const SocketAddress& address, std::string_view secret, std::uint16_t series) {
@@ -72,10 +77,21 @@ bool JoinAnswer::decode(std::string_view bytes, JoinAnswer& answer) {
   return reader.finished() && answer.kind <= Kind::over;
 }
 
-std::future<void> Rendezvous::open(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id, Nanoseconds limit) {
+std::future<void> Rendezvous::openFailed(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id, int size,
+                                         const Error& why) {
+  return open(std::move(reactor), id, failureLimit, [&](Rendezvous& rendezvous) {
+    rendezvous.mostClaimed_ = size;
+    rendezvous.refused_.insert(0);
+    rendezvous.fail(why);
+  });
+}
+
+std::future<void> Rendezvous::open(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id, Nanoseconds limit,
+                                   const std::function<void(Rendezvous&)>& begin) {
   auto rendezvous = std::make_shared<Rendezvous>(reactor, id);
   auto gone = rendezvous->gone_.get_future();
   rendezvous->startTimer(limit);
+  if (begin) begin(*rendezvous);  // nobody else knows it yet
   reactor->expect(transport::Purpose::rendezvous, id.key, id.secret,
                   [rendezvous](FileDescriptor socket, const transport::Hello& hello) {
                     const auto alive = rendezvous;  // the handler may be forgotten while it runs
@@ -124,10 +140,18 @@ void Rendezvous::alarmRings() {
 }
 
 void Rendezvous::welcome(FileDescriptor socket, const transport::Hello& hello) {
-  if (!hello.admitted && phase_ != Phase::collecting) return;
-  if (!hello.admitted)
-    return fail(log::decided(Error::system("rank {} cannot be let in at the rendezvous {}: {}", hello.from,
-                                           id_.address.text(), reasonOf(EMFILE))));
+  if (!hello.admitted) {
+    if (phase_ == Phase::told) return;
+    if (phase_ == Phase::collecting)
+      fail(log::decided(Error::system("rank {} cannot be let in at the rendezvous {}: {}", hello.from,
+                                      id_.address.text(), reasonOf(EMFILE))));
+    JoinRequest request;
+    const bool fits = JoinRequest::decode(hello.payload, request);
+    if (fits) mostClaimed_ = std::max(mostClaimed_, request.size);
+    MessageChannel::sendOnly(socket, refusal(fits && isOfThisProcess(request.member)));
+    refused_.insert(hello.from);
+    return endIfDone();
+  }
   const int number = nextGuest_++;
   auto channel = std::make_shared<MessageChannel>(reactor_, std::move(socket));
   guests_[number] = {hello.from, channel};
@@ -149,6 +173,7 @@ void Rendezvous::welcome(FileDescriptor socket, const transport::Hello& hello) {
     channel->finish();
     return;
   }
+  guests_[number].isOwn = isOfThisProcess(request.member);
   admit(number, hello.from, request);
 }
 
@@ -157,7 +182,7 @@ void Rendezvous::admit(int number, Rank rank, const JoinRequest& request) {
   MessageChannel& channel = *guests_[number].channel;
   if (phase_ == Phase::failed) {
     refused_.insert(rank);
-    return refuse(channel);
+    return refuse(guests_[number]);
   }
   if (phase_ == Phase::told) {
     JoinAnswer answer;
@@ -210,21 +235,26 @@ void Rendezvous::tellAll() {
 void Rendezvous::fail(const Error& error) {
   if (phase_ == Phase::failed) return;
   phase_ = Phase::failed;
-  JoinAnswer answer;
-  answer.code = error.code();
-  answer.text = error.message();
-  failure_ = answer.encode();
+  failure_ = error;
   for (const auto& [number, guest] : guests_) {
-    refuse(*guest.channel);
+    refuse(guest);
     refused_.insert(guest.rank);
   }
   end_ = std::chrono::steady_clock::now() + failureLimit;
   alarm_->set(failureLimit);
 }
 
-void Rendezvous::refuse(MessageChannel& channel) const {
-  channel.send(failure_);
-  channel.finish();
+/// What this process's system lacks is no trouble of another's system.
+std::string Rendezvous::refusal(bool own) const {
+  JoinAnswer answer;
+  answer.code = !own && failure_->code() == ErrorCode::system ? ErrorCode::remote : failure_->code();
+  answer.text = failure_->message();
+  return answer.encode();
+}
+
+void Rendezvous::refuse(const Guest& guest) const {
+  guest.channel->send(refusal(guest.isOwn));
+  guest.channel->finish();
 }
 
 void Rendezvous::guestFormed(int number) {

@@ -1,9 +1,11 @@
 // Where the ranks of a communicator-to-be meet: learns who they are, tells all of all, and is gone.
 #pragma once
 
+#include <functional>
 #include <future>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "base/clock.h"
@@ -44,7 +46,12 @@ struct JoinAnswer {
 class Rendezvous : public std::enable_shared_from_this<Rendezvous> {
  public:
   /// The future is ready when it is gone.
-  static std::future<void> open(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id, Nanoseconds limit);
+  static std::future<void> open(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id, Nanoseconds limit) {
+    return open(std::move(reactor), id, limit, {});
+  }
+  /// Rank 0 of `size` cannot take part: who comes within 10 s hears `why`.
+  static std::future<void> openFailed(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id, int size,
+                                      const Error& why);
   /// Made by open().
   Rendezvous(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id);
   ~Rendezvous();
@@ -54,8 +61,11 @@ class Rendezvous : public std::enable_shared_from_this<Rendezvous> {
   struct Guest {
     Rank rank;
     std::shared_ptr<MessageChannel> channel;
+    bool isOwn = false;  // a rank of this process
   };
 
+  static std::future<void> open(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id, Nanoseconds limit,
+                                const std::function<void(Rendezvous&)>& begin);
   void startTimer(Nanoseconds limit);
   void alarmRings();
   void sayWhoIsMissing() const;
@@ -63,7 +73,8 @@ class Rendezvous : public std::enable_shared_from_this<Rendezvous> {
   void admit(int number, Rank rank, const JoinRequest& request);
   void tellAll();
   void fail(const Error& error);
-  void refuse(MessageChannel& channel) const;
+  void refuse(const Guest& guest) const;
+  std::string refusal(bool own) const;
   void guestFormed(int number);
   void guestGone(int number);
   void endIfDone();
@@ -83,7 +94,7 @@ class Rendezvous : public std::enable_shared_from_this<Rendezvous> {
   std::set<Rank> refused_;
   std::map<int, Guest> guests_;
   std::map<Rank, Member> known_;
-  std::string failure_;  // an encoded JoinAnswer
+  std::optional<Error> failure_;
 };
 
 }  // namespace falcon::bootstrap

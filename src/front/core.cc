@@ -20,13 +20,15 @@ bool isOn() {
   return wanted && strcmp(wanted, "1") == 0;
 }
 
-/// `name` beside this library.
+/// `name` beside this library; the folder is that of the time when it was loaded, by a relative path, perhaps.
 bool pathBeside(const char* name, char* path, size_t size) {
   Dl_info self;
-  if (dladdr(reinterpret_cast<const void*>(&core), &self) == 0 || !self.dli_fname) return false;
-  const char* const slash = strrchr(self.dli_fname, '/');
-  const int folder = slash ? static_cast<int>(slash - self.dli_fname) : 1;
-  const int length = snprintf(path, size, "%.*s/%s", folder, slash ? self.dli_fname : ".", name);
+  void* map = nullptr;
+  char folder[8192];  // twice what a path may have: a relative one stands behind the working folder
+  if (dladdr1(reinterpret_cast<const void*>(&core), &self, &map, RTLD_DL_LINKMAP) == 0 || !map ||
+      dlinfo(map, RTLD_DI_ORIGIN, folder) != 0)
+    return false;
+  const int length = snprintf(path, size, "%s/%s", folder, name);
   return length > 0 && static_cast<size_t>(length) < size;
 }
 

@@ -84,8 +84,9 @@ std::optional<Attempt> endedBy(Event event, const SocketAddress& to) {
 }
 
 Attempt connectOnce(const SocketAddress& from, const SocketAddress& to, const Hello& hello, Instant deadline,
-                    const std::function<bool()>& givenUp) {
+                    const std::function<bool()>& givenUp, Listener& seen) {
   using Why = Attempt::Why;
+  seen = Listener::none;
   auto socket = beginConnect(from, to);
   if (!socket) return failed(socket.error(), socket.error().code() == ErrorCode::remote ? Why::other : Why::final);
   const Event connected = await(socket->get(), POLLOUT, deadline, givenUp);
@@ -93,6 +94,7 @@ Attempt connectOnce(const SocketAddress& from, const SocketAddress& to, const He
   if (auto ended = endedBy(connected, to)) return std::move(*ended);
   if (const int problem = problemOf(socket->get()))
     return failed(connectError(to, problem), problem == ECONNREFUSED ? Why::refused : Why::other);
+  seen = Listener::silent;
   Greeting greeting(hello);
   prepareSocket(socket->get(), hello.purpose);
   if (const Status opened = greeting.open(socket->get(), to); !opened)
@@ -111,6 +113,7 @@ Attempt connectOnce(const SocketAddress& from, const SocketAddress& to, const He
       case Greeting::Progress::complete:
         return {std::move(*socket)};
       case Greeting::Progress::turnedAway:
+        seen = Listener::hungUp;
         return failed(Error::remote("{} hung up before it had said anything", to.text()), Why::turnedAway);
       case Greeting::Progress::failed:
         return failed(greeting.error(), Why::final);
@@ -158,15 +161,15 @@ Status finishConnect(int socket, const SocketAddress& to, Purpose purpose, Greet
 
 Result<FileDescriptor> connectWithHello(const SocketAddress& from, const SocketAddress& to, const Hello& hello,
                                         Nanoseconds limit, Nanoseconds refusedLimit,
-                                        const std::function<bool()>& givenUp, bool* turnedAway) {
+                                        const std::function<bool()>& givenUp, Listener* seen) {
   const Instant deadline = std::chrono::steady_clock::now() + limit;
   auto pause = std::chrono::milliseconds(5);
   Instant refusedSince = Instant::max();  // without anything else between
+  Listener unasked;
   while (true) {
-    Attempt attempt = connectOnce(from, to, hello, deadline, givenUp);
+    Attempt attempt = connectOnce(from, to, hello, deadline, givenUp, seen ? *seen : unasked);
     if (!attempt.error) return std::move(attempt.socket);
     const Instant now = std::chrono::steady_clock::now();
-    if (turnedAway) *turnedAway = attempt.why == Attempt::Why::turnedAway;
     const bool refused = attempt.why == Attempt::Why::refused;
     refusedSince = refused ? std::min(refusedSince, now) : Instant::max();
     const bool nobodyListens = refused && now - refusedSince >= refusedLimit;
@@ -186,7 +189,7 @@ void withdraw(const SocketAddress& to, Hello hello, Nanoseconds limit) {
   const DescriptorLimitLifted forOneSocket;
   const bool none = !newDescriptor(::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC, 0)) && errno == EMFILE;
   if (none)
-    withDescriptorsOfItsOwn([&] { greetAndWait(to, hello, limit); });
+    withDescriptorsOfItsOwn(1, [&] { greetAndWait(to, hello, limit); });
   else
     greetAndWait(to, hello, limit);
 }

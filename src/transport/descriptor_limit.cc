@@ -73,11 +73,11 @@ DescriptorLimitLifted::~DescriptorLimitLifted() {
   if (isLifted_) setrlimit(RLIMIT_NOFILE, &before_);
 }
 
-void withDescriptorsOfItsOwn(const std::function<void()>& work) {
+void withDescriptorsOfItsOwn(int free, const std::function<void()>& work) {
   const auto say = [](const char* problem) { log::info("no last word could be sent: {}", problem); };
   const auto lastWord = [&] {
     if (unshare(CLONE_FILES) != 0) return;
-    ::close(dispensable());  // the process's stays open
+    for (int i = 0; i < free; ++i) ::close(dispensable());  // the process's stay open
     contained(work, say);
   };
   contained([&] { libraryThread("nccl-falcon-bye", lastWord).join(); }, say);

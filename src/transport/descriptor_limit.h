@@ -28,9 +28,9 @@ class DescriptorLimitLifted {
   bool isLifted_ = false;
 };
 
-/// Runs `work` on a thread whose descriptors are a copy of the process's with a free one among them: for the last word
-/// where even the hard limit is reached. What it opens is its own and goes with it; what the process has open stays so.
-/// Nothing where the kernel gives no thread, or no copy.
-void withDescriptorsOfItsOwn(const std::function<void()>& work);
+/// Runs `work` on a thread whose descriptors are a copy of the process's with `free` free ones among them (fewer where
+/// it has not so many): for the last word where even the hard limit is reached. What it opens is its own and goes with
+/// it; what the process has open stays so. Nothing where the kernel gives no thread, or no copy.
+void withDescriptorsOfItsOwn(int free, const std::function<void()>& work);
 
 }  // namespace falcon::transport

@@ -80,12 +80,13 @@ class ThreadedReactor final : public Reactor {
   std::unique_ptr<Parts> parts_;
 };
 
-Result<FileDescriptor> listen(const SocketAddress& wanted) {
+Result<FileDescriptor> listen(const SocketAddress& wanted, bool* portTaken) {
   FileDescriptor listener = newDescriptor(socket(wanted.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const int on = 1;
   if (listener) setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (!listener || bind(listener.get(), wanted.get(), wanted.length()) != 0 || ::listen(listener.get(), 4096) != 0) {
     const int reason = errno;
+    if (portTaken) *portTaken = reason == EADDRINUSE;
     const bool stays = reason == EADDRNOTAVAIL || reason == EACCES || reason == EAFNOSUPPORT;
     return Error(stays ? ErrorCode::invalidUsage : ErrorCode::system,
                  fmt::format("cannot listen on {}: {}", wanted.text(), reasonOf(reason)));
@@ -101,8 +102,9 @@ struct ProcessReactor {
 
 }  // namespace
 
-Result<std::shared_ptr<Reactor>> makeReactor(const SocketAddress& listenOn) {
-  auto listener = listen(listenOn);
+Result<std::shared_ptr<Reactor>> makeReactor(const SocketAddress& listenOn, bool* portTaken) {
+  if (portTaken) *portTaken = false;
+  auto listener = listen(listenOn, portTaken);
   if (!listener) return listener.error();
   sockaddr_storage name{};
   socklen_t length = sizeof name;

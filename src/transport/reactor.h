@@ -71,18 +71,23 @@ class Reactor {
 Result<std::shared_ptr<Reactor>> processReactor();
 
 /// Listens and starts a thread; for tests and for the rendezvous on NCCL_COMM_ID. Port 0: any. Errors: invalidUsage:
-/// this process can never listen there, as the address is not its host's; system: it cannot now.
-Result<std::shared_ptr<Reactor>> makeReactor(const SocketAddress& listenOn);
+/// this process can never listen there, as the address is not its host's; system: it cannot now, `portTaken` says
+/// whether only because somebody else does.
+Result<std::shared_ptr<Reactor>> makeReactor(const SocketAddress& listenOn, bool* portTaken = nullptr);
+
+/// Who is there where a connection is to go, as far as is seen. Silent: it has accepted one and says nothing.
+enum class Listener { none, silent, hungUp };
 
 /// Connects from `from` (its port is ignored; empty: any) to `to`, sets no-delay and, towards another host, keepalive
 /// (NCCL_FALCON_DEATH_TIMEOUT); then both prove to each other that they know the secret (handshake.h), for which
 /// somebody has to expect the connection there. Tries again what may pass until `limit`, or until `givenUp` says so;
-/// where nobody has listened for `refusedLimit`, it gives up before. A rendezvous that hangs up is over: `turnedAway`
-/// says so. An error of code invalidUsage: what listens there does not know the secret. The socket does not block. No
-/// user timeout on data: it would end a connection whose receiver computes for that long without reading.
+/// where nobody has listened for `refusedLimit`, it gives up before. To a rendezvous that hangs up
+/// it does not try again, that is over. `seen` says while it tries whom it has met. An error of code invalidUsage: what
+/// listens there does not know the secret. The socket does not block. No user timeout on data: it would end a
+/// connection whose receiver computes for that long without reading.
 Result<FileDescriptor> connectWithHello(const SocketAddress& from, const SocketAddress& to, const Hello& hello,
                                         Nanoseconds limit, Nanoseconds refusedLimit = Nanoseconds::max(),
-                                        const std::function<bool()>& givenUp = {}, bool* turnedAway = nullptr);
+                                        const std::function<bool()>& givenUp = {}, Listener* seen = nullptr);
 
 /// For who is expected at `to` and cannot come, for want of whatever: proves that it knows the secret, as who comes
 /// does, and leaves `hello.payload`, which says why. Needs no random bytes and no address of its own, and raises the

@@ -76,6 +76,17 @@ TEST_F(Preload, EveryCallArrivesAndReturnsAsWithoutIt) {
   }
 }
 
+TEST_F(Preload, ByARelativePathItIsFoundFromAnotherWorkingFolderToo) {
+  const std::filesystem::path library(FALCON_PRELOAD);
+  const std::string environment =
+      fmt::format("-C {} LD_PRELOAD=./{} NCCL_FALCON=1 NCCL_FALCON_JOB={} NCCL_FALCON_EVENTS={}",
+                  library.parent_path().string(), library.filename().string(), job(), file("events"));
+  const Outcome with = run(environment, FALCON_PROGRAM " calls-elsewhere");
+  EXPECT_EQ(with.code, 0);
+  EXPECT_THAT(with.errors, IsEmpty());
+  EXPECT_THAT(contentOf("events"), HasSubstr(job()));
+}
+
 // Each of the core's allocations fails in turn, alone and with all that come after it: also in a forked child.
 TEST_F(Preload, WithoutMemoryForFalconTheProgramGoesOnAsWithoutIt) {
   const Outcome without = run("", FALCON_PROGRAM " calls");
@@ -399,6 +410,9 @@ TEST_F(Preload, ExecSaysWhichLibraryAProgramWouldLoad) {
   EXPECT_EQ(linked.code, 0) << linked.errors;
   EXPECT_THAT(linked.output, AllOf(HasSubstr("fakes/vendor/libnccl.so.2: version 2.32.3"), HasSubstr("(linked)")));
   EXPECT_EQ(run("", FALCON_BINARY " exec --check -- env -i -u HOME X=1 " FALCON_PROGRAM).output, linked.output);
+  for (const char* text : {"-S '-u HOME X=1 " FALCON_PROGRAM " calls'", "-S'" FALCON_PROGRAM " calls'",
+                           "--split-string='X=1 " FALCON_PROGRAM "'", "--split-string " FALCON_PROGRAM})
+    EXPECT_EQ(run("", fmt::format("{} exec --check -- env {}", FALCON_BINARY, text)).output, linked.output) << text;
   EXPECT_THAT(run("", FALCON_BINARY " exec --check -- env X=1").errors, HasSubstr("env starts no program here"));
   const Outcome none = run("", FALCON_BINARY " exec --check -- ls");
   EXPECT_EQ(none.code, 1);

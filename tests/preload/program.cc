@@ -1,5 +1,6 @@
 // A program that is linked to the vendor's library, as a framework is; what it was told goes to standard output.
 //   program calls        one rank makes every call once
+//   program calls-elsewhere   the same in another working folder than the one where it was started
 //   program job N SPAN   N ranks iterate for SPAN seconds, with two halves split off
 //   program job-late N SPAN   the same, but that the halves' handles come later
 //   program job-moved N SPAN  the same, but that the halves' handles are copied from where the vendor wrote them
@@ -511,7 +512,8 @@ void lacking() {
 
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
-  if (what == "calls") return calls(), 0;
+  if (what == "calls-elsewhere" && chdir("/") != 0) return 1;
+  if (what.starts_with("calls")) return calls(), 0;
   if (what == "lacking") return lacking(), 0;
   if (what == "idle") return idle(), 0;
   if (what == "extension") return extension(), 0;

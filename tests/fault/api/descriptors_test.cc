@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <array>
 #include <filesystem>
 #include <optional>
 
 #include "harness/api_rank.h"
+#include "harness/listening_port.h"
 
 namespace falcon::test {
 namespace {
@@ -206,6 +208,39 @@ TEST_P(AtRendezvous, ARankWithoutASocketTellsAll) {
   EXPECT_TRUE(forked.allRight(Seconds(60)));
 }
 
+class AtFixedRendezvous : public testing::TestWithParam<int> {};
+
+/// Whatever rank 0 has no descriptor for: the thread that listens, its own way in, or the others'.
+TEST_P(AtFixedRendezvous, TellsAll) {
+  constexpr int ranks = 3;
+  const std::string place = ListeningPort().text();  // free by now
+  ASSERT_NE(place, "");
+  SharedBoard board;
+  ForkedRanks forked(ranks, [&](int rank) -> std::string {
+    setenv("NCCL_FALCON_INIT_TIMEOUT", "600", 1);
+    setenv("NCCL_COMM_ID", place.c_str(), 1);
+    // As a program has whose limit is reached: the last word needs ten that are no sockets.
+    std::array<int, 12> files;
+    for (int& file : files) file = dup(0);
+    std::optional<Shortage> shortage;
+    if (rank == 0) shortage.emplace(GetParam(), true);
+    board.reach(rank, 1);
+    if (!board.waitFor(0, 1)) return "rank 0 does not come";
+    ncclUniqueId id;
+    ncclComm_t comm = nullptr;
+    if (const auto named = ncclGetUniqueId(&id); named != ncclSuccess) return saying("ncclGetUniqueId", named);
+    const auto made = ncclCommInitRank(&comm, ranks, id, rank);
+    shortage.reset();
+    for (const int file : files) close(file);
+    const std::string said = ncclGetLastError(nullptr);
+    const bool told = said.find("Too many open files") != std::string::npos;
+    const auto expected = rank == 0 ? ncclSystemError : ncclRemoteError;
+    return made == expected && told ? "" : saying("ncclCommInitRank", made) + ": " + said;
+  });
+  EXPECT_TRUE(forked.allRight(Seconds(60)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Room, AtFixedRendezvous, testing::Values(0, 4, 6, 10, 12));
 INSTANTIATE_TEST_SUITE_P(ForGood, AtRendezvous, testing::Bool());
 INSTANTIATE_TEST_SUITE_P(OfRank, AtFirstConnection, testing::Values(0, 3));
 

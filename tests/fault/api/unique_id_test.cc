@@ -1,9 +1,11 @@
 // A unique id that is used for more than one communicator: whoever cannot be served is told, and waits for nobody.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
 
 #include "harness/api_rank.h"
+#include "harness/listening_port.h"
 
 namespace falcon::test {
 namespace {
@@ -51,6 +53,29 @@ std::string claims(const SharedBoard& board, int process, int rank) {
   // Whose rendezvous it is lives until the others have heard.
   if (process == 0 && !board.waitFor(1, 3)) return "rank 1 was not told";
   return made != ncclSuccess && why.find("rank 0 was claimed twice") != std::string::npos ? "" : why;
+}
+
+/// The port that NCCL_COMM_ID names is another program's: both ranks say so long before they give up.
+TEST(FixedRendezvous, OfAnotherProgramIsNamedSoon) {
+  const ListeningPort others;
+  const auto logs = logsOf(ranks);
+  ForkedRanks forked(ranks, [&](int rank) -> std::string {
+    logs[rank]->use("WARN");
+    setenv("NCCL_FALCON_INIT_TIMEOUT", "7", 1);
+    setenv("NCCL_COMM_ID", others.text().c_str(), 1);
+    ncclUniqueId id;
+    if (const auto named = ncclGetUniqueId(&id); named != ncclSuccess) return saying("ncclGetUniqueId", named);
+    ncclComm_t comm = nullptr;
+    const auto made = ncclCommInitRank(&comm, ranks, id, rank);
+    return made == (rank == 0 ? ncclSystemError : ncclRemoteError) ? "" : saying("ncclCommInitRank", made);
+  });
+  EXPECT_TRUE(forked.allRight());
+  const auto says = [&](const char* what) {
+    return testing::AllOf(testing::HasSubstr(others.text()), testing::HasSubstr("NCCL_COMM_ID"),
+                          testing::HasSubstr("s more"), testing::HasSubstr(what));
+  };
+  EXPECT_THAT(logs[0]->text(), says("already in use"));
+  EXPECT_THAT(logs[1]->text(), says("does not answer"));
 }
 
 TEST(RankClaimedTwice, IsToldToWhoComesAfterTheOthersToo) {

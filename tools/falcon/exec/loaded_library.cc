@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 
 #include "base/format.h"
@@ -99,9 +100,22 @@ bool isEnv(const std::string& path) {
 }
 
 /// The program that `env` starts, behind its own options and the variables that it sets; empty: there is none.
-std::string startedByEnv(const std::vector<std::string>& words) {
+std::string startedByEnv(std::vector<std::string> words) {
+  constexpr std::string_view split = "--split-string=";
   for (std::size_t i = 1; i < words.size(); ++i) {
-    const std::string& word = words[i];
+    const std::string word = words[i];
+    const bool apart = word == "-S" || word == "--split-string";
+    if (apart || word.starts_with("-S") || word.starts_with(split)) {
+      const std::size_t from = apart ? i + 1 : i;
+      if (from >= words.size()) return "";
+      std::istringstream text(apart ? words[from] : word.substr(word.starts_with("-S") ? 2 : split.size()));
+      const std::vector<std::string> inside{std::istream_iterator<std::string>(text), {}};
+      words.erase(words.begin() + static_cast<std::ptrdiff_t>(i),
+                  words.begin() + static_cast<std::ptrdiff_t>(from) + 1);
+      words.insert(words.begin() + static_cast<std::ptrdiff_t>(i), inside.begin(), inside.end());
+      --i;
+      continue;
+    }
     if (word == "-u" || word == "-C" || word == "--unset" || word == "--chdir")
       ++i;
     else if (!word.starts_with('-') && word.find('=') == std::string::npos)
