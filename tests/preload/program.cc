@@ -1,6 +1,5 @@
 // A program that is linked to the vendor's library, as a framework is; what it was told goes to standard output.
 //   program calls        one rank makes every call once
-//   program calls-elsewhere   the same in another working folder than the one where it was started
 //   program job N SPAN   N ranks iterate for SPAN seconds, with two halves split off
 //   program job-late N SPAN   the same, but that the halves' handles come later
 //   program job-moved N SPAN  the same, but that the halves' handles are copied from where the vendor wrote them
@@ -13,7 +12,8 @@
 //   program id           the bytes of a unique id
 //   program extension    calls every function of nccl_falcon.h
 //   program lacking      calls what only a newer library has
-//   program idle         one call, then what of Falcon is in the process
+//   program idle         one call, then what of Falcon is in the process; idle-elsewhere: it has gone to another
+//   working folder before
 //   program unused N     N children that are made in groups and ended without a call, then whether threads are left;
 //   unused-moved: their handles are copied
 //   program ended N      N communicators that are ended before the other rank comes, then whether descriptors are left
@@ -512,10 +512,10 @@ void lacking() {
 
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
-  if (what == "calls-elsewhere" && chdir("/") != 0) return 1;
-  if (what.starts_with("calls")) return calls(), 0;
+  if (what == "calls") return calls(), 0;
   if (what == "lacking") return lacking(), 0;
-  if (what == "idle") return idle(), 0;
+  if (what == "idle-elsewhere" && chdir("/") != 0) return 1;
+  if (what.starts_with("idle")) return idle(), 0;
   if (what == "extension") return extension(), 0;
   if (what == "id") return showId(), 0;
   if (what.starts_with("unused") && argc > 2) return unused(std::atoi(argv[2]), what == "unused-moved"), 0;
