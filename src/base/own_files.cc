@@ -9,19 +9,22 @@
 
 namespace falcon {
 
-std::string ownFolder() {
+std::string ownFile() {
   Dl_info self{};
   link_map* map = nullptr;
-  const auto* const here = reinterpret_cast<const void*>(&ownFolder);
+  const auto* const here = reinterpret_cast<const void*>(&ownFile);
   if (dladdr1(here, &self, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0 || !map) return "";
-  if (*map->l_name) {
-    // As it was when this was loaded by a relative path: the working folder may be another by now.
-    char folder[8192];  // twice what a path may have
-    return dlinfo(map, RTLD_DI_ORIGIN, folder) == 0 ? folder : "";
-  }
   // The program itself: the loader knows it by the name that it was called by, which may be none with a folder.
   std::error_code ignored;
-  return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path().string();
+  if (!*map->l_name) return std::filesystem::read_symlink("/proc/self/exe", ignored).string();
+  // As it was when this was loaded by a relative path: the working folder may be another by now.
+  char folder[8192];  // twice what a path may have
+  if (dlinfo(map, RTLD_DI_ORIGIN, folder) != 0) return "";
+  return (folder / std::filesystem::path(map->l_name).filename()).string();
+}
+
+std::string ownFolder() {
+  return std::filesystem::path(ownFile()).parent_path().string();
 }
 
 std::optional<std::string> ownLibrary(const std::string& fileName) {

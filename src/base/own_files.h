@@ -7,6 +7,8 @@
 
 namespace falcon {
 
+/// The library (or program) that contains this code; "" where the system does not say.
+std::string ownFile();
 /// The folder of the library (or program) that contains this code, without a slash at its end; "" where the system does
 /// not say.
 std::string ownFolder();

@@ -86,14 +86,17 @@ const char* variableOf(const UniqueId& id) {
   return falcons && falcons->text() == id.address.text() ? parameters::falconCommId.name() : parameters::commId.name();
 }
 
+/// Ends what is not `gone` within `limit`.
+void endWithin(Nanoseconds limit, const std::future<void>& gone, transport::Reactor& reactor, std::uint64_t key) {
+  if (gone.wait_for(limit) == std::future_status::timeout) reactor.forget(transport::Purpose::rendezvous, key);
+}
+
 /// Rank 0 has not what it takes to hold the rendezvous, or to take part: who comes soon hears it.
 void refuseOthers(const UniqueId& id, int size, const Error& why) {
   transport::withDescriptorsOfItsOwn(listenersNeeds, [&] {
     const auto reactor = transport::makeReactor(id.address);
     if (!reactor) return;
-    const auto gone = Rendezvous::openFailed(*reactor, id, size, why);
-    if (gone.wait_for(othersLimit) == std::future_status::timeout)
-      (*reactor)->forget(transport::Purpose::rendezvous, id.key);
+    endWithin(othersLimit, Rendezvous::openFailed(*reactor, id, size, why), **reactor, id.key);
   });
 }
 
@@ -121,15 +124,14 @@ class OwnRendezvous {
       const Instant now = std::chrono::steady_clock::now();
       // By this process: another of its communicators is being made there, which takes the time that it takes.
       if (portTaken && openOnes.get() > 0) since = now;
-      const bool mayPass =
-          reactor.error().code() == ErrorCode::system && now - since < (portTaken ? takenLimit : shortageLimit);
+      const bool shortage = reactor.error().code() == ErrorCode::system && !portTaken;
+      const bool mayPass = (portTaken && now - since < takenLimit) || (shortage && now - since < shortageLimit);
       if (portTaken && now - since >= remindTime && !std::exchange(reminded, true))
         log::warn("rank 0 cannot open the rendezvous that {} names yet, and tries for {:.0f} s more: {}",
                   variableOf(id), seconds(std::min<Nanoseconds>(takenLimit - (now - since), deadline - now)),
                   reactor.error().message());
       const bool given = givenUp();
       if (!mayPass || given || now >= deadline) {
-        const bool shortage = reactor.error().code() == ErrorCode::system && !portTaken;
         Error why(reactor.error().code(),
                   fmt::format("rank 0 cannot open the rendezvous that {} names: {}{}", variableOf(id),
                               reactor.error().message(),
@@ -145,8 +147,7 @@ class OwnRendezvous {
   }
   /// Gives the others a moment to hear the answer.
   ~OwnRendezvous() {
-    if (gone_.wait_for(hasFailed_ ? othersLimit : 2s) == std::future_status::timeout)
-      reactor_->forget(transport::Purpose::rendezvous, key_);
+    endWithin(hasFailed_ ? othersLimit : 2s, gone_, *reactor_, key_);
     --openOnes.get();
   }
   /// This rank cannot take part: those who have not been let in yet shall hear why.
@@ -289,8 +290,10 @@ Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Rea
       return log::decided(Error::remote(
           "rank {} waited in vain at the rendezvous {} for the other ranks of {}: not all came within the limit", rank,
           id.address.text(), size));
-    if (answer->kind != JoinAnswer::Kind::table && own) own->failed();
-    if (answer->kind != JoinAnswer::Kind::table) return log::decided(Error(answer->code, answer->text));
+    if (answer->kind != JoinAnswer::Kind::table) {
+      if (own) own->failed();
+      return log::decided(Error(answer->code, answer->text));
+    }
     if (static_cast<int>(answer->members.size()) != size)
       return log::decided(
           Error::internal("the rendezvous' table has {} rows for {} ranks", answer->members.size(), size));

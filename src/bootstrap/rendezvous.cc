@@ -77,26 +77,29 @@ bool JoinAnswer::decode(std::string_view bytes, JoinAnswer& answer) {
   return reader.finished() && answer.kind <= Kind::over;
 }
 
-std::future<void> Rendezvous::openFailed(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id, int size,
-                                         const Error& why) {
-  return open(std::move(reactor), id, failureLimit, [&](Rendezvous& rendezvous) {
-    rendezvous.mostClaimed_ = size;
-    rendezvous.refused_.insert(0);
-    rendezvous.fail(why);
-  });
+std::future<void> Rendezvous::open(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id, Nanoseconds limit) {
+  const auto rendezvous = std::make_shared<Rendezvous>(std::move(reactor), id);
+  rendezvous->startTimer(limit);
+  return rendezvous->expectGuests();
 }
 
-std::future<void> Rendezvous::open(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id, Nanoseconds limit,
-                                   const std::function<void(Rendezvous&)>& begin) {
-  auto rendezvous = std::make_shared<Rendezvous>(reactor, id);
-  auto gone = rendezvous->gone_.get_future();
-  rendezvous->startTimer(limit);
-  if (begin) begin(*rendezvous);  // nobody else knows it yet
-  reactor->expect(transport::Purpose::rendezvous, id.key, id.secret,
-                  [rendezvous](FileDescriptor socket, const transport::Hello& hello) {
-                    const auto alive = rendezvous;  // the handler may be forgotten while it runs
-                    alive->welcome(std::move(socket), hello);
-                  });
+std::future<void> Rendezvous::openFailed(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id, int size,
+                                         const Error& why) {
+  const auto rendezvous = std::make_shared<Rendezvous>(std::move(reactor), id);
+  rendezvous->startTimer(failureLimit);
+  rendezvous->mostClaimed_ = size;
+  rendezvous->refused_.insert(0);
+  rendezvous->fail(why);
+  return rendezvous->expectGuests();
+}
+
+std::future<void> Rendezvous::expectGuests() {
+  auto gone = gone_.get_future();
+  reactor_->expect(transport::Purpose::rendezvous, id_.key, id_.secret,
+                   [self = shared_from_this()](FileDescriptor socket, const transport::Hello& hello) {
+                     const auto alive = self;  // the handler may be forgotten while it runs
+                     alive->welcome(std::move(socket), hello);
+                   });
   return gone;
 }
 
@@ -140,21 +143,22 @@ void Rendezvous::alarmRings() {
 }
 
 void Rendezvous::welcome(FileDescriptor socket, const transport::Hello& hello) {
+  JoinRequest request;
+  const bool fits = JoinRequest::decode(hello.payload, request);
+  const bool isOwn = fits && isOfThisProcess(request.member);
   if (!hello.admitted) {
     if (phase_ == Phase::told) return;
     if (phase_ == Phase::collecting)
       fail(log::decided(Error::system("rank {} cannot be let in at the rendezvous {}: {}", hello.from,
                                       id_.address.text(), reasonOf(EMFILE))));
-    JoinRequest request;
-    const bool fits = JoinRequest::decode(hello.payload, request);
     if (fits) mostClaimed_ = std::max(mostClaimed_, request.size);
-    MessageChannel::sendOnly(socket, refusal(fits && isOfThisProcess(request.member)));
+    MessageChannel::sendOnly(socket, refusal(isOwn));
     refused_.insert(hello.from);
     return endIfDone();
   }
   const int number = nextGuest_++;
   auto channel = std::make_shared<MessageChannel>(reactor_, std::move(socket));
-  guests_[number] = {hello.from, channel};
+  guests_[number] = {hello.from, channel, isOwn};
   channel->start(
       [weak = weak_from_this(), number](std::string_view) {
         if (const auto self = weak.lock()) self->guestFormed(number);
@@ -162,8 +166,7 @@ void Rendezvous::welcome(FileDescriptor socket, const transport::Hello& hello) {
       [weak = weak_from_this(), number](const std::string&) {
         if (const auto self = weak.lock()) self->guestGone(number);
       });
-  JoinRequest request;
-  if (!JoinRequest::decode(hello.payload, request)) {
+  if (!fits) {
     log::warn("a rank that joins at {} speaks another version of the protocol", id_.address.text());
     JoinAnswer answer;
     answer.code = ErrorCode::invalidUsage;
@@ -173,7 +176,6 @@ void Rendezvous::welcome(FileDescriptor socket, const transport::Hello& hello) {
     channel->finish();
     return;
   }
-  guests_[number].isOwn = isOfThisProcess(request.member);
   admit(number, hello.from, request);
 }
 

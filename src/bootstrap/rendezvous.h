@@ -1,7 +1,6 @@
 // Where the ranks of a communicator-to-be meet: learns who they are, tells all of all, and is gone.
 #pragma once
 
-#include <functional>
 #include <future>
 #include <map>
 #include <memory>
@@ -46,9 +45,7 @@ struct JoinAnswer {
 class Rendezvous : public std::enable_shared_from_this<Rendezvous> {
  public:
   /// The future is ready when it is gone.
-  static std::future<void> open(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id, Nanoseconds limit) {
-    return open(std::move(reactor), id, limit, {});
-  }
+  static std::future<void> open(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id, Nanoseconds limit);
   /// Rank 0 of `size` cannot take part: who comes within 10 s hears `why`.
   static std::future<void> openFailed(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id, int size,
                                       const Error& why);
@@ -64,9 +61,9 @@ class Rendezvous : public std::enable_shared_from_this<Rendezvous> {
     bool isOwn = false;  // a rank of this process
   };
 
-  static std::future<void> open(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id, Nanoseconds limit,
-                                const std::function<void(Rendezvous&)>& begin);
   void startTimer(Nanoseconds limit);
+  /// From here on all but the reactor's thread leave it alone.
+  std::future<void> expectGuests();
   void alarmRings();
   void sayWhoIsMissing() const;
   void welcome(FileDescriptor socket, const transport::Hello& hello);

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/input_file.h"
+#include "base/own_files.h"
 #include "gpu/loader_cache.h"
 
 namespace falcon::gpu {
@@ -32,10 +33,6 @@ std::vector<std::string> loadedObjects() {
       },
       &paths);
   return paths;
-}
-
-std::string folderOf(std::string_view path) {
-  return std::string(path.substr(0, path.find_last_of('/')));
 }
 
 /// Where an object that is loaded looks for its libraries: its RPATH and RUNPATH, LD_LIBRARY_PATH, the system's.
@@ -95,9 +92,8 @@ std::vector<Candidate> vendorCandidates() {
   for (const std::string& object : objects)
     if (object.substr(object.find_last_of('/') + 1).starts_with("libnccl.so")) candidates.add(object, "loaded already");
 
-  Dl_info self{};
-  if (dladdr(reinterpret_cast<const void*>(&vendorCandidates), &self) != 0 && self.dli_fname)
-    candidates.add(folderOf(self.dli_fname) + "/libnccl-vendor.so.2", "beside this library");
+  if (const std::string own = ownFolder(); !own.empty())
+    candidates.add(own + "/libnccl-vendor.so.2", "beside this library");
 
   const std::vector<std::string> packages = packageFoldersOf(objects);
   for (const std::string& object : objects)

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/log.h"
+#include "base/own_files.h"
 #include "base/shared_library.h"
 #include "gpu/vendor_candidates.h"
 #include "gpu/vendor_code.h"
@@ -29,10 +30,8 @@ bool identify(const char* path, FileIdentity& identity) {
 }
 
 bool isThisLibrary(const std::string& path) {
-  Dl_info self{};
   FileIdentity own, other;
-  if (dladdr(reinterpret_cast<const void*>(&isThisLibrary), &self) == 0 || !self.dli_fname) return false;
-  return identify(self.dli_fname, own) && identify(path.c_str(), other) && own == other;
+  return identify(ownFile().c_str(), own) && identify(path.c_str(), other) && own == other;
 }
 
 /// The first name that is missing, or null. The p-names, so that a profiler between us and the vendor sees a call once.

@@ -9,6 +9,7 @@
 
 namespace falcon::test {
 
+/// After its end the port is one that nobody used a moment ago.
 class ListeningPort {
  public:
   ListeningPort() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {

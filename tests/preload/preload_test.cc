@@ -2,8 +2,6 @@
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +13,7 @@
 #include <regex>
 
 #include "base/format.h"
+#include "harness/listening_port.h"
 
 namespace falcon::preload {
 namespace {
@@ -180,23 +179,9 @@ TEST_F(Preload, WhatGrowsWithoutFalconOnOneSideIsNotWatchedAndGoesOn) {
   EXPECT_EQ(outcome.output, "");
 }
 
-/// A port that nobody used a moment ago.
-int freePort() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  EXPECT_EQ(::bind(socket, generic, length), 0);
-  EXPECT_EQ(::getsockname(socket, generic, &length), 0);
-  close(socket);
-  return ntohs(address.sin_port);
-}
-
 TEST_F(Preload, WithCommIdRanksMeetWhereTheyAreTold) {
   const std::string environment = on() + " NCCL_COMM_ID=127.0.0.1:4 NCCL_FALCON_SECRET=test";
-  const std::string told = fmt::format("{} NCCL_FALCON_COMM_ID=127.0.0.1:{}", environment, freePort());
+  const std::string told = fmt::format("{} NCCL_FALCON_COMM_ID={}", environment, test::ListeningPort().text());
   for (const auto& [kind, communicators] : {std::pair{"job", 3}, {"job-twice", 4}}) {
     std::filesystem::remove(file("events"));
     const Outcome outcome = run(told, fmt::format(FALCON_PROGRAM " {} 4 5", kind));
