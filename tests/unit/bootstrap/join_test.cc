@@ -143,8 +143,9 @@ TEST(Join, TellsWhoComesWhenTheProcessOfTheRendezvousHasEnded) {
     id = idOn(host);
     endAllRendezvous();
   }
+  // Nobody listens any more, or a connection that still got into the listener's queue is hung up on.
   EXPECT_THAT(soonTold([&] { return join(reactor(), id, 1, 2, 60s); }).message(),
-              AllOf(HasSubstr("cannot reach the rendezvous"), HasSubstr(id.address.text())));
+              AllOf(HasSubstr(id.address.text()), HasSubstr("the process that made the unique id has ended")));
 }
 
 TEST(Join, TellsAllOfAWrongSize) {
