@@ -210,16 +210,16 @@ class LiveJob : public testing::TestWithParam<Case> {
     return kinds;
   }
 
-  double contendingSince_ = always;  ///< we ourselves are the other programs from then on
+  Stretch contending_{always, always};  ///< in which we ourselves are the other programs
 
  private:
   static bool isOfHost(const json& event) {
     return event.contains("culprit") && event.at("culprit").is_object() && event.at("culprit").at("kind") == "host";
   }
 
-  /// Other programs explain the event, one of `all`. Where we ourselves are the other programs nothing is explained.
+  /// Other programs explain the event, one of `all`. While we ourselves are the other programs nothing is explained.
   bool isOfOthers(const json& event, const std::vector<json>& all) const {
-    if (timeOf(event) >= contendingSince_) return false;
+    if (timeOf(event) >= contending_.from && timeOf(event) <= contending_.to) return false;
     const json learnt = firstOf("baseline-taken", all);
     const double healthyAt = learnt.is_null() ? always : timeOf(learnt);
     Culprit culprit;
@@ -327,7 +327,7 @@ TEST_P(LiveContention, IsSaidOfTheHostWithoutHoldingTheJob) {
   ASSERT_TRUE(areTrained(enough, learnt));
   ASSERT_TRUE(eventually([&] { return !isHostSlow(); }));
   ends("while it was healthy");
-  const double began = contendingSince_ = job().iterations().back().end;
+  const double began = contending_.from = job().iterations().back().end;
   double ended = 0;
   {
     std::vector<std::unique_ptr<Started>> programs;
@@ -342,7 +342,8 @@ TEST_P(LiveContention, IsSaidOfTheHostWithoutHoldingTheJob) {
     ended = job().iterations().back().end;
   }
   ASSERT_TRUE(isSaid("relief"));
-  ASSERT_TRUE(areTrained(enough, timeOf(said("relief")[0])));
+  contending_.to = timeOf(said("relief")[0]);
+  ASSERT_TRUE(areTrained(enough, contending_.to));
   ends("after that");
   job().stop();
   EXPECT_EQ(job().wait(), 0);

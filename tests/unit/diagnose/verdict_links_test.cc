@@ -279,7 +279,8 @@ TEST(VerdictOnLinks, DisturbedMeasurementsAccuseNobody) {
 
 // What a busy machine does: now and then a process loses its core, and a healthy link looks up to 16 times slower.
 TEST(VerdictOnLinks, LostCoresAccuseNoLink) {
-  for (unsigned seed = 0; seed < 5000; ++seed) {
+  const auto jobs = static_cast<unsigned>(test::samples(5000));
+  for (unsigned seed = 0; seed < jobs; ++seed) {
     std::mt19937 random(seed);
     Job job(seed);
     job.linkSlowdown = [&](Link) { return random() % 50 == 0 ? 1 + static_cast<double>(random() % 16) : 1; };

@@ -7,6 +7,7 @@
 #include <functional>
 #include <random>
 
+#include "harness/thoroughness.h"
 #include "unit/instrument/recorded_run.h"
 
 namespace falcon::instrument {
@@ -161,10 +162,10 @@ TEST(ChangePoints, SeeADriftOfSmallSteps) {
 }
 
 /// In how many jobs the times `factor(iteration, random)` raise an onset.
-int jobsWithOnset(unsigned seeds, int length, const Noise& factor) {
+int jobsWithOnset(int seeds, int length, const Noise& factor) {
   int jobs = 0;
-  for (unsigned seed = 0; seed < seeds; ++seed) {
-    std::mt19937 random(seed);
+  for (int seed = 0; seed < seeds; ++seed) {
+    std::mt19937 random(static_cast<unsigned>(seed));
     ChangePointDetector detector;
     bool found = false;
     for (int i = 0; i < length; ++i) {
@@ -196,7 +197,7 @@ TEST(ChangePoints, AreSeenSoonInAJobThatHasCalmedDown) {
   };
   EXPECT_GE(jobsWithOnset(200, 128, slowsDown(120)), 190);
   EXPECT_GE(jobsWithOnset(200, 84, slowsDown(76)), 150);
-  EXPECT_LE(jobsWithOnset(1000, 500, unevenAtFirst), 5);
+  EXPECT_LE(jobsWithOnset(test::samples(1000), 500, unevenAtFirst), 5);
 }
 
 // The first three slow ones may be a fail-slow. Those that come again and again are the job's own.
@@ -322,7 +323,7 @@ TEST(ChangePoints, AreNotHealthyIterationsThatAlternateByChance) {
   const auto twoModes = [](int, std::mt19937& random) {
     return (uniform(random) < 0.5 ? 0.8 : 1.2) * std::exp(0.01 * normal(random));
   };
-  EXPECT_LE(jobsWithOnset(1000, 500, twoModes), 13);
+  EXPECT_LE(jobsWithOnset(test::samples(1000), 500, twoModes), 13);
 }
 
 TEST(ChangePoints, AreNeverASingleSlowIteration) {
