@@ -7,7 +7,7 @@ import string
 import subprocess
 
 # What the measured programs, and the way they are measured, are made of. Documents are not: writing them changes no figure.
-SOURCES = ["CMakeLists.txt", "CMakePresets.json", "bench", "cmake", "include", "scripts/bench", "src", "tools"]
+SOURCES = ["CMakeLists.txt", "CMakePresets.json", "bench", "cmake", "ext-net", "include", "plugins", "python", "scripts/bench", "src", "tools"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,3 +97,7 @@ def _counted(records):
 
 def _git(root, *words):
     return subprocess.run(["git", "-C", root, *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
+
+
+if __name__ == "__main__":  # for scripts: the figures that follow are of this code
+    print(of_tree(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))

@@ -15,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 
+import measured_code
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PLUGIN = os.path.join(ROOT, "build", "release", "lib", "libnccl-net-falcon-socket.so")
 FALCON = os.path.join(ROOT, "build", "release", "bin", "falcon")
@@ -88,6 +90,7 @@ def measured(options, what, ours, peer):
 
 def main():
     options = parse_arguments()
+    code = measured_code.of_tree(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     rows = [
         measured(options, "one stream", lambda: plugin_throughput(options, 1), lambda: iperf_throughput(options, 1)),
         measured(options, "several streams", lambda: plugin_throughput(options, options.streams), lambda: iperf_throughput(options, options.streams)),
@@ -101,8 +104,9 @@ def main():
         if sign and not (row["ratio"] >= aim if sign == ">=" else row["ratio"] <= aim):
             missed.append(row["what"])
     if options.json:
-        print(json.dumps(rows, indent=2))
+        print(json.dumps([row | measured_code.as_fields(code) for row in rows], indent=2))
     else:
+        print(f"All figures are of {code}.\n")
         print("| | falcon-socket | peer | ratio | aim |\n|---|---|---|---|---|")
         units = {"latency": "us", "host engine": "GB/s"}
         for row in rows:

@@ -27,6 +27,7 @@ os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
 import torch
 import torch.distributed as dist
 
+import measured_code
 import nccl_falcon  # noqa: F401
 
 BACKENDS = ("falcon", "gloo", "gloo lazy")
@@ -237,6 +238,8 @@ def main():
 
     cells = []
     print(f"PyTorch {torch.__version__}, medians of {arguments.rounds} rounds, us a call; processor: of a rank, us a call")
+    code = measured_code.of_tree(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    print(code)
     print(
         f"{'':6}{'ranks':>6}  {'collective':16}{'batch' if arguments.ddp else 'size':>10}{'falcon':>12}{'gloo':>12}{'gloo/falcon':>13}"
         f"{'processor':>12}{'gloo':>12}"
@@ -261,7 +264,7 @@ def main():
                     flush=True,
                 )
                 if lines:
-                    lines.write(line + "\n")
+                    lines.write(json.dumps(cell | measured_code.as_fields(code)) + "\n")
                     lines.flush()
     print("\nGeometric means of gloo/falcon, and the least of each:")
     for transport in arguments.transports:

@@ -25,7 +25,7 @@ inline std::vector<int> rankCounts() {
 /// sanitizer sees in a tenth what it sees in all: they take the same ways through the code.
 inline int samples(int all) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return std::getenv("FALCON_TEST_THOROUGH") != nullptr ? all : all / 10;
+  return std::getenv("FALCON_TEST_THOROUGH") != nullptr ? all : (all + 9) / 10;
 #else
   return all;
 #endif

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "shape.h"
 
@@ -15,6 +16,14 @@ using Words = std::set<std::string>;
 Words clauseSetOf(const Told& told) {
   const auto clauses = clausesOf(told.text);
   return {clauses.begin(), clauses.end()};
+}
+
+/// Events of one kind that begin alike have more in common than the kind: a verdict on a link, a re-route.
+using Sort = std::pair<std::string, std::string>;  // kind, first clause
+
+Sort sortOf(const Told& told) {
+  const auto clauses = clausesOf(told.text);
+  return {told.kind, clauses.empty() ? std::string() : clauses.front()};
 }
 
 Words kindsOf(const std::vector<Told>& job) {
@@ -43,24 +52,31 @@ std::string joined(const Words& words) {
   return text;
 }
 
-/// What all stories with a verdict have in common: what chance adds to one of them, it does not add to all.
+/// What all whole stories have in common, and all events of one sort: what chance adds to one of them, it does not add
+/// to all.
 struct Common {
   std::optional<Words> kinds;
-  std::map<std::string, std::optional<Words>> clauses;
+  std::map<Sort, std::optional<Words>> clauses;
+  std::map<Sort, int> counts;
   std::map<std::string, std::string> example;
 };
 
-Common commonOf(const std::vector<std::vector<Told>>& jobs) {
+Common commonOf(const Today& today) {
   Common common;
-  for (const auto& job : jobs) {
+  const auto keep = [&](const Told& told) {
+    const Sort sort = sortOf(told);
+    keepCommon(common.clauses[sort], clauseSetOf(told));
+    ++common.counts[sort];
+  };
+  for (const auto& job : today.jobs) {
     const Words kinds = kindsOf(job);
-    if (!kinds.contains("verdict")) continue;
-    keepCommon(common.kinds, kinds);
+    if (kinds.contains("mitigation-applied")) keepCommon(common.kinds, kinds);
     for (const Told& told : job) {
-      keepCommon(common.clauses[told.kind], clauseSetOf(told));
+      keep(told);
       common.example[told.kind] = told.text;
     }
   }
+  for (const Told& told : today.madeUp) keep(told);
   return common;
 }
 
@@ -68,13 +84,14 @@ Common commonOf(const std::vector<std::vector<Told>>& jobs) {
 
 std::vector<std::string> differences(const std::vector<Told>& transcript, const Today& today) {
   if (transcript.empty()) return {"the transcript has no events between its marks"};
-  const Common common = commonOf(today.jobs);
-  if (!common.kinds) return {"none of today's jobs has a verdict: there is nothing to compare with"};
+  const Common common = commonOf(today);
+  if (!common.kinds) return {"in none of today's jobs something was worked around: there is nothing to compare with"};
 
   std::vector<Told> said = today.madeUp;
+  said.insert(said.end(), today.sentences.begin(), today.sentences.end());
   for (const auto& job : today.jobs) said.insert(said.end(), job.begin(), job.end());
   const auto known = clausesByKind(said);
-  const auto shown = clausesByKind(transcript);
+  const Words shown = kindsOf(transcript);
 
   std::vector<std::string> found;
   for (const Told& told : transcript) {
@@ -93,16 +110,19 @@ std::vector<std::string> differences(const std::vector<Told>& transcript, const 
                                                        : "it says, for example: " + example->second));
     }
   }
-  for (const std::string& kind : *common.kinds) {
-    const auto words = shown.find(kind);
-    if (words == shown.end()) {
-      found.push_back("all of today's jobs with a verdict say \"" + kind + "\", and the transcript does not; it has " +
-                      joined(kindsOf(transcript)));
-      continue;
-    }
-    for (const std::string& clause : *common.clauses.at(kind))
-      if (!words->second.contains(clause))
-        found.push_back("all of today's events \"" + kind + "\" say \"" + clause + "\", and the transcript does not");
+  for (const std::string& kind : *common.kinds)
+    if (!shown.contains(kind))
+      found.push_back("all of today's jobs in which something was worked around say \"" + kind +
+                      "\", and the transcript does not; it has " + joined(shown));
+  std::map<Sort, Words> saidOfSort;
+  for (const Told& told : transcript) saidOfSort[sortOf(told)].merge(clauseSetOf(told));
+  for (const auto& [sort, words] : saidOfSort) {
+    const auto always = common.clauses.find(sort);
+    if (always == common.clauses.end() || common.counts.at(sort) < 2) continue;
+    for (const std::string& clause : *always->second)
+      if (!words.contains(clause))
+        found.push_back("all of today's events \"" + sort.first + "\" say \"" + clause + "\" after \"" + sort.second +
+                        "\", and the transcript does not");
   }
   return found;
 }

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "control/waiting.h"
 #include "diagnose/suspicion.h"
@@ -105,8 +106,14 @@ std::vector<Told> toldOfMadeUpJobs() {
   std::vector<Told> all;
   for (const auto& told : {toldThrough({}), toldThrough({slowRank, well}), toldThrough({slowLinkBothWays, well}),
                            toldThrough({slowLink, well, anotherSlowLink, well}), toldThrough({faster}),
-                           toldThrough({busier, busier, well}), verdictsOnRanks(), suspicions()})
+                           toldThrough({busier, busier, well})})
     all.insert(all.end(), told.begin(), told.end());
+  return all;
+}
+
+std::vector<Told> sentencesOfChance() {
+  std::vector<Told> all = verdictsOnRanks();
+  for (Told& told : suspicions()) all.push_back(std::move(told));
   return all;
 }
 

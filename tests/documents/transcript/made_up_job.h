@@ -7,9 +7,11 @@
 
 namespace falcon::documents {
 
-/// Events of today's controller about jobs in arithmetic with slow ranks and links, and what it may add to a suspicion
-/// or a verdict: whether a quota, a busy core or the rank's own work is to blame, and where the chain of waiting ends,
-/// hangs on the machine in a real run.
+/// Events of today's controller about jobs in arithmetic with slow ranks and links.
 std::vector<Told> toldOfMadeUpJobs();
+
+/// What it may add to a suspicion or a verdict, by itself: whether a quota, a busy core or the rank's own work is to
+/// blame, and where the chain of waiting ends, hangs on the machine in a real run.
+std::vector<Told> sentencesOfChance();
 
 }  // namespace falcon::documents

@@ -197,7 +197,7 @@ TEST(ChangePoints, AreSeenSoonInAJobThatHasCalmedDown) {
   };
   EXPECT_GE(jobsWithOnset(200, 128, slowsDown(120)), 190);
   EXPECT_GE(jobsWithOnset(200, 84, slowsDown(76)), 150);
-  EXPECT_LE(jobsWithOnset(test::samples(1000), 500, unevenAtFirst), 5);
+  EXPECT_LE(jobsWithOnset(test::samples(1000), 500, unevenAtFirst), test::samples(5));
 }
 
 // The first three slow ones may be a fail-slow. Those that come again and again are the job's own.
@@ -323,7 +323,7 @@ TEST(ChangePoints, AreNotHealthyIterationsThatAlternateByChance) {
   const auto twoModes = [](int, std::mt19937& random) {
     return (uniform(random) < 0.5 ? 0.8 : 1.2) * std::exp(0.01 * normal(random));
   };
-  EXPECT_LE(jobsWithOnset(test::samples(1000), 500, twoModes), 13);
+  EXPECT_LE(jobsWithOnset(test::samples(1000), 500, twoModes), test::samples(13));
 }
 
 TEST(ChangePoints, AreNeverASingleSlowIteration) {

@@ -92,7 +92,7 @@ class Session {
     for (; shown_ < said.size(); ++shown_) {
       clearProgress();
       const double at = began_ ? said[shown_].time - *began_ : 0;
-      input_.say(fmt::format("  {:5.1f} s  {:<20} {}", at, said[shown_].kind, said[shown_].text));
+      input_.say(eventLine(at, said[shown_].kind, said[shown_].text));
     }
   }
 
@@ -140,6 +140,10 @@ class Session {
 };
 
 }  // namespace
+
+std::string eventLine(double seconds, const std::string& kind, const std::string& text) {
+  return fmt::format("  {:5.1f} s  {:<20} {}", seconds, kind, text);
+}
 
 Run runSession(const SessionInput& input) {
   return Session(input).run();
