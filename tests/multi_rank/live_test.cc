@@ -51,14 +51,14 @@ void PrintTo(const Case& shown, std::ostream* out) {
 
 // Both have a replica on each of four nodes, whose gradients go round a ring.
 TrainedShape dataParallel(int seconds = longest) {
-  return {{4, 1, 1}, 4, 32, seconds, {"--micro-batch-size", "1", "--layers", "2"}};
+  return {{4, 1, 1}, 4, 32, seconds, {"--micro-batch-size", "3", "--layers", "2"}};
 }
 TrainedShape tensorParallel() {
-  return {{4, 1, 2}, 4, 16, longest, {"--micro-batch-size", "2", "--layers", "2"}};
+  return {{4, 1, 2}, 4, 16, longest, {"--micro-batch-size", "4", "--layers", "2"}};
 }
 /// A ring of two has no other way round.
 TrainedShape twoReplicas() {
-  return {{2, 2, 1}, 4, 16, longest, {"--micro-batch-size", "1", "--layers", "4"}};
+  return {{2, 2, 1}, 4, 16, longest, {"--micro-batch-size", "3", "--layers", "4"}};
 }
 Culprit slowRank(Rank rank) {
   return {CulpritKind::rank, rank, {}, false};

@@ -64,8 +64,8 @@ class Suspects : public testing::TestWithParam<Case> {
     const Culprit culprit = culpritOf(shape, run);
     const double factor = std::array{2.0, 2.5, 1.7}[static_cast<std::size_t>(run) % 3];
     SCOPED_TRACE(testing::Message() << shape.name << ", run " << run << ": " << nameOf(culprit) << ", " << factor);
-    TrainedJob job({shape.layout, shape.nodes, 8, 120, {"--micro-batch-size", "2"}},
-                   std::string(shape.name) + "-" + std::to_string(run), {{"NCCL_FALCON_VALIDATE", "off"}});
+    TrainedJob job({shape.layout, shape.nodes}, std::string(shape.name) + "-" + std::to_string(run),
+                   {{"NCCL_FALCON_VALIDATE", "off"}});
     ASSERT_TRUE(job.eventually([&] { return !job.iterations().empty(); })) << job.story();
     tools::OtherLoad others(job.description());
     ASSERT_TRUE(job.eventually([&] { return !job.find("baseline-taken").is_null(); })) << job.story();

@@ -1,13 +1,30 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <filesystem>
+#include <system_error>
 
 #include "train/matrix.h"
 #include "train/options.h"
 #include "train/trainer.h"
 
+namespace {
+
+/// Begins anew where OpenBLAS, which chooses its kernels as it is loaded, could have chosen better ones.
+void useFastKernels(char** argv) {
+  const char* const kernels = falcon::train::fasterKernels();
+  if (!kernels || std::getenv("OPENBLAS_CORETYPE")) return;
+  std::error_code failed;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", failed);
+  if (!failed && ::setenv("OPENBLAS_CORETYPE", kernels, 1) == 0) ::execv(program.c_str(), argv);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  useFastKernels(argv);
   const auto parsed = falcon::train::parseOptions(argc, argv);
   if (!parsed.options) return parsed.exitCode;
   try {

@@ -3,6 +3,7 @@
 #include <cblas.h>
 
 #include <mutex>
+#include <string_view>
 
 namespace falcon::train {
 
@@ -35,6 +36,17 @@ void multiply(Matrix<const double> a, Form aForm, Matrix<const double> b, Form b
   const std::lock_guard lock(oneCaller);
   cblas_dgemm(CblasRowMajor, blasForm(aForm), blasForm(bForm), product.rows, product.columns, innerSize(a, aForm),
               scale, a.data, a.stride, b.data, b.stride, keep, product.data, product.stride);
+}
+
+const char* fasterKernels() {
+#ifdef __x86_64__
+  if (std::string_view(openblas_get_corename()) != "Prescott") return nullptr;
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl"))
+    return "SkylakeX";
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "Haswell";
+#endif
+  return nullptr;
 }
 
 void useOneBlasThread() {

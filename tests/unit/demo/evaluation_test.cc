@@ -29,10 +29,15 @@ demo::Run runWith(double slow, const Culprit& truth, std::vector<Said> said) {
 }
 
 std::vector<Said> storyOf(const Culprit& named) {
-  return {{"period-known", 5, {}, 0, ""}, {"onset", 43.2, {}, 0, ""},
-          {"trap-closed", 45, {}, 0, ""}, {"trap-opened", 46, {}, 1, ""},
-          {"verdict", 46, named, 0, ""},  {"mitigation-applied", 47, named, 0, "did it"},
-          {"relief", 62, named, 0, ""},   {"mitigation-undone", 62.5, named, 0, ""}};
+  return {{"period-known", 5, {}, 0, ""},
+          {"baseline-taken", 6, {}, 0, ""},
+          {"onset", 43.2, {}, 0, ""},
+          {"trap-closed", 45, {}, 0, ""},
+          {"trap-opened", 46, {}, 1, ""},
+          {"verdict", 46, named, 0, ""},
+          {"mitigation-applied", 47, named, 0, "did it"},
+          {"relief", 62, named, 0, ""},
+          {"mitigation-undone", 62.5, named, 0, ""}};
 }
 
 TEST(Evaluation, RightWhenTheOneCulpritIsNamed) {
@@ -171,7 +176,7 @@ TEST(Evaluation, ARemedyThatIsAppliedAgainAfterItsUndoingIsNotUndone) {
 }
 
 TEST(Evaluation, SaysAllThatIsMissing) {
-  EXPECT_THAT(evaluate(runWith(1, rankThree, {}), {}).missing,
+  EXPECT_THAT(evaluate(runWith(1, rankThree, {{"baseline-taken", 6, {}, 0, ""}}), {}).missing,
               ElementsAre("rank 3: there was no verdict", "rank 3: no remedy was applied while it was slow",
                           "rank 3: relief was not seen"));
   auto two = storyOf(rankThree);
@@ -247,6 +252,9 @@ TEST(Evaluation, AHealthyRunMustBeSilent) {
   demo::Run run = runWith(0.5, rankThree, {{"period-known", 5, {}, 0, ""}, {"baseline-taken", 9, {}, 0, ""}});
   run.truths.clear();
   EXPECT_TRUE(evaluate(run, {}).right);
+  demo::Run deaf = run;
+  deaf.said.pop_back();
+  EXPECT_FALSE(evaluate(deaf, {}).right) << "it knew of nothing to compare with";
   run.said.push_back({"onset", 50, {}, 0, ""});
   EXPECT_FALSE(evaluate(run, {}).right);
   EXPECT_FALSE(evaluate({}, {}).right);  // a job that did nothing proves nothing

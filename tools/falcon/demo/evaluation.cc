@@ -234,6 +234,8 @@ Evaluation evaluate(const Run& whole, const Run& without) {
     evaluation.missing.push_back("false alarm, " + evaluation.falseAlarms.back());
   }
   if (with.iterations.empty()) evaluation.missing.push_back("the job with Falcon did not train");
+  if (std::none_of(with.said.begin(), with.said.end(), [](const Said& said) { return said.kind == "baseline-taken"; }))
+    evaluation.missing.push_back("Falcon never learnt what is healthy: its silence says nothing");
   evaluation.right = evaluation.missing.empty();
   return evaluation;
 }

@@ -131,7 +131,12 @@ std::string toText(const RestartEvaluation& evaluation) {
       evaluation.stoodSeconds);
   if (evaluation.firstAfterwards) text += fmt::format("it went on at iteration {}; ", *evaluation.firstAfterwards);
   return text +
-         fmt::format("no loss differs from the undisturbed run's by more than {:.1e}\n", evaluation.largestDifference);
+         fmt::format(
+             "no loss differs from the undisturbed run's by more than {:.1e}\n"
+             "  medians of the iterations of the {:.0f} s before the rank became slow (in health), from then to the "
+             "restart (with the slow rank), of all later ones but the first {} (after the restart), and of a whole run "
+             "in which nobody was slow (undisturbed)\n",
+             evaluation.largestDifference, before, warmUp);
 }
 
 }  // namespace falcon::demo

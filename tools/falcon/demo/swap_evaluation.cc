@@ -120,8 +120,14 @@ std::string toText(const SwapEvaluation& evaluation) {
   if (evaluation.swappedAfter) text += fmt::format(", roles exchanged after {:.1f} s", *evaluation.swappedAfter);
   if (evaluation.undoneAfter)
     text += fmt::format(", taken back {:.1f} s after it was healthy again", *evaluation.undoneAfter);
-  return text + fmt::format("\nno loss differs from the undisturbed run's by more than {:.1e}\n",
-                            evaluation.largestDifference);
+  return text +
+         fmt::format(
+             "\nno loss differs from the undisturbed run's by more than {:.1e}\n"
+             "  medians of the iterations of the {:.0f} s before the link became slow (in health), from then to the "
+             "exchange (with the slow link), from there until the link was healthy again (after the exchange), and "
+             "from "
+             "the exchange's undoing on (in the end)\n",
+             evaluation.largestDifference, calmBefore);
 }
 
 }  // namespace falcon::demo
