@@ -25,7 +25,7 @@ class MeasuredCode:
 UNKNOWN = MeasuredCode("")
 
 
-def of_tree(root):
+def of_tree(root=os.path.dirname(os.path.dirname(os.path.abspath(__file__)))):
     """The code in the working tree of `root`; UNKNOWN where git cannot tell."""
     try:
         commit = _git(root, "rev-parse", "HEAD").decode().strip()
@@ -100,4 +100,4 @@ def _git(root, *words):
 
 
 if __name__ == "__main__":  # for scripts: the figures that follow are of this code
-    print(of_tree(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    print(of_tree())

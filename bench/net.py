@@ -90,7 +90,7 @@ def measured(options, what, ours, peer):
 
 def main():
     options = parse_arguments()
-    code = measured_code.of_tree(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    code = measured_code.of_tree()
     rows = [
         measured(options, "one stream", lambda: plugin_throughput(options, 1), lambda: iperf_throughput(options, 1)),
         measured(options, "several streams", lambda: plugin_throughput(options, options.streams), lambda: iperf_throughput(options, options.streams)),

@@ -238,7 +238,7 @@ def main():
 
     cells = []
     print(f"PyTorch {torch.__version__}, medians of {arguments.rounds} rounds, us a call; processor: of a rank, us a call")
-    code = measured_code.of_tree(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    code = measured_code.of_tree()
     print(code)
     print(
         f"{'':6}{'ranks':>6}  {'collective':16}{'batch' if arguments.ddp else 'size':>10}{'falcon':>12}{'gloo':>12}{'gloo/falcon':>13}"

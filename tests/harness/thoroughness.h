@@ -6,11 +6,16 @@
 
 namespace falcon::test {
 
+/// `scripts/check --full` asks.
+inline bool isAskedToBeThorough() {
+  return std::getenv("FALCON_TEST_THOROUGH") != nullptr;
+}
+
 /// False under the thread sanitizer, where everything takes twenty times as long and larger sizes show no new races,
-/// unless FALCON_TEST_THOROUGH is set (`scripts/check --full` does).
+/// unless FALCON_TEST_THOROUGH is set.
 inline bool thorough() {
 #if defined(__SANITIZE_THREAD__)
-  return std::getenv("FALCON_TEST_THOROUGH") != nullptr;
+  return isAskedToBeThorough();
 #else
   return true;
 #endif
@@ -25,7 +30,7 @@ inline std::vector<int> rankCounts() {
 /// sanitizer sees in a tenth what it sees in all: they take the same ways through the code.
 inline int samples(int all) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return std::getenv("FALCON_TEST_THOROUGH") != nullptr ? all : (all + 9) / 10;
+  return isAskedToBeThorough() ? all : (all + 9) / 10;
 #else
   return all;
 #endif

@@ -14,6 +14,7 @@
 #include <map>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "base/median.h"
 #include "inject/other_load.h"
@@ -256,7 +257,7 @@ class LiveJob : public testing::TestWithParam<Case> {
 
   std::optional<TrainedJob> job_;
   std::optional<tools::OtherLoad> others_;
-  std::map<double, std::string> excused_;  ///< kinds of what was said with reason, by its time
+  std::set<std::pair<double, std::string>> excused_;  ///< what was said with reason: its time and kind
   double phaseBegan_ = 0;
   std::string othersUsed_;
 };

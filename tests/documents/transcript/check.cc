@@ -1,7 +1,7 @@
 // Does the transcript in README.md look like what today's code says?
-//   check_transcript README.md SINCE EVENTS...   files with the events of a real job each, or folders of such *.jsonl;
-//   those
-//                                                that are older than the file SINCE are of no test of today
+//   check_transcript README.md SINCE EVENTS...
+// EVENTS: files with the events of a real job each, or folders of such *.jsonl; what is older than the file SINCE is of
+// no test of today and does not count.
 // Exit code 0: yes, 1: no, or there is nothing to compare with.
 #include <algorithm>
 #include <cstdio>

@@ -52,21 +52,26 @@ std::string joined(const Words& words) {
   return text;
 }
 
+/// What all of today's events of a sort have in common, and how many they are.
+struct OfSort {
+  std::optional<Words> clauses;
+  int events = 0;
+};
+
 /// What all whole stories have in common, and all events of one sort: what chance adds to one of them, it does not add
 /// to all.
 struct Common {
   std::optional<Words> kinds;
-  std::map<Sort, std::optional<Words>> clauses;
-  std::map<Sort, int> counts;
+  std::map<Sort, OfSort> sorts;
   std::map<std::string, std::string> example;
 };
 
 Common commonOf(const Today& today) {
   Common common;
   const auto keep = [&](const Told& told) {
-    const Sort sort = sortOf(told);
-    keepCommon(common.clauses[sort], clauseSetOf(told));
-    ++common.counts[sort];
+    OfSort& sort = common.sorts[sortOf(told)];
+    keepCommon(sort.clauses, clauseSetOf(told));
+    ++sort.events;
   };
   for (const auto& job : today.jobs) {
     const Words kinds = kindsOf(job);
@@ -117,9 +122,9 @@ std::vector<std::string> differences(const std::vector<Told>& transcript, const 
   std::map<Sort, Words> saidOfSort;
   for (const Told& told : transcript) saidOfSort[sortOf(told)].merge(clauseSetOf(told));
   for (const auto& [sort, words] : saidOfSort) {
-    const auto always = common.clauses.find(sort);
-    if (always == common.clauses.end() || common.counts.at(sort) < 2) continue;
-    for (const std::string& clause : *always->second)
+    const auto always = common.sorts.find(sort);
+    if (always == common.sorts.end() || always->second.events < 2) continue;
+    for (const std::string& clause : *always->second.clauses)
       if (!words.contains(clause))
         found.push_back("all of today's events \"" + sort.first + "\" say \"" + clause + "\" after \"" + sort.second +
                         "\", and the transcript does not");

@@ -125,8 +125,7 @@ std::string toText(const SwapEvaluation& evaluation) {
              "\nno loss differs from the undisturbed run's by more than {:.1e}\n"
              "  medians of the iterations of the {:.0f} s before the link became slow (in health), from then to the "
              "exchange (with the slow link), from there until the link was healthy again (after the exchange), and "
-             "from "
-             "the exchange's undoing on (in the end)\n",
+             "from the exchange's undoing on (in the end)\n",
              evaluation.largestDifference, calmBefore);
 }
 
