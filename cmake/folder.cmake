@@ -6,6 +6,12 @@ function(falcon_compile_options target)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000>)
   if(FALCON_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${FALCON_SANITIZE} -fno-omit-frame-pointer)
+    # g++ says so itself.
+    if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+      string(REGEX MATCH "address|thread" what "${FALCON_SANITIZE}")
+      string(TOUPPER "__SANITIZE_${what}__" macro)
+      target_compile_definitions(${target} PRIVATE ${macro})
+    endif()
     if(FALCON_NO_SANITIZE)
       target_compile_options(${target} PRIVATE -fno-sanitize=${FALCON_NO_SANITIZE})
     endif()
@@ -13,12 +19,20 @@ function(falcon_compile_options target)
   endif()
 endfunction()
 
+# Under a sanitizer a library finds the functions of it in the program, and shares the program's libstdc++: of another, hidden one the sanitizer would see nothing.
+if(NOT FALCON_SANITIZE)
+  set(FALCON_ALL_DEFINED -Wl,--no-undefined)
+endif()
+
 # falcon_self_contained(target map): a library that lives in somebody else's process. The C++ run-time is inside and hidden: it must
 # run beside any other one, in any language. gc-sections: drops what of libstdc++ nobody calls, among it the only user
 # of a glibc newer than 2.34. nodelete: the service threads outlive a dlclose().
 function(falcon_self_contained target map)
-  target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src/base/self_contained/find_object.cc ${PROJECT_SOURCE_DIR}/src/base/self_contained/exception_memory.cc)
-  target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--no-undefined -Wl,--exclude-libs,ALL
+  if(NOT FALCON_SANITIZE)
+    target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src/base/self_contained/find_object.cc ${PROJECT_SOURCE_DIR}/src/base/self_contained/exception_memory.cc)
+    target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc)
+  endif()
+  target_link_options(${target} PRIVATE ${FALCON_ALL_DEFINED} -Wl,--exclude-libs,ALL
     -Wl,--gc-sections -Wl,-z,now -Wl,-z,nodelete -Wl,--version-script=${map})
 endfunction()
 
@@ -43,18 +57,40 @@ function(falcon_folder name)
   falcon_precompiled(falcon_${name} falcon_base ${FALCON_STANDARD_HEADERS} <fmt/format.h>)
 endfunction()
 
-# falcon_test(NAME name SOURCES ... LINK ... [ALONE] [ALONE_CASES filter] [APART] [TIMEOUT s] [LABELS ...] [ENVIRONMENT ...] [SETS_UP fixture]): one
+# falcon_optimised(SOURCE...): sources in which this folder's tests spend most of their time; the others are compiled for the time that this takes.
+function(falcon_optimised)
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -O2 SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
+# falcon_test(NAME name SOURCES ... LINK ... [ALONE] [ALONE_CASES filter] [ONE_THREAD] [THREADS filter] [APART] [TIMEOUT s] [LABELS ...] [ENVIRONMENT ...] [SETS_UP fixture]): one
 # GoogleTest binary, and a ctest entry `name.Suite.Test` for each of its cases, so that each is seen to pass, fail or be skipped. TIMEOUT is a case's.
-# ALONE: it measures, so nothing else runs beside it; ALONE_CASES: those of this filter (--gtest_filter) do. APART: its sources are not compiled together.
+# ALONE: it measures, so nothing else runs beside it; ALONE_CASES: those of this filter (--gtest_filter) do. ONE_THREAD: there is only one
+# in it, so that the thread sanitizer has nothing to see and it is left out there; THREADS: there are more in the cases of this filter only. APART: its sources are not
+# compiled together.
 # -O1 takes a quarter less of compiling than -O2, and no debug information a seventh less again: together two minutes for all tests. A failed check
-# says its line without it; the libraries are what users run, and keep both.
+# says its line without it; the libraries are what users run, and keep both. Under a sanitizer -O0 takes half of the time of -O1 (clang's; g++ takes twice as long for either).
 function(falcon_test_options target)
   falcon_compile_options(${target})
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1;-g0>)
+  if(FALCON_SANITIZE)
+    target_compile_options(${target} PRIVATE -O0)
+  else()
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1;-g0>)
+  endif()
+endfunction()
+
+# falcon_own_operator_new(TARGET): it counts or refuses allocations. clang links the thread sanitizer's operator new into every program of C++'s driver.
+function(falcon_own_operator_new target)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL Clang AND FALCON_SANITIZE STREQUAL thread)
+    set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)
+    target_link_libraries(${target} PRIVATE stdc++ m)
+  endif()
 endfunction()
 
 function(falcon_test)
-  cmake_parse_arguments(T "ALONE;APART" "NAME;TIMEOUT;SETS_UP;ALONE_CASES" "SOURCES;LINK;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(T "ALONE;APART;ONE_THREAD" "NAME;TIMEOUT;SETS_UP;ALONE_CASES;THREADS" "SOURCES;LINK;LABELS;ENVIRONMENT" ${ARGN})
+  if(T_ONE_THREAD AND FALCON_SANITIZE STREQUAL thread)
+    return()
+  endif()
   add_executable(${T_NAME} ${T_SOURCES})
   target_include_directories(${T_NAME} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${T_NAME} PRIVATE ${T_LINK} GTest::gtest GTest::gmock GTest::gtest_main)
@@ -72,7 +108,7 @@ endfunction()
 
 # falcon_test_entries(NAME name [PREFIX other-name] ...as above): the entries alone, for a second round of a binary.
 function(falcon_test_entries)
-  cmake_parse_arguments(T "ALONE;APART" "NAME;PREFIX;TIMEOUT;SETS_UP;ALONE_CASES" "SOURCES;LINK;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(T "ALONE;APART;ONE_THREAD" "NAME;PREFIX;TIMEOUT;SETS_UP;ALONE_CASES;THREADS" "SOURCES;LINK;LABELS;ENVIRONMENT" ${ARGN})
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 120)
   endif()
@@ -95,10 +131,11 @@ function(falcon_test_entries)
   set(cases TEST_PREFIX ${T_PREFIX}. NO_PRETTY_VALUES DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60)
   if(T_ALONE_CASES)
     gtest_discover_tests(${T_NAME} ${cases} TEST_FILTER "${T_ALONE_CASES}" TEST_LIST ${T_NAME}_alone PROPERTIES ${properties} RUN_SERIAL TRUE)
-    gtest_discover_tests(${T_NAME} ${cases} TEST_FILTER "-${T_ALONE_CASES}" PROPERTIES ${properties})
-  else()
-    gtest_discover_tests(${T_NAME} ${cases} PROPERTIES ${properties})
+    list(APPEND cases TEST_FILTER "-${T_ALONE_CASES}")
+  elseif(T_THREADS AND FALCON_SANITIZE STREQUAL thread)
+    list(APPEND cases TEST_FILTER "${T_THREADS}")
   endif()
+  gtest_discover_tests(${T_NAME} ${cases} PROPERTIES ${properties})
 endfunction()
 
 # falcon_test_absent(name label reason): stands for tests that cannot be built here, so that scripts/test closes with them as well.

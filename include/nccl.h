@@ -569,12 +569,19 @@ ncclResult_t ncclLLA2ACreateRequirement(int nBlocks, int nSlots, ncclLLA2AHandle
                                         ncclDevResourceRequirements_t* outReq);
 ncclResult_t pncclLLA2ACreateRequirement(int nBlocks, int nSlots, ncclLLA2AHandle_t* outHandle,
                                          ncclDevResourceRequirements_t* outReq);
+#ifdef __clang__ /* a type that is known where it is called only */
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wreturn-type-c-linkage"
+#endif
 ncclTeam_t ncclTeamWorld(ncclComm_t comm);
 ncclTeam_t pncclTeamWorld(ncclComm_t comm);
 ncclTeam_t ncclTeamLsa(ncclComm_t comm);
 ncclTeam_t pncclTeamLsa(ncclComm_t comm);
 ncclTeam_t ncclTeamRail(ncclComm_t comm);
 ncclTeam_t pncclTeamRail(ncclComm_t comm);
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
 int ncclTeamRankToWorld(ncclComm_t comm, ncclTeam_t team, int rank);
 int pncclTeamRankToWorld(ncclComm_t comm, ncclTeam_t team, int rank);
 int ncclTeamRankToLsa(ncclComm_t comm, ncclTeam_t team, int rank);

@@ -1,5 +1,5 @@
 # Sourced by the scripts: installs Debian packages that are missing, as root, without asking.
-# Groups: build (compile and run), test (what only tests need), lint, fuzz, browser, bench (FALCON_BENCHMARKS), peers (what only scripts/bench needs), training (for its --training),
+# Groups: build (compile and run), test (what only tests need), lint, clang (sanitizers and fuzzing), browser, bench (FALCON_BENCHMARKS), peers (what only scripts/bench needs), training (for its --training),
 # python (the Python package, where python3 is Debian's).
 
 falcon_packages() {
@@ -7,7 +7,7 @@ falcon_packages() {
     build) echo g++ cmake ninja-build ccache libfmt-dev libboost-dev libxxhash-dev libcli11-dev nlohmann-json3-dev libopenblas-serial-dev prometheus-cpp-dev iproute2 liburing-dev libucx-dev libibverbs-dev ;;
     test) echo libgtest-dev libgmock-dev binutils procps iproute2 spin curl prometheus python3 pkgconf dpkg-dev file iperf3 ;;
     lint) echo clang-format clang-tidy ;;
-    fuzz) echo clang libclang-rt-dev ;;
+    clang) echo clang libclang-rt-dev ;;
     browser) echo chromium ;;
     bench) echo libbenchmark-dev ;;
     python) echo python3-venv python3-dev ;;

@@ -53,6 +53,11 @@ NetState& NetState::instance() {
   return *one;
 }
 
+void NetState::setClock(const Clock& clock) {
+  const std::lock_guard lock(mutex_);
+  clock_ = &clock;
+}
+
 void NetState::add(ConnectionRecord& record) {
   const std::lock_guard lock(mutex_);
   record.id_ = ++lastId_;
@@ -87,7 +92,7 @@ std::vector<falconNetDevice_v1> NetState::devices() {
 }
 
 void NetState::refresh() {
-  const Nanoseconds now = clock_.now();
+  const Nanoseconds now = clock_->now();
   if (lastReading_ != Nanoseconds(0) && now - lastReading_ < parameters::netStateInterval.value()) return;
   lastReading_ = now;
   const std::vector<ConnectionRecord*> taken = readConnections();

@@ -175,8 +175,12 @@ void BusNode::attemptFailed() {
   attempt_.reset();
   if (failed.socket) reactor_->unwatch(failed.socket.get());
   if (failed.why == Why::handOver) {
-    log::warn("two parts of the job stay apart for now: the controller at {} does not answer",
-              failed.target.address.text());
+    // A process that has ended hangs up or refuses: at the end of a job that is how it should be.
+    if (now() >= failed.deadline)
+      log::warn("two parts of the job stay apart for now: the controller at {} does not answer",
+                failed.target.address.text());
+    else
+      log::info("the controller at {} left before the two parts of the job were one", failed.target.address.text());
     return nextHandOver();
   }
   failed.tried.insert(failed.target.id);

@@ -7,7 +7,7 @@
 #include "base/socket_address.h"
 #include "falcon_net_state.h"
 #include "harness/engine_rank.h"
-#include "unit/collectives/buffers.h"
+#include "harness/rank_buffers.h"
 
 namespace falcon::collectives {
 namespace {

@@ -2,7 +2,7 @@
 #include <cstdlib>
 
 #include "harness/engine_rank.h"
-#include "unit/collectives/buffers.h"
+#include "harness/rank_buffers.h"
 
 namespace falcon::collectives {
 namespace {

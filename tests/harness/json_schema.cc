@@ -52,8 +52,9 @@ std::string violation(const json& value, const json& schema, const std::string& 
       right = std::count_if(rule.begin(), rule.end(),
                             [&](const json& choice) { return violation(value, choice, at).empty(); }) == 1;
     else if (word == "items")
-      right = !value.is_array() || std::all_of(value.begin(), value.end(),
-                                               [&](const json& item) { return violation(item, rule, at).empty(); });
+      right = !value.is_array() || std::all_of(value.begin(), value.end(), [&, &rule = rule](const json& item) {
+        return violation(item, rule, at).empty();
+      });
     else
       return "the schema has a word that this checker does not know: " + word;
     if (!right) return at + ": " + value.dump() + " is not as " + word + " says: " + rule.dump();

@@ -4,9 +4,9 @@
 #include <fstream>
 
 #include "harness/engine_rank.h"
+#include "harness/rank_buffers.h"
 #include "harness/thoroughness.h"
 #include "transport/local_ports.h"
-#include "unit/collectives/buffers.h"
 
 namespace falcon::collectives {
 namespace {

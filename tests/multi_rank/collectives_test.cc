@@ -4,8 +4,8 @@
 #include <random>
 
 #include "harness/engine_rank.h"
+#include "harness/rank_buffers.h"
 #include "harness/thoroughness.h"
-#include "unit/collectives/buffers.h"
 
 namespace falcon::collectives {
 namespace {

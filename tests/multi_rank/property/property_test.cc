@@ -67,11 +67,7 @@ struct Cases {
   unsigned first = 0, last = 0;
 };
 const char* usualCases() {
-#if defined(__SANITIZE_ADDRESS__)
-  return "12";  // everything takes ten times as long
-#else
-  return test::thorough() ? "40" : "8";
-#endif
+  return test::isSampled() ? "8" : "40";
 }
 /// "60": so many; "17-17": these.
 Cases casesOfThisRun() {

@@ -317,7 +317,7 @@ TEST(Bus, ManyPartsThatMeetAtOnceInAnyOrderBecomeOne) {
     const auto all = buses(8);
     // A chain of communicators, formed at the same time: nobody is in all of them.
     std::vector<int> order{0, 1, 2, 3, 4, 5, 6};
-    for (int i = 0; i < round; ++i) std::ranges::rotate(order, order.begin() + 3);
+    for (int i = 0; i < round; ++i) std::rotate(order.begin(), order.begin() + 3, order.end());
     if (round % 2) std::ranges::reverse(order);
     for (const int at : order) meet({all[static_cast<std::size_t>(at)], all[static_cast<std::size_t>(at) + 1]});
     ASSERT_TRUE(eventually([&] { return onePart(all, all[0]); })) << round;

@@ -9,8 +9,8 @@
 #include <fstream>
 
 #include "base/log.h"
-#include "buffers.h"
 #include "collectives/group_run.h"
+#include "harness/rank_buffers.h"
 #include "unit/base/environment.h"
 #include "world.h"
 

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "direct_members.h"
+#include "harness/thoroughness.h"
 #include "world.h"
 
 namespace falcon::collectives {
@@ -87,7 +88,7 @@ TEST(DirectMessage, AnySizesInBothDirectionsAndAnyOrderAmongAllPeers) {
       room - 1, room + 1, 65'537, messagePiece - 1,     messagePiece + 1};
   std::mt19937 random(4);
   constexpr int ranks = 3, messages = 6;
-  for (int round = 0; round < 30; ++round) {
+  for (int round = 0; round < test::samples(30); ++round) {
     World world = worldOf(ranks);
     // sent[from][to][i] goes to received[from][to][i]; some begin at odd addresses.
     std::vector<std::byte> sent[ranks][ranks][messages], received[ranks][ranks][messages];

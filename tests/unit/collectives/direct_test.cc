@@ -4,11 +4,11 @@
 #include <set>
 #include <thread>
 
-#include "buffers.h"
 #include "collectives/algorithm_choice.h"
 #include "collectives/direct_plan.h"
 #include "collectives/single_call.h"
 #include "direct_members.h"
+#include "harness/rank_buffers.h"
 #include "harness/thoroughness.h"
 #include "transport/local_ports.h"
 #include "world.h"
@@ -190,7 +190,7 @@ TEST_P(DirectFromMemory, WhatARankThatGaveUpHasInItsBuffersIsNotTaken) {
 
 std::vector<Setting> settings(std::vector<bool> coresSuffice) {
   std::vector<Setting> all;
-  for (const int ranks : falcon::test::thorough() ? std::vector{2, 3, 4, 5, 8} : std::vector{2, 3})
+  for (const int ranks : falcon::test::isSampled() ? std::vector{2, 3, 5} : std::vector{2, 3, 4, 5, 8})
     for (const bool suffice : coresSuffice) all.push_back({ranks, suffice});
   return all;
 }

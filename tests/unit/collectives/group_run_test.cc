@@ -1,8 +1,8 @@
 // Groups: what runs together, what keeps its order, what is refused, and what a broken communicator does to the others.
 #include "collectives/group_run.h"
 
-#include "buffers.h"
 #include "direct_members.h"
+#include "harness/rank_buffers.h"
 #include "world.h"
 
 namespace falcon::collectives {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <random>
 
-#include "buffers.h"
+#include "harness/rank_buffers.h"
 #include "world.h"
 
 namespace falcon::collectives {

@@ -3,8 +3,8 @@
 
 #include <gmock/gmock.h>
 
-#include "buffers.h"
 #include "harness/fake_profiler.h"
+#include "harness/rank_buffers.h"
 #include "world.h"
 
 namespace falcon::collectives {

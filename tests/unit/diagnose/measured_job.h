@@ -111,7 +111,7 @@ inline Culprit linkCulprit(Link link, bool bothWays = false) {
 inline void expectNamed(const std::vector<Culprit>& guilty, double share, int draws,
                         const std::function<void(Job&)>& harm, double linkScatter = 0.3) {
   int found = 0;
-  if (guilty.empty()) draws = test::samples(draws);
+  draws = test::samples(draws);
   for (int seed = 0; seed < draws; ++seed) {
     Job job(static_cast<unsigned>(seed), linkScatter);
     harm(job);

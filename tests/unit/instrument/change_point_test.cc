@@ -195,8 +195,8 @@ TEST(ChangePoints, AreSeenSoonInAJobThatHasCalmedDown) {
   const auto slowsDown = [](int from) {
     return [=](int i, std::mt19937& random) { return (i < from ? 1 : 1.2) * unevenAtFirst(i, random); };
   };
-  EXPECT_GE(jobsWithOnset(200, 128, slowsDown(120)), 190);
-  EXPECT_GE(jobsWithOnset(200, 84, slowsDown(76)), 150);
+  EXPECT_GE(jobsWithOnset(test::samples(200), 128, slowsDown(120)), test::samples(190));
+  EXPECT_GE(jobsWithOnset(test::samples(200), 84, slowsDown(76)), test::samples(150));
   EXPECT_LE(jobsWithOnset(test::samples(1000), 500, unevenAtFirst), test::samples(5));
 }
 
@@ -343,9 +343,9 @@ TEST(ChangePoints, AreNeverTwoSpikesHoweverHigh) {
   };
   const auto besideASmallOne = [=](int i, std::mt19937& random) { return (i == 199 ? 1.07 : 1) * alone(i, random); };
   const auto onAGrowth = [=](int i, std::mt19937& random) { return (1 + 1e-4 * i) * alone(i, random); };
-  EXPECT_EQ(jobsWithOnset(200, 260, alone), 0);
-  EXPECT_EQ(jobsWithOnset(200, 260, besideASmallOne), 0);
-  EXPECT_EQ(jobsWithOnset(200, 260, onAGrowth), 0);
+  EXPECT_EQ(jobsWithOnset(test::samples(200), 260, alone), 0);
+  EXPECT_EQ(jobsWithOnset(test::samples(200), 260, besideASmallOne), 0);
+  EXPECT_EQ(jobsWithOnset(test::samples(200), 260, onAGrowth), 0);
 }
 
 TEST(ChangePoints, OfSeveralTimesTheLevelAreKnownWithinFourIterationsHoweverWild) {
@@ -354,8 +354,9 @@ TEST(ChangePoints, OfSeveralTimesTheLevelAreKnownWithinFourIterationsHoweverWild
       const double spike = uniform(random) < 0.01 ? 1.2 + 0.3 * uniform(random) : 1;
       return i < 200 ? spike * std::exp(0.02 * normal(random)) : 3.5 * std::exp(wildness * normal(random));
     };
-    EXPECT_GE(jobsWithOnset(200, 204, wild), wildness < 0.3 ? 195 : 170) << wildness;
-    EXPECT_LE(jobsWithOnset(200, 202, wild), 2) << "of two iterations, and a spike before them";
+    EXPECT_GE(jobsWithOnset(test::samples(200), 204, wild), test::samples(wildness < 0.3 ? 195 : 170)) << wildness;
+    EXPECT_LE(jobsWithOnset(test::samples(200), 202, wild), test::samples(2))
+        << "of two iterations, and a spike before them";
   }
 }
 

@@ -4,6 +4,7 @@
 #include <random>
 #include <vector>
 
+#include "harness/thoroughness.h"
 #include "instrument/change_point.h"
 #include "unit/instrument/recorded_run.h"
 
@@ -67,7 +68,7 @@ TEST(MinorSlowness, IsNotWhatIsLessOrShorterOrMore) {
 }
 
 TEST(MinorSlowness, IsNotWhatScatters) {
-  for (unsigned seed = 0; seed < 20; ++seed)
+  for (unsigned seed = 0; seed < static_cast<unsigned>(test::samples(20)); ++seed)
     for (const double noise : {0.05, 0.10, 0.20})
       EXPECT_TRUE(toldOf({{100, 3000}}, noise, 0.1, seed).empty()) << "noise " << noise << ", seed " << seed;
 }

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/format.h"
+#include "harness/thoroughness.h"
 #include "instrument/call_hash.h"
 #include "instrument/period_finder.h"
 #include "unit/instrument/call_script.h"
@@ -207,7 +208,7 @@ TEST_P(GeneratedJobs, KeepTheirPeriodWithOccasionalSteps) {
   EXPECT_LE(mistaken.size(), 1u) << testing::PrintToString(mistaken);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, GeneratedJobs, testing::Range(1, 31));
+INSTANTIATE_TEST_SUITE_P(Seeds, GeneratedJobs, testing::Range(1, 1 + test::samples(30)));
 
 }  // namespace
 }  // namespace falcon::instrument

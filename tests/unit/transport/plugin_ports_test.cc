@@ -120,12 +120,12 @@ TEST_P(PluginTrouble, IsAnErrorThatNamesPluginPeerAndFunctionWithinFiveSeconds) 
     EXPECT_THAT(status.error().message(), HasSubstr("rank "));
   };
   // An end that has failed leaves, as it would with its communicator; then the other may fail by that.
-  const auto results = together({[&] {
+  const auto results = together({[&, senders = senders] {
                                    const Status status = sendStream(*world.ports[0], {1, 0}, 1, tooManyForTheKernel);
                                    if (senders) world.ports[0].reset();
                                    return status;
                                  },
-                                 [&] {
+                                 [&, receivers = receivers] {
                                    const Status status = receiveStream(*world.ports[1], {0, 0}, 1, tooManyForTheKernel);
                                    if (receivers) world.ports[1].reset();
                                    return status;

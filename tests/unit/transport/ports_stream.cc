@@ -28,7 +28,8 @@ std::vector<Case> allCases(std::initializer_list<Medium> media) {
 class Streams : public testing::TestWithParam<Case> {};
 
 TEST_P(Streams, KeepOrderAndContentBothWaysBetweenThreads) {
-  const auto [medium, chunkBytes, chunks] = GetParam();
+  const auto [medium, chunkBytes, chunkCount] = GetParam();
+  const auto chunks = chunkCount;
   const ChunkBytes size(chunkBytes);
   World world(2, medium);
   const Rank peerOf0 = medium == Medium::self ? 0 : 1;

@@ -2,6 +2,7 @@
 // exactly.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -144,17 +145,21 @@ inline BufferSizes bufferSizes(const Call& call, int ranks) {
   }
 }
 
-inline Values inputOf(const Call& call, Rank rank, int ranks) {
-  Values values(bufferSizes(call, ranks).send);
-  for (size_t i = 0; i < values.size(); ++i) values[i] = inputValue(rank, i, call.type, call.reduction);
+/// Elements [from, from + count) of what rank `rank` brings.
+inline Values inputOf(const Call& call, Rank rank, std::size_t from, std::size_t count) {
+  Values values(count);
+  for (size_t i = 0; i < count; ++i) values[i] = inputValue(rank, from + i, call.type, call.reduction);
   return values;
+}
+inline Values inputOf(const Call& call, Rank rank, int ranks) {
+  return inputOf(call, rank, 0, bufferSizes(call, ranks).send);
 }
 
 /// What rank `rank` must find in its receive buffer; empty where the buffer must not be touched.
 inline std::vector<std::byte> expected(const Call& call, Rank rank, int ranks) {
   const auto reduced = [&](std::size_t from, std::size_t count) {
     const auto inputs = [&](Rank other) {
-      Values values = inputOf(call, other, ranks);
+      Values values = inputOf(call, other, from, count);
       if (call.reduction == ReduceOp::preMulSum)
         for (std::int64_t& value : values) value *= scalarOf(other, call.type);
       return values;
@@ -164,15 +169,9 @@ inline std::vector<std::byte> expected(const Call& call, Rank rank, int ranks) {
       const Values more = inputs(other);
       for (size_t i = 0; i < sums.size(); ++i) sums[i] = combine(sums[i], more[i], call.reduction);
     }
-    const auto begin = sums.begin() + static_cast<std::ptrdiff_t>(from);
-    return encode(Values(begin, begin + static_cast<std::ptrdiff_t>(count)), call.type,
-                  call.reduction == ReduceOp::avg ? ranks : 1);
+    return encode(sums, call.type, call.reduction == ReduceOp::avg ? ranks : 1);
   };
-  const auto block = [&](Rank of, std::size_t index) {
-    const Values input = inputOf(call, of, ranks);
-    const auto begin = input.begin() + static_cast<std::ptrdiff_t>(index * call.count);
-    return Values(begin, begin + static_cast<std::ptrdiff_t>(call.count));
-  };
+  const auto block = [&](Rank of, std::size_t index) { return inputOf(call, of, index * call.count, call.count); };
   const auto join = [&](auto&& part) {
     Values all;
     for (Rank other = 0; other < ranks; ++other) {
