@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "base/clock.h"
 #include "core/listener_handle.h"
@@ -18,11 +19,16 @@ class DiallingBook {
   /// What the handle is about: of an earlier call, as it notes, or new. Drops those that nobody has asked for in time.
   template <class Make>
   std::shared_ptr<Dialling> find(const ListenerHandle& from, Handle handle, const Make& make) {
+    std::vector<std::shared_ptr<Dialling>> dropped;  // end without the lock: that may take a moment
     const std::lock_guard lock(mutex_);
     const auto known = diallings_.find(from.dialling);
     if (known != diallings_.end() && known->second->isAbout(from)) return known->second;
     const Nanoseconds now = SystemClock::instance().now();
-    std::erase_if(diallings_, [&](const auto& entry) { return entry.second->isOverdue(now); });
+    std::erase_if(diallings_, [&](const auto& entry) {
+      const bool isOverdue = entry.second->isOverdue(now);
+      if (isOverdue) dropped.push_back(entry.second);
+      return isOverdue;
+    });
     auto fresh = make();
     diallings_[++last_] = fresh;
     noteDialling(handle, last_);

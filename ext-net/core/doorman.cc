@@ -42,17 +42,23 @@ Doorman::Doorman(FileDescriptor socket, std::uint64_t number, const transport::S
     : socket_(std::move(socket)), number_(number), secret_(secret) {}
 
 Result<std::optional<Guest>> Doorman::next(Nanoseconds now) {
+  // Before others come in, who may be so many that somebody has to go.
+  if (auto guest = proven(now)) return guest;
   if (const Status taken = takeArrivals(now); !taken) return taken.error();
+  return proven(now);
+}
+
+std::optional<Guest> Doorman::proven(Nanoseconds now) {
   for (auto arrival = arrivals_.begin(); arrival != arrivals_.end();) {
     const Step step = advance(*arrival, now);
     if (step == Step::proven) {
       Guest guest{std::move(arrival->socket), std::move(arrival->from), arrival->challenge.hello().payload};
       arrivals_.erase(arrival);
-      return std::optional(std::move(guest));
+      return guest;
     }
     arrival = step == Step::stranger ? arrivals_.erase(arrival) : std::next(arrival);
   }
-  return std::optional<Guest>();
+  return std::nullopt;
 }
 
 Status Doorman::takeArrivals(Nanoseconds now) {

@@ -43,6 +43,7 @@ class Doorman {
   };
   enum class Step { waits, proven, stranger };
 
+  std::optional<Guest> proven(Nanoseconds now);
   Status takeArrivals(Nanoseconds now);
   Step advance(Arrival& arrival, Nanoseconds now);
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/net_parameters.h"
+#include "core/counters.h"
 
 namespace falcon::net {
 namespace {
@@ -151,7 +152,7 @@ void NetState::readDevice(std::size_t number, const Device& device) {
   if (!totals.hasLast || !(reading.valid & totals.last.valid & FALCON_NET_INTERFACE) || totals.ours < 0) {
     totals.sents.clear();
   } else {
-    totals.sents.push_back({static_cast<double>(reading.interfaceBytes - totals.last.interfaceBytes), totals.ours});
+    totals.sents.push_back({grown(reading.interfaceBytes, totals.last.interfaceBytes), totals.ours});
     if (totals.sents.size() > mostSents) totals.sents.pop_front();
   }
   totals.last = reading;

@@ -1,5 +1,6 @@
 #include "core/tcp_dialling.h"
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -36,6 +37,8 @@ Status TcpDialling::begin() {
   // From the device's own address, so that the bytes go out by it.
   SocketAddress own = from_;
   own.setPort(0);
+  const int on = 1;  // the port is chosen at connect, so that one port can serve many destinations
+  setsockopt(socket_.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
   if (own.family() == handle_.address.family() && bind(socket_.get(), own.get(), own.length()) != 0)
     return log::decided(Error::system("cannot connect from {}: {}", own.host(), reasonOf(errno)));
   if (connect(socket_.get(), handle_.address.get(), handle_.address.length()) != 0 && errno != EINPROGRESS)

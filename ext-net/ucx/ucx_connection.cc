@@ -60,6 +60,7 @@ Result<Request*> UcxConnection::start(void* data, std::size_t bytes, void* mark)
   slot.request = request;
   slot.room = slot.size = bytes;
   slot.isUsed = true;
+  slot.isDone = !request;
   ++added_;
   record_.counter().began(bytes, SystemClock::instance().now());
   if (!request) record_.counter().done(bytes, bytes, SystemClock::instance().now());
@@ -67,14 +68,15 @@ Result<Request*> UcxConnection::start(void* data, std::size_t bytes, void* mark)
 }
 
 Result<bool> UcxConnection::test(UcxRequest& request, std::size_t& bytes) {
-  if (request.request) {
-    if (failure_) return *failure_;
+  if (!request.isDone) {
+    if (!request.request) return *failure_;
     end_->progress();
     ucp_tag_recv_info_t info{};
     info.length = request.size;
     const auto status =
         sends_ ? ucp_request_check_status(request.request) : ucp_tag_recv_request_test(request.request, &info);
     if (status == UCS_INPROGRESS) {
+      if (failure_) return *failure_;
       if (end_->failure() == UCS_OK) return false;
       return lost(end_->failure());
     }
@@ -83,6 +85,7 @@ Result<bool> UcxConnection::test(UcxRequest& request, std::size_t& bytes) {
       return fail(log::decided(Error::invalidUsage("{} sent a message of more than the {} bytes that were expected",
                                                    peerName_, request.room)));
     if (status != UCS_OK) return lost(status);
+    request.isDone = true;
     request.size = info.length;
     record_.counter().done(request.room, request.size, SystemClock::instance().now());
   }

@@ -17,10 +17,10 @@ struct UcxRequest final : Request {
   Result<bool> test(std::size_t& bytes) override;
 
   UcxConnection* connection = nullptr;
-  void* request = nullptr;  ///< UCX's; null: it is done
+  void* request = nullptr;  ///< UCX's; null: it is done, or has failed
   std::size_t room = 0;
   std::size_t size = 0;  ///< once it is done
-  bool isUsed = false;
+  bool isUsed = false, isDone = false;
 };
 
 /// Each message is one of UCX's, with its number as tag. Used by one thread at a time.

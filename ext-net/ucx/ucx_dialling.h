@@ -13,6 +13,10 @@ namespace falcon::net {
 class UcxDialling : public DiallingTerm {
  public:
   UcxDialling(ucp_context_h context, const ListenerHandle& handle);
+  /// Without the patience of an end's that is in use: it was given up.
+  ~UcxDialling() {
+    if (end_) end_->cut();
+  }
 
   /// The end, once it was let in; null: not yet. Errors (remote): nobody of ours listens there, or not within
   /// NCCL_FALCON_INIT_TIMEOUT; (system): UCX cannot.

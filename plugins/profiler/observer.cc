@@ -59,8 +59,11 @@ plugin::ResultCode Observer::init(const plugin::ProfiledCommunicator& communicat
       calls_ = std::make_unique<Slots<Event, callSlots>>();
       pieces_ = std::make_unique<Slots<Event, pieceSlots>>();
     }
-    *context = own.get();
-    communicators_.emplace(own.get(), std::move(own));
+    Context* const place = freeContext();
+    *context = place;
+    if (!place) return plugin::success;  // NCCL tells its events, and nobody listens
+    place->store(own.get(), std::memory_order_release);
+    communicators_.emplace(place, std::move(own));
   }
   refreshMask();
   return plugin::success;
@@ -72,6 +75,7 @@ plugin::ResultCode Observer::finalize(void* context) {
     const std::lock_guard lock(mutex_);
     const auto known = communicators_.find(context);
     if (known == communicators_.end()) return plugin::success;
+    static_cast<Context*>(context)->store(nullptr, std::memory_order_release);
     own = std::move(known->second);
     communicators_.erase(known);
   }
@@ -99,6 +103,29 @@ Observer::Event* Observer::known(void* handle) const {
   return static_cast<Event*>(handle);
 }
 
+Observer::Context* Observer::freeContext() {
+  for (std::size_t tries = 0; tries < contextSlots; ++tries) {
+    Context& place = contexts_[nextContext_++ % contextSlots];
+    if (!place.load(std::memory_order_relaxed)) return &place;
+  }
+  return nullptr;
+}
+
+Observer::Communicator* Observer::communicatorAt(void* context) const {
+  const auto at = reinterpret_cast<std::uintptr_t>(context);
+  const auto first = reinterpret_cast<std::uintptr_t>(contexts_.data());
+  if (at < first || at >= first + sizeof contexts_ || (at - first) % sizeof(Context) != 0) return nullptr;
+  return static_cast<Context*>(context)->load(std::memory_order_acquire);
+}
+
+/// The context of another process may have the same address as one of ours, where both were forked from one: a proxy
+/// operation names its process, and what belongs to an operation goes by that.
+Observer::Communicator* Observer::communicatorOf(void* context, const plugin::Event& event, const Event* parent) const {
+  if (event.type == plugin::proxyOpEvent && event.proxyOp.process != process_) return nullptr;
+  const bool isPart = event.type == plugin::proxyStepEvent || event.type == plugin::netPluginEvent;
+  return isPart && parent ? parent->communicator : communicatorAt(context);
+}
+
 /// A proxy operation's parent may be an address of another process.
 Observer::Event* Observer::parentOf(const plugin::Event& event) const {
   if (event.type == plugin::proxyOpEvent && event.proxyOp.process != process_) return nullptr;
@@ -121,8 +148,8 @@ plugin::ResultCode Observer::start(void* context, void** handle, const plugin::E
     return plugin::success;
   }
   own->type = event.type;
-  own->communicator = static_cast<Communicator*>(context);
   own->parent = parentOf(event);
+  own->communicator = communicatorOf(context, event, own->parent);
   own->since = now();
   tellChained(*own, event);
   if (outlet_) contained([&] { observe(*own, event); }, [](const char*) {});
@@ -146,7 +173,7 @@ void Observer::tellChained(Event& own, const plugin::Event& event) noexcept {
   own.chained = session->start(forwarded);
 }
 
-void Observer::observe(Event& own, const plugin::Event& event) noexcept {
+void Observer::observe(Event& own, const plugin::Event& event) {
   switch (event.type) {
     case plugin::collectiveEvent:
     case plugin::messageEvent:

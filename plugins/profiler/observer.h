@@ -82,11 +82,21 @@ class Observer {
   };
   static constexpr std::size_t callSlots = 8192, pieceSlots = 8192;
 
+  /// What NCCL knows a communicator by.
+  using Context = std::atomic<Communicator*>;
+  static constexpr std::size_t contextSlots = 4096;
+
+  /// With mutex_. Null: all are in use.
+  Context* freeContext();
+  /// Null where the context is none of a communicator of this process that is still open: NCCL tells events of proxies
+  /// with the context that their communicator has in another process (PXN), or of one that is finalized.
+  Communicator* communicatorAt(void* context) const;
+  Communicator* communicatorOf(void* context, const plugin::Event& event, const Event* parent) const;
   Event* parentOf(const plugin::Event& event) const;
   Event* known(void* handle) const;
   void give(Event* event);
   void tellChained(Event& own, const plugin::Event& event) noexcept;
-  void observe(Event& own, const plugin::Event& event) noexcept;
+  void observe(Event& own, const plugin::Event& event);
   void enterCall(Event& own, const plugin::Event& event);
   void beginTiming(Event& own, int channel, Rank peer, bool sending);
   void endStep(Event& step, Nanoseconds now);
@@ -102,6 +112,8 @@ class Observer {
 
   mutable std::mutex mutex_;
   std::map<void*, std::unique_ptr<Communicator>> communicators_;  // with mutex_; NCCL's context is the key
+  std::array<Context, contextSlots> contexts_{};
+  std::size_t nextContext_ = 0;  // with mutex_: one after the other, so that an old one is known as such for long
   // Made with the first communicator whose events anybody wants.
   std::unique_ptr<Slots<Event, callSlots>> calls_;    // groups and calls, which are parents later
   std::unique_ptr<Slots<Event, pieceSlots>> pieces_;  // what moves their data

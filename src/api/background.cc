@@ -20,7 +20,6 @@ HoldPoint* holdOf(const std::vector<CommunicatorUse>& communicators) {
 }  // namespace
 
 Status runInBackground(std::vector<CommunicatorUse> communicators, std::function<Status()> work) {
-  setState(communicators, ncclComm::State::working);
   const auto users = std::make_shared<std::vector<CommunicatorUse>>(std::move(communicators));
   const auto run = [users, work = std::move(work)] {
     const Status done = withoutExceptions("a nonblocking call", work);
@@ -34,12 +33,13 @@ Status runInBackground(std::vector<CommunicatorUse> communicators, std::function
     setState(*users, ncclComm::State::ready);
     return done;
   };
-  const bool handedOver = WorkerPool::instance().run([run, users, context = currentDeviceContext()] {
+  std::function<void()> inBackground = [run, users, context = currentDeviceContext()] {
     makeContextCurrent(context);
     (void)run();
     if (HoldPoint* hold = holdOf(*users)) hold->noteCall(HoldPoint::resting);
-  });
-  if (!handedOver) return run();
+  };
+  setState(*users, ncclComm::State::working);  // no memory is taken from here on but by the pool, which says so
+  if (!WorkerPool::instance().run(std::move(inBackground))) return run();
   return Error(ErrorCode::inProgress, "the call goes on in the background");
 }
 

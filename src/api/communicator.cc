@@ -51,7 +51,7 @@ void ncclComm::adopt(std::unique_ptr<falcon::collectives::HostCommunicator> othe
   counts = std::move(itsCounts);
   place = falcon::noPlace;
   if (!job) return;
-  // Without memory for it Falcon does not know the communicator; it works all the same.
+  // Copying what it is told may find no memory either.
   falcon::contained(
       [&] {
         place = job->add({host, host, host->members(), host->network().secret(), settings.vendor.name, counts.get()});

@@ -135,6 +135,7 @@ Status giveUp(const char* function, ncclComm_t communicator, bool abort) {
   if (!abort && state == ncclComm::State::ready) CommunicatorUse::awaitEnding(*communicator);
   takeFromApplication(*communicator);
   if (!made) return {};
+  if (abort && communicator->network) communicator->network->waitForNobody();
   if (abort) return communicator->engine->abort();
   // Who is still inside is the last to use it, and ends it; then nobody is left to be told how that went.
   return use.isLast() ? communicator->end() : Status();

@@ -101,7 +101,7 @@ Status establish(ncclComm& communicator, const JoinRequest& request) {
   Network network;
   if (request.size == 1) {
     (*reactor)->forget(transport::Purpose::rendezvous, request.id.key);  // nobody else will come
-    auto alone = bootstrap::aloneNetwork(request.id.key);
+    auto alone = bootstrap::aloneNetwork();
     if (!alone) return alone.error();
     network = std::move(*alone);
   } else {

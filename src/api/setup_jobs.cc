@@ -50,7 +50,13 @@ std::vector<Status> runAtOnce(const std::vector<SetupJob>& jobs) {
   std::atomic<Gate> gate{closed};
   std::vector<Status> outcomes(jobs.size());
   std::vector<std::thread> threads;
-  Gate decision = go;
+  Gate decision = goHome;
+  const auto open = [&] {
+    gate.store(decision);
+    gate.notify_all();
+    if (decision == go) outcomes[0] = runToEnd(jobs[0]);
+    for (std::thread& thread : threads) thread.join();
+  };
   try {
     threads.reserve(jobs.size() - 1);
     for (size_t i = 1; i < jobs.size(); ++i)
@@ -58,16 +64,15 @@ std::vector<Status> runAtOnce(const std::vector<SetupJob>& jobs) {
         gate.wait(closed);
         if (gate.load() == go) outcomes[i] = runToEnd(jobs[i]);
       }));
+    decision = go;
   } catch (const std::exception& error) {
-    decision = goHome;
+    open();
     const Error reason = log::decided(
         Error::system("a thread to set up one of {} communicators cannot be started: {}", jobs.size(), error.what()));
     outcomes.assign(jobs.size(), reason);
+    return outcomes;
   }
-  gate.store(decision);
-  gate.notify_all();
-  if (decision == go) outcomes[0] = runToEnd(jobs[0]);
-  for (std::thread& thread : threads) thread.join();
+  open();
   return outcomes;
 }
 

@@ -26,10 +26,6 @@ void notWatched(const Error& why) {
   log::notice("a communicator is not watched: {}", why.message());
 }
 
-gpu::VendorCommunicator::Surroundings surroundingsWith(const std::shared_ptr<control::Job>& job) {
-  return {Process::instance().vendorLibrary(), job ? &job->launchedWork() : nullptr};
-}
-
 Result<ncclUniqueId> vendorsIdBy(const gpu::VendorLibrary& library) {
   ncclUniqueId id{};
   const Status made = library.status(library.functions.getUniqueId(&id), "ncclGetUniqueId", nullptr);
@@ -86,6 +82,8 @@ void startOnVendor(ncclComm& communicator, Vendors made, Network network, std::s
   else if (job)
     place = job->add({&vendors, nullptr, std::move(members), network->secret(), communicator.settings.vendor.name,
                       communicator.counts.get()});
+  // Whoever is told of launches is the job's, and the job stays only for communicators that it watches.
+  if (job) vendors.tellOfLaunches(job->launchedWork());
   communicator.network = std::move(network);
   communicator.start(std::move(job), place);
 }
@@ -103,7 +101,7 @@ Meeting::Join joinBy(const bootstrap::UniqueId& way, Rank rank, int size, std::s
     if (!reactor) return reactor.error();
     if (size > 1) return control::joinShown(*reactor, way, rank, size, *making, [&] { return givenUp().has_value(); });
     (*reactor)->forget(transport::Purpose::rendezvous, way.key);  // nobody else will come
-    return bootstrap::aloneNetwork(way.key);
+    return bootstrap::aloneNetwork();
   };
 }
 
@@ -141,7 +139,7 @@ Status establishOnVendor(ncclComm& communicator, Network network, std::shared_pt
   const auto id = shareVendorsId(*network);
   if (!id) return id.error();
   auto made =
-      gpu::VendorCommunicator::create(surroundingsWith(job), std::span(&*id, 1),
+      gpu::VendorCommunicator::create(Process::instance().vendorLibrary(), std::span(&*id, 1),
                                       {network->size(), network->rank(), network->id()}, communicator.settings.vendor);
   if (!made) return made.error();
   startOnVendor(communicator, std::move(*made), anybodyWatches ? std::move(network) : nullptr, std::move(job));
@@ -177,8 +175,7 @@ Status joinOnVendor(ncclComm& communicator, std::span<const ncclUniqueId> ids, i
   }
   const CommunicatorId name =
       way ? way->key : bootstrap::hashOf(std::string_view(ids.front().internal, sizeof ids.front().internal));
-  auto made = gpu::VendorCommunicator::create({library, job ? &job->launchedWork() : nullptr}, ids, {size, rank, name},
-                                              communicator.settings.vendor);
+  auto made = gpu::VendorCommunicator::create(library, ids, {size, rank, name}, communicator.settings.vendor);
   if (!made) return made.error();
   startOnVendor(communicator, std::move(*made), meeting ? meeting->network() : nullptr, job);
   return {};
@@ -243,8 +240,8 @@ Status joinGrownOnVendor(ncclComm& communicator, int size, const ncclUniqueId& i
   const auto job = way ? jobBy(*way) : nullptr;
   std::optional<Meeting> meeting;
   if (job) meeting.emplace(joinBy(*way, rank, size, std::make_shared<instrument::Making>()));
-  auto made = gpu::VendorCommunicator::joinGrown({library, job ? &job->launchedWork() : nullptr}, id,
-                                                 {size, rank, way ? way->key : 0}, communicator.settings.vendor);
+  auto made =
+      gpu::VendorCommunicator::joinGrown(library, id, {size, rank, way ? way->key : 0}, communicator.settings.vendor);
   if (!made) return made.error();
   startOnVendor(communicator, std::move(*made), meeting ? meeting->network() : nullptr, job);
   return {};

@@ -1,9 +1,9 @@
 #include "api/worker_pool.h"
 
-#include <system_error>
 #include <thread>
 
 #include "base/clock.h"
+#include "base/contained.h"
 #include "base/library_thread.h"
 #include "base/per_process.h"
 
@@ -21,21 +21,19 @@ WorkerPool& WorkerPool::instance() {
 
 bool WorkerPool::run(std::function<void()> work) {
   const std::lock_guard lock(mutex_);
-  // Those that are idle have been promised to what waits already.
-  if (idle_ <= waiting_.size() && !startThread()) return false;
-  waiting_.push_back(std::move(work));
-  changed_.notify_one();
-  return true;
+  return contained(
+      [&] {
+        // Those that are idle have been promised to what waits already.
+        if (idle_ <= waiting_.size()) startThread();
+        waiting_.push_back(std::move(work));
+        changed_.notify_one();
+      },
+      [](const char*) {});
 }
 
-bool WorkerPool::startThread() {
-  try {
-    libraryThread("nccl-falcon-bg", [this] { work(); }).detach();
-  } catch (const std::system_error&) {
-    return false;
-  }
+void WorkerPool::startThread() {
+  libraryThread("nccl-falcon-bg", [this] { work(); }).detach();
   ++idle_;  // counted here, so that the next run() sees it
-  return true;
 }
 
 void WorkerPool::work() {

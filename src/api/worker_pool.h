@@ -19,7 +19,7 @@ class WorkerPool {
   bool run(std::function<void()> work);
 
  private:
-  bool startThread();
+  void startThread();
   void work();
 
   std::mutex mutex_;

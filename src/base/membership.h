@@ -20,6 +20,7 @@ class Membership {
   virtual CommunicatorId id() const = 0;
   virtual Rank rank() const = 0;
   virtual int size() const = 0;
+  /// -1: not known, or not yet.
   virtual int device() const = 0;
   /// Number the next collective will get; counts collectives only.
   virtual std::uint64_t nextCollective() const = 0;

@@ -81,10 +81,12 @@ std::shared_ptr<CommunicatorNetwork> aloneNetwork(CommunicatorId id, const trans
   return std::make_shared<AloneNetwork>(id, secret);
 }
 
-Result<std::shared_ptr<CommunicatorNetwork>> aloneNetwork(CommunicatorId id) {
+Result<std::shared_ptr<CommunicatorNetwork>> aloneNetwork() {
+  const auto id = randomNumber();
+  if (!id) return log::decided(id.error());
   const auto secret = randomSecret();
   if (!secret) return log::decided(secret.error());
-  return aloneNetwork(id, *secret);
+  return aloneNetwork(*id, *secret);
 }
 
 }  // namespace falcon::bootstrap

@@ -54,6 +54,9 @@ class CommunicatorNetwork {
   /// Whether that rank has said goodbye, as far as this one knows: whatever it waits for, it must have done before.
   virtual bool hasLeft(Rank) const { return false; }
 
+  /// From now on its end waits for no other member: to those who do not read, it may be a death.
+  virtual void waitForNobody() {}
+
   /// Breaks the communicator on all members.
   virtual void abort(std::string_view reason) = 0;
   /// What broke it, if anything.
@@ -79,7 +82,8 @@ Result<std::shared_ptr<CommunicatorNetwork>> join(
 /// that they do not wait for it. Takes 5 s at most.
 void withdraw(const UniqueId& id, Rank rank, int size, const Error& why);
 
-/// The trivial network of a single rank. Errors (system): the kernel gives no secret.
-Result<std::shared_ptr<CommunicatorNetwork>> aloneNetwork(CommunicatorId id);
+/// The trivial network of a single rank, under an id of its own: an application may use one unique id for several such
+/// communicators. Errors (system): the kernel gives no random bytes.
+Result<std::shared_ptr<CommunicatorNetwork>> aloneNetwork();
 
 }  // namespace falcon::bootstrap

@@ -217,9 +217,7 @@ Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Rea
   const auto left = [&] { return deadline - std::chrono::steady_clock::now(); };
   if (size == 1) {
     reactor->forget(transport::Purpose::rendezvous, id.key);  // nobody else will come
-    const auto communicator = randomNumber();
-    if (!communicator) return log::decided(communicator.error());
-    return aloneNetwork(*communicator);
+    return aloneNetwork();
   }
 
   const auto gaveUp = Error::remote("rank {} gave up while the communicator was made", rank);

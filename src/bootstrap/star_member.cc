@@ -371,7 +371,7 @@ void StarMember::leave() {
   if (!channel || closed_) return;
   channel->send(StarMessage{Kind::goodbye, 0, -1, {}}.encode());
   // The reactor's thread cannot wait for itself; and of a broken communicator nobody misses this rank.
-  if (!onReactorThread() && !failure_.load())
+  if (!onReactorThread() && !failure_.load() && !waitsForNobody_.load(std::memory_order_relaxed))
     changed_.wait_for(lock, goodbyeLimit, [&] { return goodbyeDone_ || closed_; });
   lock.unlock();
   channel->close();

@@ -46,8 +46,10 @@ class StarMember : public std::enable_shared_from_this<StarMember> {
   bool isBroken() const { return failure_.load(std::memory_order_acquire) != nullptr; }
   void onFailure(std::function<void(const Error&)> handler);
   void onDeparture(std::function<void(Rank)> handler);
-  /// Says goodbye and waits a moment for the answer, so that the end of this process is not taken for a death.
+  /// Says goodbye and waits a moment for the answer, so that the end of this process is not taken for a death; not
+  /// after waitForNobody().
   void leave();
+  void waitForNobody() { waitsForNobody_.store(true, std::memory_order_relaxed); }
   /// Breaks it on this rank: the network does not work any more.
   void fail(Error error);
 
@@ -97,6 +99,7 @@ class StarMember : public std::enable_shared_from_this<StarMember> {
   std::function<void(Rank)> departed_;
 
   std::unique_ptr<const Error> failureOwner_;
+  std::atomic<bool> waitsForNobody_{false};
   std::atomic<const Error*> failure_{nullptr};
   std::function<void(const Error&)> handler_;
   std::thread::id handlerThread_{};  // while it runs

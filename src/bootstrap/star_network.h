@@ -5,6 +5,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/contained.h"
 #include "bootstrap/communicator_network.h"
 #include "bootstrap/star_member.h"
 
@@ -13,7 +14,10 @@ namespace falcon::bootstrap {
 class StarNetwork final : public CommunicatorNetwork {
  public:
   explicit StarNetwork(std::shared_ptr<StarMember> member) : member_(std::move(member)) {}
-  ~StarNetwork() override { member_->leave(); }
+  /// Without memory for a goodbye the others take the end of the connection for it.
+  ~StarNetwork() override {
+    contained([this] { member_->leave(); }, [](const char*) {});
+  }
 
   /// Forms a star of at least two members; rank 0 opens the center. Blocks until all are connected.
   static Result<std::shared_ptr<CommunicatorNetwork>> form(std::shared_ptr<transport::Reactor> reactor,
@@ -35,6 +39,7 @@ class StarNetwork final : public CommunicatorNetwork {
                                                       const GivenUp& givenUp) override;
   void shrinksWere(std::span<const Rank> excluded, std::uint64_t number) override;
   bool hasLeft(Rank rank) const override { return member_->hasLeft(rank); }
+  void waitForNobody() override { member_->waitForNobody(); }
   void abort(std::string_view reason) override { member_->abort(reason); }
   std::optional<Error> failure() const override { return member_->failure(); }
   bool isBroken() const override { return member_->isBroken(); }

@@ -30,9 +30,10 @@ void DrainGate::remove(Part part) {
   const auto found =
       std::find_if(members_.begin(), members_.end(), [&](const Member& member) { return member.part == part; });
   if (found == members_.end()) return;
-  addCounts(*found, gone_.emplace_back());
+  const Member left = *found;
+  members_.erase(found);  // first: what follows may find no memory
+  addCounts(left, gone_.emplace_back());
   if (gone_.size() > rememberedGone) gone_.pop_front();
-  members_.erase(found);
 }
 
 std::vector<DrainGate::Part> DrainGate::parts() const {

@@ -69,39 +69,26 @@ class LiveJob final : public Job, private CallRecorder, public std::enable_share
     return files_->log().making(entry, shared_from_this());
   }
 
-  int add(KnownCommunicator communicator) override {
-    monitor_->begin();
-    std::vector<bootstrap::BusContact> contacts;
-    for (const collectives::MemberInfo& member : communicator.members) {
-      auto contact = bootstrap::BusContact::decode(member.extra);
-      if (contact)
-        contacts.push_back(*contact);
-      else
-        log::notice(
-            "a member of a communicator runs without Falcon or with another version: {}; that rank is not watched",
-            contact.error().message());
-    }
-    const CommunicatorFormed formed = formedFrom(communicator);
-    const bool first = communicator.membership->rank() == 0;
-    const transport::Secret secret = communicator.secret;
-    const int place = files_->log().add(logEntryOf(communicator));
-    if (communicator.counts)
-      trap_.watch({communicator.membership->id(), communicator.membership->rank()}, *communicator.counts);
-    communicators_.add(std::move(communicator));
-    bus_->meet(contacts, bootstrap::derivedSecret(secret, "bus", 0));  // it travels over the bus; the other does not
-    if (first) monitor_->post([formed](Member& member) { member.formed(formed); });
-    return place;
+  int add(KnownCommunicator communicator) noexcept override {
+    Membership& membership = *communicator.membership;
+    int place = noPlace;
+    const auto say = [](const char* problem) { log::notice("Falcon does not watch a communicator: {}", problem); };
+    if (contained([&] { place = addWhole(std::move(communicator)); }, say)) return place;
+    remove(membership);
+    return noPlace;
   }
 
-  void remove(Membership& membership) override {
-    plans_.forget({membership.id(), membership.rank()});
-    trap_.forget({membership.id(), membership.rank()});
-    files_->log().remove(membership.id(), membership.rank());
-    const bool first = membership.rank() == 0;
-    const auto id = communicators_.remove(membership);
-    // Communicators end here, in destructors: without memory for it nobody is told, and nothing else happens.
-    if (id && first)
-      contained([&] { monitor_->post([id = *id](Member& member) { member.gone(id); }); }, [](const char*) {});
+  void remove(Membership& membership) noexcept override {
+    const DrainGate::Part part{membership.id(), membership.rank()};
+    std::optional<CommunicatorId> id;
+    // Communicators end here, in destructors: what one step has no memory for is no reason to leave out the others.
+    const auto nothing = [](const char*) {};
+    contained([&] { plans_.forget({part.communicator, part.rank}); }, nothing);
+    contained([&] { trap_.forget(part); }, nothing);
+    contained([&] { files_->log().remove(part.communicator, part.rank); }, nothing);
+    contained([&] { id = communicators_.remove(membership); }, nothing);
+    if (id && part.rank == 0)
+      contained([&] { monitor_->post([id = *id](Member& member) { member.gone(id); }); }, nothing);
   }
 
   Status registerLayout(Membership& membership, const Layout& layout) override {
@@ -188,6 +175,31 @@ class LiveJob final : public Job, private CallRecorder, public std::enable_share
   }
 
  private:
+  /// Throws where there is no memory, with a part of it done.
+  int addWhole(KnownCommunicator communicator) {
+    monitor_->begin();
+    std::vector<bootstrap::BusContact> contacts;
+    for (const collectives::MemberInfo& member : communicator.members) {
+      auto contact = bootstrap::BusContact::decode(member.extra);
+      if (contact)
+        contacts.push_back(*contact);
+      else
+        log::notice(
+            "a member of a communicator runs without Falcon or with another version: {}; that rank is not watched",
+            contact.error().message());
+    }
+    const CommunicatorFormed formed = formedFrom(communicator);
+    const bool first = communicator.membership->rank() == 0;
+    const transport::Secret secret = communicator.secret;
+    const int place = files_->log().add(logEntryOf(communicator));
+    if (communicator.counts)
+      trap_.watch({communicator.membership->id(), communicator.membership->rank()}, *communicator.counts);
+    communicators_.add(std::move(communicator));
+    bus_->meet(contacts, bootstrap::derivedSecret(secret, "bus", 0));  // it travels over the bus; the other does not
+    if (first) monitor_->post([formed](Member& member) { member.formed(formed); });
+    return place;
+  }
+
   void sayLayout(const std::function<void(LayoutKnown&)>& change) {
     LayoutKnown now;
     {

@@ -90,10 +90,11 @@ class Job {
   /// Shows outside that this process makes a communicator, while the result lives; it keeps the job.
   virtual instrument::Making making(const instrument::MakingEntry& entry) = 0;
 
-  /// Gives the place of the communicator for CallRecorder::enter().
-  virtual int add(KnownCommunicator communicator) = 0;
-  /// Before it is destroyed. When it returns, the monitor no longer uses it.
-  virtual void remove(Membership& membership) = 0;
+  /// Gives the place of the communicator for CallRecorder::enter(). Without memory for it the job does not know the
+  /// communicator, which works all the same: that is said, and the place is noPlace.
+  virtual int add(KnownCommunicator communicator) noexcept = 0;
+  /// Before it is destroyed, whether the job knows it or not. When it returns, the monitor no longer uses it.
+  virtual void remove(Membership& membership) noexcept = 0;
 
   /// Ranks that are threads of one process are told apart by their memberships.
   virtual Status registerLayout(Membership& membership, const Layout& layout) = 0;

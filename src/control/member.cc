@@ -286,7 +286,8 @@ void Member::testGpu(ComputeResult& result) {
   std::optional<int> device;
   parts_.communicators.withAll([&](std::vector<KnownCommunicator>& known) {
     for (const KnownCommunicator& each : known)
-      if (!device && each.membership->kind() == EngineKind::vendor) device = each.membership->device();
+      if (!device && each.membership->kind() == EngineKind::vendor && each.membership->device() >= 0)
+        device = each.membership->device();
   });
   if (!device || !parts_.gpu) return;
   const auto sample = parts_.gpu->run(*device, span);

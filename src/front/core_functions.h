@@ -28,6 +28,12 @@ struct VendorQuestions {
   decltype(&::ncclCommCuDevice) device;
 };
 
+/// What comes of a call before it is forwarded.
+struct CallBegun {
+  void* call;    ///< for callEnds(); null: nothing is to follow
+  bool refused;  ///< its communicator was ended while the caller was held: the vendor's may be gone
+};
+
 /// Nothing here fails or throws: what of Falcon does not work is not watched, and said once.
 struct CoreFunctions {
   /// The vendor has made this id: Falcon's rendezvous is written into the bytes that the vendor leaves zero.
@@ -47,13 +53,15 @@ struct CoreFunctions {
   /// The vendor has made this id for ranks that will join a communicator that grows.
   void (*growthIdMade)(ncclComm_t parent, ncclUniqueId* id);
   /// After the vendor's, on a rank of the parent; one that joins calls initBegins() and initEnds(). `id`: may be null.
-  void (*growEnded)(ncclComm_t parent, int size, const ncclUniqueId* id, ncclComm_t child, ncclResult_t result,
-                    const VendorQuestions* questions);
-  /// Before Destroy or Abort is forwarded: the address may come again at once.
-  void (*communicatorEnds)(ncclComm_t communicator);
+  void (*growEnded)(ncclComm_t parent, int size, const ncclUniqueId* id, ncclComm_t child, ncclResult_t result);
+  /// Before Destroy or Abort is forwarded, since the address may come again at once. What it gives is for
+  /// communicatorEnded(); null: nothing is to follow.
+  void* (*communicatorEnds)(ncclComm_t communicator);
+  /// After the vendor's, which never waits for Falcon. May take a moment, but not after an abort.
+  void (*communicatorEnded)(void* ending, bool aborted);
 
   /// Around a call. May hold the caller while the job is held.
-  void* (*callBegins)(const WatchedCall* call);
+  CallBegun (*callBegins)(const WatchedCall* call, const VendorQuestions* questions);
   void (*callEnds)(void* call, ncclResult_t result);
   void (*groupStarted)();
   /// Before the vendor's GroupEnd, and after it. May hold the caller.

@@ -31,6 +31,7 @@ void keepHomeOfChild(ncclComm_t before, const ncclComm_t* child, ncclResult_t re
 }  // namespace
 }  // namespace falcon::front
 
+using falcon::front::CallBegun;
 using falcon::front::forgetHome;
 using falcon::front::forgetLayout;
 using falcon::front::handleAt;
@@ -54,16 +55,18 @@ using falcon::front::WatchedCall;
   if (!forward) [[unlikely]]               \
   return lacking("nccl" #name " is not in the library of NCCL that its caller is linked to")
 
-#define FALCON_WATCHED(name, parameters, arguments, ...) \
-  ncclResult_t nccl##name parameters {                   \
-    FALCON_ROUTE_OF(comm, name);                         \
-    if (!route.core) [[likely]]                          \
-      return forward arguments;                          \
-    const WatchedCall call{__VA_ARGS__};                 \
-    void* const begun = route.core->callBegins(&call);   \
-    const ncclResult_t result = forward arguments;       \
-    if (begun) route.core->callEnds(begun, result);      \
-    return result;                                       \
+#define FALCON_WATCHED(name, parameters, arguments, ...)                             \
+  ncclResult_t nccl##name parameters {                                               \
+    FALCON_ROUTE_OF(comm, name);                                                     \
+    if (!route.core) [[likely]]                                                      \
+      return forward arguments;                                                      \
+    const WatchedCall call{__VA_ARGS__};                                             \
+    const CallBegun begun = route.core->callBegins(&call, &route.vendor->questions); \
+    if (begun.refused) [[unlikely]]                                                  \
+      return ncclInvalidUsage;                                                       \
+    const ncclResult_t result = forward arguments;                                   \
+    if (begun.call) route.core->callEnds(begun.call, result);                        \
+    return result;                                                                   \
   }
 
 // clang-format off
@@ -224,12 +227,11 @@ ncclResult_t ncclCommGrow(ncclComm_t comm, int size, const ncclUniqueId* id, int
     keepHomes(child, 1, result, route);
     return result;
   }
-  const auto* const questions = &route.vendor->questions;
-  void* const joining = !comm && id ? route.core->initBegins(id, size, rank, questions) : nullptr;
+  void* const joining = !comm && id ? route.core->initBegins(id, size, rank, &route.vendor->questions) : nullptr;
   const ncclResult_t result = forward(comm, size, id, rank, child, config);
   keepHomes(child, 1, result, route);
   const ncclComm_t made = child ? *child : nullptr;
-  if (comm) route.core->growEnded(comm, size, id, made, result, questions);
+  if (comm) route.core->growEnded(comm, size, id, made, result);
   if (joining) route.core->initEnds(joining, result, made);
   return result;
 }
@@ -238,16 +240,20 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   FALCON_ROUTE_OF(comm, CommDestroy);
   forgetHome(comm);
   forgetLayout(comm);
-  if (route.core) route.core->communicatorEnds(comm);
-  return forward(comm);
+  void* const ending = route.core ? route.core->communicatorEnds(comm) : nullptr;
+  const ncclResult_t result = forward(comm);
+  if (ending) route.core->communicatorEnded(ending, false);
+  return result;
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   FALCON_ROUTE_OF(comm, CommAbort);
   forgetHome(comm);
   forgetLayout(comm);
-  if (route.core) route.core->communicatorEnds(comm);
-  return forward(comm);
+  void* const ending = route.core ? route.core->communicatorEnds(comm) : nullptr;
+  const ncclResult_t result = forward(comm);
+  if (ending) route.core->communicatorEnded(ending, true);
+  return result;
 }
 
 }  // extern "C"

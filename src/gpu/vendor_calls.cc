@@ -111,7 +111,7 @@ Status VendorCommunicator::submitAll(std::span<const Submission> group) const {
 /// Who is told of its launches. Null: nobody wants to know, or it is alone in its communicator, where nobody waits.
 LaunchedWork* VendorCommunicator::toldOf(const Submission& submission) {
   const VendorCommunicator& its = vendorsOf(submission);
-  return its.size_ > 1 ? its.surroundings_.work : nullptr;
+  return its.size_ > 1 ? its.work_ : nullptr;
 }
 
 TimedLaunch VendorCommunicator::aboutToLaunch(std::span<const Submission> group) {

@@ -42,12 +42,12 @@ ncclConfig_t VendorConfig::forVendor() const {
   return config;
 }
 
-VendorCommunicator::Made VendorCommunicator::create(const Surroundings& surroundings, std::span<const ncclUniqueId> ids,
+VendorCommunicator::Made VendorCommunicator::create(const Library& vendors, std::span<const ncclUniqueId> ids,
                                                     const Place& place, const VendorConfig& config) {
   if (const Status blocks = checkThatVendorBlocks(); !blocks) return blocks.error();
   ncclConfig_t values = config.forVendor();
   ncclComm_t communicator = nullptr;
-  const VendorLibrary& library = *surroundings.library;
+  const VendorLibrary& library = *vendors;
   Status joined;
   if (ids.size() == 1) {
     joined =
@@ -63,14 +63,14 @@ VendorCommunicator::Made VendorCommunicator::create(const Surroundings& surround
                        function, nullptr);
   }
   if (!joined) return log::decided(joined.error());
-  return std::unique_ptr<VendorCommunicator>(new VendorCommunicator(surroundings, place, communicator));
+  return std::unique_ptr<VendorCommunicator>(new VendorCommunicator(vendors, place, communicator));
 }
 
-VendorCommunicator::Made VendorCommunicator::joinGrown(const Surroundings& surroundings, const ncclUniqueId& id,
+VendorCommunicator::Made VendorCommunicator::joinGrown(const Library& vendors, const ncclUniqueId& id,
                                                        const Place& place, const VendorConfig& config) {
   constexpr const char* function = "ncclCommGrow";
   if (const Status blocks = checkThatVendorBlocks(); !blocks) return blocks.error();
-  const VendorLibrary& library = *surroundings.library;
+  const VendorLibrary& library = *vendors;
   const auto grow = library.functions.commGrow;
   if (!grow) return log::decided(library.missing(function));
   ncclConfig_t values = config.forVendor();
@@ -78,15 +78,11 @@ VendorCommunicator::Made VendorCommunicator::joinGrown(const Surroundings& surro
   const Status joined =
       library.status(grow(nullptr, place.size, &id, place.rank, &communicator, &values), function, nullptr);
   if (!joined) return log::decided(joined.error());
-  return std::unique_ptr<VendorCommunicator>(new VendorCommunicator(surroundings, place, communicator));
+  return std::unique_ptr<VendorCommunicator>(new VendorCommunicator(vendors, place, communicator));
 }
 
-VendorCommunicator::VendorCommunicator(Surroundings surroundings, const Place& place, ncclComm_t communicator)
-    : surroundings_(std::move(surroundings)),
-      id_(place.id),
-      rank_(place.rank),
-      size_(place.size),
-      communicator_(communicator) {
+VendorCommunicator::VendorCommunicator(Library library, const Place& place, ncclComm_t communicator)
+    : library_(std::move(library)), id_(place.id), rank_(place.rank), size_(place.size), communicator_(communicator) {
   if (functions().commCuDevice(communicator, &device_) != ncclSuccess) device_ = 0;
 }
 
@@ -107,7 +103,7 @@ Status VendorCommunicator::abort() {
 VendorCommunicator::Made VendorCommunicator::childOf(ncclComm_t child, CommunicatorId name) const {
   if (!child) return std::unique_ptr<VendorCommunicator>();
   // It is the vendor's to end from here on, whatever comes.
-  auto made = std::unique_ptr<VendorCommunicator>(new VendorCommunicator(surroundings_, {0, 0, name}, child));
+  auto made = std::unique_ptr<VendorCommunicator>(new VendorCommunicator(library_, {0, 0, name}, child));
   if (const Status known = told(functions().commCount(child, &made->size_), "ncclCommCount", child); !known)
     return known.error();
   if (const Status known = told(functions().commUserRank(child, &made->rank_), "ncclCommUserRank", child); !known)

@@ -27,11 +27,8 @@ class VendorCommunicator final : public Engine {
  public:
   using Made = Result<std::unique_ptr<VendorCommunicator>>;
 
-  /// What is alike for a communicator and for all that are made of it.
-  struct Surroundings {
-    std::shared_ptr<const VendorLibrary> library;
-    LaunchedWork* work = nullptr;  ///< is told what is launched; null: nobody wants to know
-  };
+  /// Alike for a communicator and for all that are made of it.
+  using Library = std::shared_ptr<const VendorLibrary>;
   /// One rank's place among those that make a communicator together.
   struct Place {
     int size = 0;
@@ -41,11 +38,10 @@ class VendorCommunicator final : public Engine {
 
   /// These are blocking, and collective over all that are to be members.
   /// @param ids  one at least; several (ncclCommInitRankScalable) share the work of the vendor's rendezvous
-  static Made create(const Surroundings& surroundings, std::span<const ncclUniqueId> ids, const Place& place,
+  static Made create(const Library& library, std::span<const ncclUniqueId> ids, const Place& place,
                      const VendorConfig& config);
   /// Joins one that grows, of which this rank was no member.
-  static Made joinGrown(const Surroundings& surroundings, const ncclUniqueId& id, const Place& place,
-                        const VendorConfig& config);
+  static Made joinGrown(const Library& library, const ncclUniqueId& id, const Place& place, const VendorConfig& config);
   /// Collective over this communicator. `config` null: as this one. `name`: what Falcon calls the new one. A negative
   /// colour has no part, and gets null.
   Made split(int color, int key, const VendorConfig* config, CommunicatorId name);
@@ -58,6 +54,8 @@ class VendorCommunicator final : public Engine {
 
   /// Falcon calls it otherwise. Before it is put to work.
   void nameIt(CommunicatorId name) { id_ = name; }
+  /// `work` is told what is launched, as long as this lives. Before it is put to work.
+  void tellOfLaunches(LaunchedWork& work) { work_ = &work; }
 
   ~VendorCommunicator() override;
 
@@ -93,11 +91,11 @@ class VendorCommunicator final : public Engine {
   Status end() override;
 
   /// For calls that are only passed on. The handle is null after abort() and end().
-  const VendorLibrary& library() const { return *surroundings_.library; }
+  const VendorLibrary& library() const { return *library_; }
   ncclComm_t handle() const { return communicator_.load(); }
 
  private:
-  VendorCommunicator(Surroundings surroundings, const Place& place, ncclComm_t communicator);
+  VendorCommunicator(Library library, const Place& place, ncclComm_t communicator);
   /// What is made of this one: rank and size are the vendor's to say.
   Made childOf(ncclComm_t child, CommunicatorId name) const;
 
@@ -119,9 +117,10 @@ class VendorCommunicator final : public Engine {
     return communicator ? told(call(*communicator), function, *communicator) : communicator.error();
   }
   Status told(ncclResult_t result, const char* function, ncclComm_t communicator) const;
-  const VendorFunctions& functions() const { return surroundings_.library->functions; }
+  const VendorFunctions& functions() const { return library_->functions; }
 
-  const Surroundings surroundings_;
+  const Library library_;
+  LaunchedWork* work_ = nullptr;  // null: nobody wants to know
   CommunicatorId id_;
   Rank rank_;
   int size_;

@@ -1,5 +1,6 @@
 #include "preload/checkpoint_calls.h"
 
+#include <algorithm>
 #include <future>
 
 #include "base/log.h"
@@ -53,7 +54,7 @@ Status requestRestart(const Directory::Use& use, int& exitCode) {
   return together("ncclFalconRestart", use,
                   [&](control::Checkpointing& checkpoints, reshape::Exchange& exchange, const reshape::Place& place,
                       control::Job* job) -> Status {
-                    const auto code = checkpoints.restart(place, (*use).device(), exchange, job);
+                    const auto code = checkpoints.restart(place, std::max((*use).device(), 0), exchange, job);
                     if (!code) return code.error();
                     exitCode = *code;
                     return {};

@@ -12,6 +12,7 @@
 
 #include "base/contained.h"
 #include "base/log.h"
+#include "base/never_destroyed.h"
 #include "base/parameters.h"
 #include "control/ranges.h"
 #include "control/told_work.h"
@@ -28,10 +29,13 @@ namespace {
 using front::VendorQuestions;
 using front::WatchedCall;
 
-Directory directory;
-PendingChildren pendingChildren;
+NeverDestroyed<Directory> keptDirectory;
+NeverDestroyed<PendingChildren> keptChildren;
+NeverDestroyed<FixedRendezvous> keptRendezvous;
+Directory& directory = keptDirectory.value;
+PendingChildren& pendingChildren = keptChildren.value;
+FixedRendezvous& fixedRendezvous = keptRendezvous.value;
 thread_local std::vector<PendingChild> childrenOfGroup;  ///< of the group that the thread is in
-FixedRendezvous fixedRendezvous;
 
 /// Falcon does without, and says so where there is memory for the words: what it lacks is memory or a thread.
 template <class Work>
@@ -48,22 +52,38 @@ auto carefully(Work&& work) noexcept -> decltype(work()) {
   }
 }
 
+/// Many programs never destroy their communicators: when the process exits the other ranks are told that it leaves.
+struct Farewell {
+  ~Farewell() {
+    carefully([] { directory.endAll(); });
+  }
+} farewell;
+
 /// In a call of the application's: the vendor's communicator is known by its handle from now on.
 void adopt(Making& making, ncclComm_t handle, Rank rank, int size, int device) {
   if (!directory.insert(handle, making.made(rank, size, device)))
     log::notice("Falcon watches {} communicators of a process at a time, and no more", Directory::capacity);
 }
 
+/// -1: it cannot be known.
+int deviceOf(ncclComm_t handle, const VendorQuestions& ask) {
+  int device = -1;
+  return ask.device && ask.device(handle, &device) == ncclSuccess ? device : -1;
+}
+/// Who is still in the making is not asked, but at the first call on it. -1: not known yet.
+int deviceNow(ncclComm_t handle, ncclResult_t result, const VendorQuestions& ask) {
+  return result == ncclSuccess && !WatchedCalls::ofThisThread().inGroup() ? deviceOf(handle, ask) : -1;
+}
+
 bool adoptChild(const PendingChild& child, ncclComm_t handle) {
-  int size = 0, rank = -1, device = 0;
+  int size = 0, rank = -1;
   const VendorQuestions& ask = *child.questions;
   if (!ask.count || !ask.userRank || ask.count(handle, &size) != ncclSuccess ||
       ask.userRank(handle, &rank) != ncclSuccess) {
     child.making->giveUp();
     return false;
   }
-  if (!ask.device || ask.device(handle, &device) != ncclSuccess) device = 0;
-  adopt(*child.making, handle, rank, size, device);
+  adopt(*child.making, handle, rank, size, deviceOf(handle, ask));
   return true;
 }
 
@@ -109,13 +129,6 @@ void* initBegins(const ncclUniqueId* id, int size, int rank, const VendorQuestio
   });
 }
 
-/// Of a communicator that is ready; who is still in the making is not asked.
-int deviceOf(ncclComm_t handle, ncclResult_t result, const VendorQuestions& ask) {
-  int device = 0;
-  const bool ready = result == ncclSuccess && !WatchedCalls::ofThisThread().inGroup();
-  return ready && ask.device && ask.device(handle, &device) == ncclSuccess ? device : 0;
-}
-
 bool wasMade(ncclResult_t result) {
   return result == ncclSuccess || result == ncclInProgress;
 }
@@ -124,7 +137,7 @@ void initEnds(void* made, ncclResult_t result, ncclComm_t handle) noexcept {
   carefully([&] {
     const std::unique_ptr<Begun> begun(static_cast<Begun*>(made));
     if (!wasMade(result) || !handle) return begun->making->giveUp();
-    adopt(*begun->making, handle, begun->rank, begun->size, deviceOf(handle, result, *begun->questions));
+    adopt(*begun->making, handle, begun->rank, begun->size, deviceNow(handle, result, *begun->questions));
   });
 }
 
@@ -134,7 +147,7 @@ void initAllEnded(const ncclComm_t* handles, int count, const VendorQuestions* q
     if (!id) return log::notice("ncclCommInitAll's communicators are not watched: {}", id.error().message());
     for (int rank = 0; rank < count; ++rank) {
       const auto making = Making::start(joinById(*id, rank, count));
-      adopt(*making, handles[rank], rank, count, deviceOf(handles[rank], ncclSuccess, *questions));
+      adopt(*making, handles[rank], rank, count, deviceNow(handles[rank], ncclSuccess, *questions));
     }
   });
 }
@@ -184,8 +197,7 @@ void shrinkEnded(ncclComm_t parent, const int* excluded, int count, ncclComm_t* 
 }
 
 // After the vendor's, as a split: where that refuses, no step over the parent's network is begun.
-void growEnded(ncclComm_t parent, int size, const ncclUniqueId* id, ncclComm_t child, ncclResult_t result,
-               const VendorQuestions* questions) noexcept {
+void growEnded(ncclComm_t parent, int size, const ncclUniqueId* id, ncclComm_t child, ncclResult_t result) noexcept {
   carefully([&] {
     const Directory::Use use = find(parent);
     if (!use || !wasMade(result) || !child || size <= (*use).size()) return;
@@ -193,23 +205,40 @@ void growEnded(ncclComm_t parent, int size, const ncclUniqueId* id, ncclComm_t c
     const auto kept = (*use).takeGrowthId();
     const auto making =
         Making::startBehind(use.share(), joinByGrowth(use.share(), number, size, kept || !id ? kept : gpu::read(*id)));
-    adopt(*making, child, (*use).rank(), size, deviceOf(child, result, *questions));
+    adopt(*making, child, (*use).rank(), size, -1);  // nonblocking, NCCL says success before it is done
   });
 }
 
-void communicatorEnds(ncclComm_t communicator) noexcept {
-  carefully([&] {
-    if (const auto ended = directory.remove(communicator)) return ended->end();
-    if (!pendingChildren.any()) return;
-    if (const auto unused = pendingChildren.take(communicator)) unused->making->giveUp();
-  });
-}
+using Ending = std::shared_ptr<WatchedCommunicator>;
 
-/// A mark that is not null: the thread knows by itself what it has begun.
-void* callBegins(const WatchedCall* call) noexcept {
+void* communicatorEnds(ncclComm_t communicator) noexcept {
   return carefully([&]() -> void* {
+    if (const auto ended = directory.remove(communicator)) {
+      ended->willEnd();
+      return new Ending(ended);
+    }
+    if (!pendingChildren.any()) return nullptr;
+    if (const auto unused = pendingChildren.take(communicator)) unused->making->giveUp();
+    return nullptr;
+  });
+}
+
+void communicatorEnded(void* ending, bool aborted) noexcept {
+  const std::unique_ptr<Ending> ended(static_cast<Ending*>(ending));
+  carefully([&] { (*ended)->end(aborted ? Goodbye::said : Goodbye::answered); });
+}
+
+/// Its call is a mark that is not null: the thread knows by itself what it has begun.
+front::CallBegun callBegins(const WatchedCall* call, const VendorQuestions* questions) noexcept {
+  return carefully([&]() -> front::CallBegun {
     WatchedCalls& calls = WatchedCalls::ofThisThread();
-    return calls.begin(find(call->communicator), *call) ? &calls : nullptr;
+    Directory::Use use = find(call->communicator);
+    if (use && (*use).isToBeAskedForDevice()) [[unlikely]]
+      (*use).setDevice(deviceOf(call->communicator, *questions));
+    const auto begun = calls.begin(std::move(use), *call);
+    if (begun == WatchedCalls::Begun::refused) [[unlikely]]
+      log::notice("a call is refused: its communicator was destroyed or aborted while the job was held");
+    return {begun == WatchedCalls::Begun::told ? &calls : nullptr, begun == WatchedCalls::Begun::refused};
   });
 }
 
@@ -383,6 +412,7 @@ ncclResult_t restore(ncclComm_t communicator, const char* folder, std::uint64_t*
 
 /// 0 of a communicator that is not watched, or not yet: Falcon asks only those who are, all of them.
 ncclResult_t wanted(ncclComm_t communicator, std::uint64_t iteration, unsigned* output) noexcept {
+  *output = 0;
   return carefully([&] {
     const Directory::Use use = find(communicator);
     const Watch* const watch = use ? (*use).watch() : nullptr;
@@ -417,6 +447,7 @@ constexpr front::CoreFunctions functions{uniqueIdMade,
                                          growthIdMade,
                                          growEnded,
                                          communicatorEnds,
+                                         communicatorEnded,
                                          callBegins,
                                          callEnds,
                                          groupStarted,

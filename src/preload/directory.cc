@@ -75,6 +75,14 @@ std::shared_ptr<WatchedCommunicator> Directory::remove(ncclComm_t handle) {
   return nullptr;
 }
 
+void Directory::endAll() {
+  for (Slot& slot : slots_) {
+    const ncclComm_t handle = slot.handle.load(std::memory_order_acquire);
+    if (!handle || handle == beingChanged() || handle == formerlyUsed()) continue;
+    if (const auto removed = remove(handle)) removed->end();
+  }
+}
+
 void Directory::forgetAll() {
   for (Slot& slot : slots_) {
     slot.handle.store(formerlyUsed(), std::memory_order_relaxed);

@@ -49,6 +49,8 @@ class Directory {
   bool insert(ncclComm_t handle, std::shared_ptr<WatchedCommunicator> communicator);
   /// What had this handle; null: nothing. Afterwards nobody finds it.
   std::shared_ptr<WatchedCommunicator> remove(ncclComm_t handle);
+  /// The process exits: all that are known are ended, and nobody finds them afterwards.
+  void endAll();
   /// In a forked child, whose parent's communicators are of no use to it: nothing is freed, since other threads that
   /// the child does not have may have been using it. Takes no memory.
   void forgetAll();

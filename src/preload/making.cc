@@ -75,14 +75,14 @@ bool Making::isOver() const {
 }
 
 bool Making::isLate() const {
-  return communicator_ && std::chrono::steady_clock::now() - madeAt_ > patience;
+  return madeAt_ && std::chrono::steady_clock::now() - *madeAt_ > patience;
 }
 
 std::shared_ptr<WatchedCommunicator> Making::made(Rank rank, int size, int device) {
   const std::lock_guard lock(mutex_);
   if (!communicator_) {
     communicator_ = std::make_shared<WatchedCommunicator>(rank, size, device, ended_);
-    madeAt_ = std::chrono::steady_clock::now();
+    if (device >= 0) madeAt_ = std::chrono::steady_clock::now();
   }
   changed_.notify_all();
   return communicator_;
@@ -158,7 +158,7 @@ Making::Join joinById(const bootstrap::UniqueId& id, Rank rank, int size) {
     if (!job) return Making::Joined{};
     if (size == 1) {
       (*reactor)->forget(transport::Purpose::rendezvous, id.key);  // nobody else will come
-      auto alone = bootstrap::aloneNetwork(id.key);
+      auto alone = bootstrap::aloneNetwork();
       if (!alone) return alone.error();
       return Making::Joined{std::move(job), std::move(*alone)};
     }

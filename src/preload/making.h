@@ -35,7 +35,7 @@ class Making {
   /// The same, for what is made over the network of `parent`: in its turn among the steps there.
   static std::shared_ptr<Making> startBehind(const std::shared_ptr<WatchedCommunicator>& parent, Join join);
 
-  /// The vendor has made it. The first time counts.
+  /// The vendor has made it. The first time counts. `device`: -1 where the vendor may not be done with it yet.
   std::shared_ptr<WatchedCommunicator> made(Rank rank, int size, int device);
   /// It will not be made, or never be found.
   void giveUp();
@@ -63,7 +63,7 @@ class Making {
   std::condition_variable changed_;
   std::shared_ptr<WatchedCommunicator> communicator_;
   bool givenUp_ = false;
-  std::chrono::steady_clock::time_point madeAt_{};
+  std::optional<std::chrono::steady_clock::time_point> madeAt_;  ///< where it is known
   std::atomic<bool> hasEnded_{false};
   std::promise<void> end_;
   std::shared_future<void> ended_ = end_.get_future().share();

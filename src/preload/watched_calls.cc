@@ -41,8 +41,8 @@ WatchedCalls& WatchedCalls::ofThisThread() {
   return calls;
 }
 
-bool WatchedCalls::begin(Directory::Use use, const front::WatchedCall& given) {
-  if (!use || !isKnown(given, *use)) return false;
+WatchedCalls::Begun WatchedCalls::begin(Directory::Use use, const front::WatchedCall& given) {
+  if (!use || !isKnown(given, *use)) return Begun::untold;
   const Watch* const watch = (*use).watch();
   Open& open = open_.emplace_back();  // filled in its place: a copy takes a tenth of a call
   open.use = std::move(use);
@@ -51,9 +51,20 @@ bool WatchedCalls::begin(Directory::Use use, const front::WatchedCall& given) {
   open.watch = watch;
   if (given.config) [[unlikely]]
     open.labels = labelsOf(given);
-  if (inGroup()) return false;
+  if (inGroup()) return Begun::untold;
   enter();
-  return true;
+  if (!(*open.use).isToEnd()) [[likely]]
+    return Begun::told;
+  drop();
+  return Begun::refused;
+}
+
+void WatchedCalls::drop() {
+  HoldPoint* const hold = this->hold();
+  entered_.reset();
+  launch_ = {};
+  if (hold) hold->leaveCall();
+  open_.clear();
 }
 
 void WatchedCalls::enter() {

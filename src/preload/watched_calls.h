@@ -18,8 +18,10 @@ class WatchedCalls {
   static WatchedCalls& ofThisThread();
 
   bool inGroup() const { return depth_ > 0; }
-  /// `use` may be empty: then nothing is kept of the call. True: outside of a group, and leave() must follow.
-  bool begin(Directory::Use use, const front::WatchedCall& call);
+  /// What is to follow: nothing, leave(), or no call at all, since the communicator ended while the caller was held.
+  enum class Begun { untold, told, refused };
+  /// `use` may be empty: then nothing is kept of the call.
+  Begun begin(Directory::Use use, const front::WatchedCall& call);
   void leave(ncclResult_t result);
 
   void groupStarted() { ++depth_; }
@@ -44,6 +46,7 @@ class WatchedCalls {
   };
 
   void enter();
+  void drop();
   static bool spins(const Open& open);
   HoldPoint* hold() const;
   void aboutToLaunch();

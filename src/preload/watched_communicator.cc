@@ -21,9 +21,9 @@ void WatchedCommunicator::introduce(std::shared_ptr<control::Job> job,
   id_ = network->id();
   auto watch = std::make_unique<Watch>(Watch{job, network->id(), job->hooks(), noPlace, &job->launchedWork()});
   watch->place = job->add({this, nullptr, std::move(members), network->secret(), {}, &counts_});
-  if (layout_) static_cast<void>(job->registerLayout(*this, *layout_));
   network_ = std::move(network);
   kept_ = std::move(watch);
+  if (layout_) static_cast<void>(job->registerLayout(*this, *layout_));
   watch_.store(kept_.get(), std::memory_order_release);
 }
 
@@ -53,10 +53,11 @@ std::optional<bootstrap::UniqueId> WatchedCommunicator::takeGrowthId() {
   return std::exchange(growthId_, std::nullopt);
 }
 
-void WatchedCommunicator::end() {
+void WatchedCommunicator::end(Goodbye goodbye) {
   std::shared_ptr<bootstrap::CommunicatorNetwork> network;  // says goodbye without the lock
   const std::lock_guard lock(mutex_);
   if (ended_.exchange(true)) return;
+  if (goodbye == Goodbye::said && network_) network_->waitForNobody();
   if (steps_ == 0) network = std::exchange(network_, nullptr);
   if (kept_) kept_->job->remove(*this);
 }

@@ -27,19 +27,36 @@ struct Watch {
   gpu::LaunchedWork* launched = nullptr;
 };
 
+/// How the other ranks are told that this one leaves.
+enum class Goodbye {
+  answered,  ///< and a moment is waited until all of them know
+  said,      ///< and nobody is waited for
+};
+
 /// Made and ended by the application's thread, introduced by another one.
 class WatchedCommunicator final : public Membership {
  public:
-  /// `known`: ready when Falcon's part in its making has ended, well or not.
+  /// `device`: -1 where it is not known yet. `known`: ready when Falcon's part in its making has ended, well or not.
   WatchedCommunicator(Rank rank, int size, int device, std::shared_future<void> known)
-      : rank_(rank), size_(size), device_(device), counts_(size), lastStep_(std::move(known)) {}
+      : rank_(rank),
+        size_(size),
+        deviceAsked_(device >= 0),
+        device_(device),
+        counts_(size),
+        lastStep_(std::move(known)) {}
   ~WatchedCommunicator() override;
 
   EngineKind kind() const override { return EngineKind::vendor; }
   CommunicatorId id() const override { return id_.load(std::memory_order_relaxed); }
   Rank rank() const override { return rank_; }
   int size() const override { return size_; }
-  int device() const override { return device_; }
+  int device() const override { return device_.load(std::memory_order_relaxed); }
+  /// Who is in the making is not asked for its device: the first call on it is when that can be made up for.
+  bool isToBeAskedForDevice() const { return !deviceAsked_.load(std::memory_order_relaxed); }
+  void setDevice(int device) {
+    deviceAsked_.store(true, std::memory_order_relaxed);
+    device_.store(device, std::memory_order_relaxed);
+  }
   std::uint64_t nextCollective() const override { return counts_.collectives(); }
   /// Nothing: the communicator is the application's, and only that may end it.
   Status abort() override { return {}; }
@@ -63,8 +80,11 @@ class WatchedCommunicator final : public Membership {
   void keepGrowthId(const bootstrap::UniqueId& id);
   std::optional<bootstrap::UniqueId> takeGrowthId();
 
-  /// The application ends it: Falcon no longer uses it, but for steps that were asked for before.
-  void end();
+  /// The application is about to destroy or abort it: whoever is held in a call on it must not go on.
+  void willEnd() { willEnd_.store(true, std::memory_order_release); }
+  bool isToEnd() const { return willEnd_.load(std::memory_order_acquire); }
+  /// The application has ended it: Falcon no longer uses it, but for steps that were asked for before.
+  void end(Goodbye goodbye = Goodbye::answered);
   /// The application has ended it, and no step is to come.
   bool isOver() const;
 
@@ -100,12 +120,14 @@ class WatchedCommunicator final : public Membership {
 
  private:
   const Rank rank_;
-  const int size_, device_;
+  const int size_;
+  std::atomic<bool> deviceAsked_;
+  std::atomic<int> device_;
   CallCounts counts_;
   control::Checkpointing checkpoints_;
   std::atomic<CommunicatorId> id_{0};
   std::atomic<const Watch*> watch_{nullptr};
-  std::atomic<bool> ended_{false};
+  std::atomic<bool> willEnd_{false}, ended_{false};
   std::atomic<std::uint64_t> stepsAsked_{0};
 
   mutable std::mutex mutex_;  ///< of all below

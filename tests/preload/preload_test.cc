@@ -162,6 +162,21 @@ TEST_F(Preload, AJobOfTheVendorsIsWatched) {
   }
 }
 
+TEST_F(Preload, AProcessMayExitWhileItsThreadsAreInCalls) {
+  for (int round = 0; round < 10; ++round) {
+    const Outcome outcome = run(on(), FALCON_ENDING_PROGRAM " exit");
+    EXPECT_EQ(outcome.code, 0) << outcome.errors;
+    EXPECT_EQ(outcome.output, "");
+    EXPECT_THAT(outcome.errors, IsEmpty());
+  }
+}
+
+TEST_F(Preload, ACallThatWasHeldDoesNotReachACommunicatorThatWasAborted) {
+  const Outcome outcome = run(on(), FALCON_ENDING_PROGRAM " abort");
+  EXPECT_EQ(outcome.code, 0) << outcome.errors;
+  EXPECT_EQ(outcome.output, "held: 0\nthe call: 5\n") << "ncclSuccess, ncclInvalidUsage";
+}
+
 TEST_F(Preload, ACommunicatorThatGrewIsWatched) {
   for (const char* kind : {"job-growing", "job-growing-silently"}) {
     std::filesystem::remove(file("events"));

@@ -39,6 +39,25 @@ TEST(UniqueIdUsedTwice, IsToldToAllRanks) {
   EXPECT_TRUE(forked.allRight());
 }
 
+/// One rank may make as many as it likes by one id, and end them in any order.
+TEST(UniqueIdUsedTwice, OfASingleRankServesBoth) {
+  ForkedRanks forked(1, [&](int) -> std::string {
+    setenv("NCCL_FALCON", "1", 1);
+    ncclUniqueId id;
+    if (const auto named = ncclGetUniqueId(&id); named != ncclSuccess) return saying("ncclGetUniqueId", named);
+    ncclComm_t comms[3] = {};
+    for (ncclComm_t& comm : comms)
+      if (const auto made = ncclCommInitRank(&comm, 1, id, 0); made != ncclSuccess)
+        return saying("ncclCommInitRank", made);
+    for (const int next : {1, 0, 2}) {
+      if (auto wrong = sumIsRight(comms[next], 0, 1, 10); !wrong.empty()) return wrong;
+      if (const auto done = ncclCommDestroy(comms[next]); done != ncclSuccess) return saying("ncclCommDestroy", done);
+    }
+    return "";
+  });
+  EXPECT_TRUE(forked.allRight());
+}
+
 /// All three processes say what they are; two of them say the same.
 std::string claims(const SharedBoard& board, int process, int rank) {
   ncclUniqueId id;

@@ -30,7 +30,7 @@ class VendorCommunicatorTest : public testing::Test {
   std::unique_ptr<VendorCommunicator> make() {
     ncclUniqueId id;
     std::memset(id.internal, 'v', sizeof id.internal);
-    auto made = VendorCommunicator::create({library_, nullptr}, std::span(&id, 1), {2, 0, 77}, config_);
+    auto made = VendorCommunicator::create(library_, std::span(&id, 1), {2, 0, 77}, config_);
     EXPECT_TRUE(made);
     return std::move(*made);
   }

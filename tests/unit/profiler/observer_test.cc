@@ -183,6 +183,27 @@ TEST(Observer, AParentOfAnotherProcessIsNotLookedAt) {
   observed.observer.finalize(context);
 }
 
+// A proxy works for ranks of other processes (PXN), whose contexts are addresses there.
+TEST(Observer, AContextOfAnotherProcessOrOfACommunicatorThatIsGoneIsNotLookedAt) {
+  Observed observed(callEvents | channelEvents);
+  void* context = nullptr;
+  ASSERT_EQ(observed.observer.init(facts, &context, &observed.mask), plugin::success);
+  for (void* const foreign : {reinterpret_cast<void*>(0x1234), static_cast<void*>(static_cast<char*>(context) + 1)})
+    for (const auto type : {plugin::proxyOpEvent, plugin::proxyStepEvent, plugin::collectiveEvent}) {
+      Event event{.type = type, .rank = 1};
+      if (type == plugin::proxyOpEvent) event.proxyOp = {.process = getpid() + 1, .peer = 1, .sends = 1};
+      void* handle = nullptr;
+      EXPECT_EQ(observed.observer.start(foreign, &handle, event), plugin::success);
+      EXPECT_EQ(observed.observer.stop(handle), plugin::success);
+    }
+  observed.observer.finalize(context);
+  void* handle = nullptr;
+  EXPECT_EQ(observed.observer.start(context, &handle, {.type = plugin::collectiveEvent}), plugin::success);
+  EXPECT_EQ(observed.observer.stop(handle), plugin::success);
+  EXPECT_TRUE(observed.outlet.entered.empty());
+  EXPECT_TRUE(observed.outlet.transfers.empty());
+}
+
 class Chained : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Observer, Chained, testing::Range(4, 8));
 

@@ -16,7 +16,7 @@ const char* text(const char* name) {
 Result<std::shared_ptr<bootstrap::CommunicatorNetwork>> joinNetwork(
     const std::shared_ptr<transport::Reactor>& reactor) {
   const int size = *text("RANK") ? std::atoi(text("WORLD_SIZE")) : 1;
-  if (size == 1) return bootstrap::aloneNetwork(1);
+  if (size == 1) return bootstrap::aloneNetwork();
   if (!*text("MASTER_ADDR") || !*text("MASTER_PORT"))
     return Error::invalidUsage(
         "RANK is set but MASTER_ADDR and MASTER_PORT are not; start the ranks by `falcon run`, or use -n");

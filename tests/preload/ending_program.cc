@@ -1,0 +1,80 @@
+// A program that is linked to the vendor's library and ends communicators, or itself, while other threads use them.
+//   ending_program exit    main() returns while a thread is in call after call, and a destructor that runs late destroys
+//                          a communicator
+//   ending_program abort   a communicator is aborted while a call on it is held; says what that call gave
+#include <dlfcn.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <thread>
+
+#include "front/interposed.h"
+
+namespace {
+
+char in[64], out[64];
+
+ncclComm_t alone() {
+  ncclUniqueId id;
+  ncclComm_t comm = nullptr;
+  if (ncclGetUniqueId(&id) != ncclSuccess || ncclCommInitRank(&comm, 1, id, 0) != ncclSuccess)
+    std::puts("no communicator");
+  return comm;
+}
+
+ncclResult_t call(ncclComm_t comm) {
+  return ncclAllReduce(in, out, 8, ncclFloat, ncclSum, comm, nullptr);
+}
+
+/// Made before the first call of NCCL's, so destroyed after all that that has made.
+struct Owner {
+  ncclComm_t comm = nullptr;
+  ~Owner() {
+    if (comm && ncclCommDestroy(comm) != ncclSuccess) std::puts("a late Destroy failed");
+  }
+} owner;
+
+int exitInsideCalls() {
+  owner.comm = alone();
+  std::thread([comm = alone()] {
+    while (call(comm) == ncclSuccess) {
+    }
+    std::puts("a call failed");
+  }).detach();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  return 0;
+}
+
+int abortWhileHeld() {
+  const auto suspend = reinterpret_cast<decltype(&ncclFalconSuspend)>(dlsym(RTLD_DEFAULT, "ncclFalconSuspend"));
+  const auto resume = reinterpret_cast<decltype(&ncclFalconResume)>(dlsym(RTLD_DEFAULT, "ncclFalconResume"));
+  if (!suspend || !resume) return 1;
+  const ncclComm_t world = alone(), other = alone();
+  std::atomic<ncclResult_t> given{ncclSuccess};
+  std::thread calls([&] {
+    while (given == ncclSuccess) given = call(other);
+  });
+  ncclResult_t held = ncclInvalidUsage;  // until Falcon watches the communicator
+  for (int i = 0; i < 100 && held != ncclSuccess; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    held = suspend(world, 5000);
+  }
+  std::printf("held: %d\n", held);
+  if (ncclCommAbort(other) != ncclSuccess) std::puts("Abort failed");
+  if (resume(world) != ncclSuccess) std::puts("Resume failed");
+  calls.join();
+  std::printf("the call: %d\n", given.load());
+  ncclCommDestroy(world);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  if (what == "exit") return exitInsideCalls();
+  if (what == "abort") return abortWhileHeld();
+  return 2;
+}
