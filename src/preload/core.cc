@@ -215,7 +215,7 @@ void* communicatorEnds(ncclComm_t communicator) noexcept {
   return carefully([&]() -> void* {
     if (const auto ended = directory.remove(communicator)) {
       ended->willEnd();
-      return new Ending(ended);
+      return std::make_unique<Ending>(ended).release();
     }
     if (!pendingChildren.any()) return nullptr;
     if (const auto unused = pendingChildren.take(communicator)) unused->making->giveUp();
