@@ -1,7 +1,5 @@
 // A program that is linked to the vendor's library and ends communicators, or itself, while other threads use them.
-//   ending_program exit    main() returns while a thread is in call after call, and a destructor that runs late
-//   destroys
-//                          a communicator
+//   ending_program exit    main() returns while a thread is in call after call; a late destructor calls Destroy
 //   ending_program abort   a communicator is aborted while a call on it is held; says what that call gave
 #include <dlfcn.h>
 
