@@ -1,6 +1,5 @@
 #include "core/tcp_dialling.h"
 
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -10,6 +9,7 @@
 #include "base/log.h"
 #include "base/system_error.h"
 #include "core/socket_options.h"
+#include "transport/socket_options.h"
 
 namespace falcon::net {
 namespace {
@@ -35,12 +35,8 @@ Status TcpDialling::begin() {
   if (!socket_)
     return log::decided(Error::system("no socket to connect to {} with: {}", handle_.address.text(), reasonOf(errno)));
   // From the device's own address, so that the bytes go out by it.
-  SocketAddress own = from_;
-  own.setPort(0);
-  const int on = 1;  // the port is chosen at connect, so that one port can serve many destinations
-  setsockopt(socket_.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
-  if (own.family() == handle_.address.family() && bind(socket_.get(), own.get(), own.length()) != 0)
-    return log::decided(Error::system("cannot connect from {}: {}", own.host(), reasonOf(errno)));
+  if (from_.family() == handle_.address.family() && !transport::takeAddress(socket_.get(), from_))
+    return log::decided(Error::system("cannot connect from {}: {}", from_.host(), reasonOf(errno)));
   if (connect(socket_.get(), handle_.address.get(), handle_.address.length()) != 0 && errno != EINPROGRESS)
     return unreachable(errno);
   stage_ = Stage::connecting;

@@ -54,7 +54,6 @@ Result<std::unique_ptr<Listener>> UcxListener::make(ucp_context_h context, int m
 
 UcxListener::~UcxListener() {
   for (ucp_conn_request_h request : requests_) ucp_listener_reject(listener_, request);
-  for (Arrival& arrival : arrivals_) arrival.end->cut();
   arrivals_.clear();
   if (listener_) ucp_listener_destroy(listener_);
   if (worker_) ucp_worker_destroy(worker_);
@@ -76,7 +75,6 @@ Result<std::unique_ptr<Connection>> UcxListener::accept() {
       arrivals_.erase(arrival);
       return std::unique_ptr<Connection>(std::move(connection));
     }
-    if (step == Step::stranger) arrival->end->cut();  // without the patience of an end's that is in use
     arrival = step == Step::stranger ? arrivals_.erase(arrival) : std::next(arrival);
   }
   return std::unique_ptr<Connection>();
@@ -88,7 +86,6 @@ void UcxListener::takeRequests(Nanoseconds now) {
     requests_.pop_front();
     if (arrivals_.size() == mostArrivals) {
       dropped(arrivals_.front().from, "too many have come that prove nothing", now);
-      arrivals_.front().end->cut();
       arrivals_.pop_front();
     }
     const std::string from = senderOf(request);

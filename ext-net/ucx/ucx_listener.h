@@ -22,6 +22,11 @@ class UcxListener final : public Listener {
 
  private:
   struct Arrival {
+    /// Without the patience of an end's that is in use, unless it was let in.
+    ~Arrival() {
+      if (end) end->cut();
+    }
+
     std::unique_ptr<UcxEnd> end;
     std::unique_ptr<UcxHandshake> handshake;  // gone before the end
     std::string from;

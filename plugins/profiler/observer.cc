@@ -53,18 +53,21 @@ plugin::ResultCode Observer::init(const plugin::ProfiledCommunicator& communicat
   own->chained = chained_.open(own->facts);
   if (outlet_) own->place = outlet_->joined(own->facts);
   own->mask = mask;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!calls_ && (outlet_ || own->chained)) {
-      calls_ = std::make_unique<Slots<Event, callSlots>>();
-      pieces_ = std::make_unique<Slots<Event, pieceSlots>>();
-    }
-    Context* const place = freeContext();
-    *context = place;
-    if (!place) return plugin::success;  // NCCL tells its events, and nobody listens
-    place->store(own.get(), std::memory_order_release);
-    communicators_.emplace(place, std::move(own));
+  std::unique_lock lock(mutex_);
+  if (!calls_ && (outlet_ || own->chained)) {
+    calls_ = std::make_unique<Slots<Event, callSlots>>();
+    pieces_ = std::make_unique<Slots<Event, pieceSlots>>();
   }
+  Context* const place = freeContext();
+  *context = place;
+  if (!place) {  // NCCL tells its events, and nobody listens
+    lock.unlock();
+    if (outlet_) outlet_->left(own->facts);
+    return plugin::success;
+  }
+  place->store(own.get(), std::memory_order_release);
+  communicators_.emplace(place, std::move(own));
+  lock.unlock();
   refreshMask();
   return plugin::success;
 }

@@ -98,18 +98,10 @@ Status establish(ncclComm& communicator, const JoinRequest& request) {
   auto job = control::Job::acquire(*reactor, fmt::format("{:016x}", request.id.key));
   instrument::Making making = shown(job, instrument::MakingKind::init, request.id.key, request.rank, request.size,
                                     communicator.settings.vendor.name);
-  Network network;
-  if (request.size == 1) {
-    (*reactor)->forget(transport::Purpose::rendezvous, request.id.key);  // nobody else will come
-    auto alone = bootstrap::aloneNetwork();
-    if (!alone) return alone.error();
-    network = std::move(*alone);
-  } else {
-    auto joined = control::joinShown(*reactor, request.id, request.rank, request.size, making,
-                                     [&] { return communicator.aborted.load(std::memory_order_relaxed); });
-    if (!joined) return joined.error();
-    network = std::move(*joined);
-  }
+  auto joined = control::joinShown(*reactor, request.id, request.rank, request.size, making,
+                                   [&] { return communicator.aborted.load(std::memory_order_relaxed); });
+  if (!joined) return joined.error();
+  Network network = std::move(*joined);
   const auto agreement = agree(*network, job != nullptr, request.id.hostMemory, limit);
   if (!agreement) return agreement.error();
   if (agreement->engine == EngineKind::vendor)

@@ -99,9 +99,7 @@ Meeting::Join joinBy(const bootstrap::UniqueId& way, Rank rank, int size, std::s
   return [=](const bootstrap::GivenUp& givenUp) -> Result<Network> {
     auto reactor = transport::processReactor();
     if (!reactor) return reactor.error();
-    if (size > 1) return control::joinShown(*reactor, way, rank, size, *making, [&] { return givenUp().has_value(); });
-    (*reactor)->forget(transport::Purpose::rendezvous, way.key);  // nobody else will come
-    return bootstrap::aloneNetwork();
+    return control::joinShown(*reactor, way, rank, size, *making, [&] { return givenUp().has_value(); });
   };
 }
 

@@ -79,15 +79,13 @@ class LiveJob final : public Job, private CallRecorder, public std::enable_share
   }
 
   void remove(Membership& membership) noexcept override {
-    const DrainGate::Part part{membership.id(), membership.rank()};
-    std::optional<CommunicatorId> id;
-    // Communicators end here, in destructors: what one step has no memory for is no reason to leave out the others.
+    // Communicators end here, in destructors: without memory for it nobody is told, and nothing else is left out.
     const auto nothing = [](const char*) {};
-    contained([&] { plans_.forget({part.communicator, part.rank}); }, nothing);
-    contained([&] { trap_.forget(part); }, nothing);
-    contained([&] { files_->log().remove(part.communicator, part.rank); }, nothing);
-    contained([&] { id = communicators_.remove(membership); }, nothing);
-    if (id && part.rank == 0)
+    plans_.forget({membership.id(), membership.rank()});
+    contained([&] { trap_.forget({membership.id(), membership.rank()}); }, nothing);
+    files_->log().remove(membership.id(), membership.rank());
+    const auto id = communicators_.remove(membership);
+    if (id && membership.rank() == 0)
       contained([&] { monitor_->post([id = *id](Member& member) { member.gone(id); }); }, nothing);
   }
 

@@ -124,7 +124,9 @@ namespace {
 Result<Making::Joined> meet(const std::shared_ptr<transport::Reactor>& reactor, std::shared_ptr<control::Job> job,
                             const bootstrap::UniqueId& id, Rank rank, int size,
                             const std::function<bool()>& isGivenUp) {
-  auto making = job->making({instrument::MakingKind::init, id.key, rank, size, {}, SystemClock::instance().now()});
+  instrument::Making making;
+  if (size > 1)
+    making = job->making({instrument::MakingKind::init, id.key, rank, size, {}, SystemClock::instance().now()});
   auto network = control::joinShown(reactor, id, rank, size, making, isGivenUp);
   // Where this process holds the rendezvous, it would wait for the others for minutes.
   if (!network && isGivenUp()) bootstrap::dropUniqueId(id);
@@ -156,12 +158,6 @@ Making::Join joinById(const bootstrap::UniqueId& id, Rank rank, int size) {
     if (!reactor) return reactor.error();
     auto job = control::Job::acquire(*reactor, fmt::format("{:016x}", id.key));
     if (!job) return Making::Joined{};
-    if (size == 1) {
-      (*reactor)->forget(transport::Purpose::rendezvous, id.key);  // nobody else will come
-      auto alone = bootstrap::aloneNetwork();
-      if (!alone) return alone.error();
-      return Making::Joined{std::move(job), std::move(*alone)};
-    }
     return meet(*reactor, std::move(job), id, rank, size, isGivenUp);
   };
 }

@@ -55,16 +55,8 @@ WatchedCalls::Begun WatchedCalls::begin(Directory::Use use, const front::Watched
   enter();
   if (!(*open.use).isToEnd()) [[likely]]
     return Begun::told;
-  drop();
+  leave(ncclInvalidUsage);
   return Begun::refused;
-}
-
-void WatchedCalls::drop() {
-  HoldPoint* const hold = this->hold();
-  entered_.reset();
-  launch_ = {};
-  if (hold) hold->leaveCall();
-  open_.clear();
 }
 
 void WatchedCalls::enter() {

@@ -46,7 +46,6 @@ class WatchedCalls {
   };
 
   void enter();
-  void drop();
   static bool spins(const Open& open);
   HoldPoint* hold() const;
   void aboutToLaunch();

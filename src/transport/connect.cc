@@ -1,7 +1,6 @@
 #include "transport/connect.h"
 
 #include <arpa/inet.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -140,12 +139,8 @@ Result<FileDescriptor> beginConnect(const SocketAddress& from, const SocketAddre
   closeInForkedChildren(socket.get());
   // A loopback source reaches nobody outside, and nobody outside is reached at a loopback address.
   if (!from.empty() && from.family() == to.family() && loopback(from) == loopback(to)) {
-    SocketAddress source = from;
-    source.setPort(0);
-    const int on = 1;  // the port is chosen at connect, so that one port can serve many destinations
-    setsockopt(socket.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
-    if (bind(socket.get(), source.get(), source.length()) != 0)
-      return Error::system("cannot use the address {} for a connection to {}: {}", source.host(), to.text(),
+    if (!takeAddress(socket.get(), from))
+      return Error::system("cannot use the address {} for a connection to {}: {}", from.host(), to.text(),
                            reasonOf(errno));
   }
   if (connect(socket.get(), to.get(), to.length()) != 0 && errno != EINPROGRESS && errno != EINTR)

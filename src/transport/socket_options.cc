@@ -57,4 +57,10 @@ void prepareSocket(int socket, Purpose purpose) {
   if (purpose == Purpose::bus) setOption(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, std::max(30'000, limit));
 }
 
+bool takeAddress(int socket, SocketAddress from) {
+  from.setPort(0);
+  setOption(socket, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+  return bind(socket, from.get(), from.length()) == 0;
+}
+
 }  // namespace falcon::transport

@@ -207,17 +207,6 @@ INSTANTIATE_TEST_SUITE_P(
                 gpuCallsOf(ncclNetPlugin_v12)}),
     [](const auto& given) { return "V" + std::to_string(given.param.number); });
 
-/// The time when it was last told to go on: how ever slow the test runs, there is one reading for each.
-class StandingClock final : public Clock {
- public:
-  Nanoseconds now() const override { return now_; }
-  void sleep(Nanoseconds) override { goOn(); }
-  void goOn() { now_ = SystemClock::instance().now(); }
-
- private:
-  Nanoseconds now_ = SystemClock::instance().now();
-};
-
 class VerbsState : public testing::Test {
  protected:
   void SetUp() override {
@@ -229,7 +218,7 @@ class VerbsState : public testing::Test {
   void read() {
     const std::uint64_t before = device_.sequence;
     std::this_thread::sleep_for(2ms);
-    clock_.goOn();
+    clock_.advance(SystemClock::instance().now() - clock_.now());
     std::uint32_t count = 0;
     ASSERT_EQ(falconNetState_v1.devices(&device_, 1, &count), 0);
     ASSERT_GT(device_.sequence, before);
@@ -245,7 +234,7 @@ class VerbsState : public testing::Test {
   }
 
   const Setting interface_{"NCCL_SOCKET_IFNAME", "lo"}, interval_{"NCCL_FALCON_NET_STATE_INTERVAL", "1ms"};
-  StandingClock clock_;
+  ManualClock clock_;  // stands still in between: however slow the test runs, read() takes one reading
   falconNetDevice_v1 device_{};
   falconNetConnection_v1 sender_{};
 };
