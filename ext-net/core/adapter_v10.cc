@@ -7,15 +7,15 @@ namespace {
 
 using transport::net::PropertiesV9;
 
-ResultCode init(Logger logger, ProfilerCallback) {
+ResultCode initV10(Logger logger, ProfilerCallback) {
   return begin(logger);
 }
 
-ResultCode properties(int device, PropertiesV9* to) {
+ResultCode propertiesV10(int device, PropertiesV9* to) {
   return describeFrom9(device, to);
 }
 
-ResultCode connectTo(int device, CommConfig*, void* handle, void** sendComm, DeviceHandle**) {
+ResultCode connectToV10(int device, CommConfig*, void* handle, void** sendComm, DeviceHandle**) {
   return connect(device, handle, sendComm);
 }
 
@@ -26,6 +26,6 @@ extern "C" {
 [[gnu::visibility("default")]] extern const falcon::transport::net::PluginV10 ncclNetPlugin_v10;
 const falcon::transport::net::PluginV10 ncclNetPlugin_v10 =
     falcon::net::adapter::pluginOf<falcon::transport::net::PluginV10>(
-        falcon::net::adapter::init, falcon::net::adapter::properties, falcon::net::adapter::listenBefore11,
-        falcon::net::adapter::connectTo, falcon::net::adapter::isendFrom10, falcon::net::adapter::irecvFrom10);
+        falcon::net::adapter::initV10, falcon::net::adapter::propertiesV10, falcon::net::adapter::listenBefore11,
+        falcon::net::adapter::connectToV10, falcon::net::adapter::isendFrom10, falcon::net::adapter::irecvFrom10);
 }

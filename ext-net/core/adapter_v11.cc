@@ -7,7 +7,7 @@ namespace {
 
 using transport::net::PropertiesV11;
 
-ResultCode properties(int device, PropertiesV11* to) {
+ResultCode propertiesV11(int device, PropertiesV11* to) {
   const ResultCode result = describeFrom9(device, to);
   if (result == ok) to->maxMultiRequestSize = 1;
   return result;
@@ -19,5 +19,5 @@ ResultCode properties(int device, PropertiesV11* to) {
 extern "C" {
 [[gnu::visibility("default")]] extern const falcon::transport::net::PluginV11 ncclNetPlugin_v11;
 const falcon::transport::net::PluginV11 ncclNetPlugin_v11 =
-    falcon::net::adapter::pluginFrom11<falcon::transport::net::PluginV11>(falcon::net::adapter::properties);
+    falcon::net::adapter::pluginFrom11<falcon::transport::net::PluginV11>(falcon::net::adapter::propertiesV11);
 }

@@ -7,7 +7,7 @@ namespace {
 
 using transport::net::PropertiesV12;
 
-ResultCode properties(int device, PropertiesV12* to) {
+ResultCode propertiesV12(int device, PropertiesV12* to) {
   const ResultCode result = describeFrom9(device, to);
   if (result == ok) to->maxMultiRequestSize = 1;
   if (result == ok) to->railId = to->planeId = transport::net::undefined;
@@ -20,5 +20,5 @@ ResultCode properties(int device, PropertiesV12* to) {
 extern "C" {
 [[gnu::visibility("default")]] extern const falcon::transport::net::PluginV12 ncclNetPlugin_v12;
 const falcon::transport::net::PluginV12 ncclNetPlugin_v12 =
-    falcon::net::adapter::pluginFrom11<falcon::transport::net::PluginV12>(falcon::net::adapter::properties);
+    falcon::net::adapter::pluginFrom11<falcon::transport::net::PluginV12>(falcon::net::adapter::propertiesV12);
 }

@@ -7,16 +7,16 @@ namespace {
 
 using transport::net::PropertiesV8;
 
-ResultCode properties(int device, PropertiesV8* to) {
+ResultCode propertiesV8(int device, PropertiesV8* to) {
   return describe(device, to);
 }
 
-ResultCode isend(void* sendComm, void* data, int size, int, void* mark, void** request) {
+ResultCode isendV8(void* sendComm, void* data, int size, int, void* mark, void** request) {
   if (size < 0) return static_cast<ResultCode>(ErrorCode::invalidArgument);
   return start(sendComm, data, static_cast<std::size_t>(size), mark, request);
 }
 
-ResultCode irecv(void* recvComm, int count, void** data, int* sizes, int*, void** marks, void** request) {
+ResultCode irecvV8(void* recvComm, int count, void** data, int* sizes, int*, void** marks, void** request) {
   if (!sizes || sizes[0] < 0) return static_cast<ResultCode>(ErrorCode::invalidArgument);
   return startReceive(recvComm, count, data, static_cast<std::size_t>(sizes[0]), marks, request);
 }
@@ -28,6 +28,6 @@ extern "C" {
 [[gnu::visibility("default")]] extern const falcon::transport::net::PluginV8 ncclNetPlugin_v8;
 const falcon::transport::net::PluginV8 ncclNetPlugin_v8 =
     falcon::net::adapter::pluginOf<falcon::transport::net::PluginV8>(
-        falcon::net::adapter::initBefore10, falcon::net::adapter::properties, falcon::net::adapter::listenBefore11,
-        falcon::net::adapter::connectBefore10, falcon::net::adapter::isend, falcon::net::adapter::irecv);
+        falcon::net::adapter::initBefore10, falcon::net::adapter::propertiesV8, falcon::net::adapter::listenBefore11,
+        falcon::net::adapter::connectBefore10, falcon::net::adapter::isendV8, falcon::net::adapter::irecvV8);
 }

@@ -7,15 +7,15 @@ namespace {
 
 using transport::net::PropertiesV9;
 
-ResultCode properties(int device, PropertiesV9* to) {
+ResultCode propertiesV9(int device, PropertiesV9* to) {
   return describeFrom9(device, to);
 }
 
-ResultCode isend(void* sendComm, void* data, std::size_t size, int, void* mark, void** request) {
+ResultCode isendV9(void* sendComm, void* data, std::size_t size, int, void* mark, void** request) {
   return start(sendComm, data, size, mark, request);
 }
 
-ResultCode irecv(void* recvComm, int count, void** data, std::size_t* sizes, int*, void** marks, void** request) {
+ResultCode irecvV9(void* recvComm, int count, void** data, std::size_t* sizes, int*, void** marks, void** request) {
   if (!sizes) return static_cast<ResultCode>(ErrorCode::invalidArgument);
   return startReceive(recvComm, count, data, sizes[0], marks, request);
 }
@@ -27,6 +27,6 @@ extern "C" {
 [[gnu::visibility("default")]] extern const falcon::transport::net::PluginV9 ncclNetPlugin_v9;
 const falcon::transport::net::PluginV9 ncclNetPlugin_v9 =
     falcon::net::adapter::pluginOf<falcon::transport::net::PluginV9>(
-        falcon::net::adapter::initBefore10, falcon::net::adapter::properties, falcon::net::adapter::listenBefore11,
-        falcon::net::adapter::connectBefore10, falcon::net::adapter::isend, falcon::net::adapter::irecv);
+        falcon::net::adapter::initBefore10, falcon::net::adapter::propertiesV9, falcon::net::adapter::listenBefore11,
+        falcon::net::adapter::connectBefore10, falcon::net::adapter::isendV9, falcon::net::adapter::irecvV9);
 }

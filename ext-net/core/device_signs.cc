@@ -15,7 +15,7 @@ constexpr double notificationInterval = 50'000;
 /// As the share of marked segments of TCP: of the intervals, those that have a notification.
 constexpr double notificationsScale = 0.05;
 /// RDMA sends all again from the lost packet on: one in a thousand costs a large part of the rate.
-constexpr double lossesScale = 0.001;
+constexpr double deviceLossesScale = 0.001;
 
 }  // namespace
 
@@ -36,7 +36,7 @@ DeviceSigns signsOf(const DeviceReading& before, const DeviceReading& now) {
     const double losses = grown(now.state.negativeAcknowledgements, before.state.negativeAcknowledgements) +
                           grown(now.counts.timeouts, before.counts.timeouts);
     const double packets = grown(now.counts.packetsSent, before.counts.packetsSent);
-    signs.contention = std::max(signs.contention, ratio(ratio(losses, packets), lossesScale));
+    signs.contention = std::max(signs.contention, ratio(ratio(losses, packets), deviceLossesScale));
   }
   return signs;
 }

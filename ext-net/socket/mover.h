@@ -34,6 +34,8 @@ class Mover {
 
 /// Two parts are the most that a move has.
 inline constexpr std::size_t mostParts = 2;
+/// Moves in one call of a sender or receiver: other connections wait for the same thread.
+inline constexpr int mostMoves = 64;
 
 /// Tries a move when it is begun and then whenever it is asked; with several sockets the kernel (epoll) says which are
 /// worth it. Error (system): no descriptor can be had.

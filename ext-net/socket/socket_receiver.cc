@@ -8,7 +8,6 @@
 namespace falcon::net {
 namespace {
 
-constexpr int mostMoves = 64;
 /// The peer's sockets end together, but not at the same moment.
 constexpr Nanoseconds endingLimit = 1s;
 

@@ -6,12 +6,6 @@
 #include "base/net_parameters.h"
 
 namespace falcon::net {
-namespace {
-
-/// Moves in one call: other connections wait for the same thread.
-constexpr int mostMoves = 64;
-
-}  // namespace
 
 Result<std::unique_ptr<Connection>> SocketSender::make(int device, std::vector<FileDescriptor> sockets,
                                                        std::string peerName) {

@@ -5,7 +5,7 @@
 namespace falcon::net {
 namespace {
 
-std::string reasonOf(ibv_wc_status status) {
+std::string reasonOfStatus(ibv_wc_status status) {
   switch (status) {
     case IBV_WC_RETRY_EXC_ERR:
       return fmt::format("it acknowledges nothing any more ({}={}, {}={})", parameters::ibTimeout.name(),
@@ -35,7 +35,7 @@ Error errorOf(const ibv_wc& completion, const std::string& peer) {
   const auto status = completion.status;
   const bool isOurs = status == IBV_WC_LOC_PROT_ERR || status == IBV_WC_LOC_LEN_ERR || status == IBV_WC_LOC_QP_OP_ERR;
   return Error(isOurs ? ErrorCode::system : ErrorCode::remote,
-               fmt::format("the connection to {} is lost: {} (status {}, vendor's {:#x})", peer, reasonOf(status),
+               fmt::format("the connection to {} is lost: {} (status {}, vendor's {:#x})", peer, reasonOfStatus(status),
                            static_cast<int>(status), completion.vendor_err));
 }
 

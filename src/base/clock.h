@@ -36,6 +36,11 @@ class SystemClock final : public Clock {
   }
 };
 
+/// Seconds since 1970.
+inline double wallTime() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 /// Moves only when told. For tests. Used by one thread.
 class ManualClock final : public Clock {
  public:

@@ -19,4 +19,9 @@ enum class Operation : uint8_t {
 };
 inline constexpr int operationCount = 10;
 
+/// Whether its elements are combined.
+constexpr bool reduces(Operation operation) {
+  return operation == Operation::reduce || operation == Operation::allReduce || operation == Operation::reduceScatter;
+}
+
 }  // namespace falcon

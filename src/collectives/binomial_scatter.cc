@@ -20,7 +20,7 @@ Branch branchAt(int place, int size) {
 
 /// Each rank hands the farther half of what it has on, and of what is left again: the root sends log n messages instead
 /// of n - 1, and the others the rest of them at the same time.
-void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
+void appendBinomialScatter(const Geometry& geometry, Range round, std::vector<Step>& steps) {
   const int size = geometry.size;
   const auto rankAt = [&](int place) { return (geometry.root + place) % size; };
   const Branch own = branchAt((geometry.rank - geometry.root + size) % size, size);
@@ -59,12 +59,13 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
                    .count = round.size()});
 }
 
-std::size_t scratch(const Geometry& geometry, std::size_t round) {
+std::size_t binomialScatterScratch(const Geometry& geometry, std::size_t round) {
   return geometry.rank == geometry.root ? 0 : (geometry.size + 1) / 2 * round;
 }
 
 }  // namespace
 
-const Algorithm binomialScatter{"binomial", transport::Lane::direct, chunkOfAllBlocks, appendRound, scratch};
+const Algorithm binomialScatter{"binomial", transport::Lane::direct, chunkOfAllBlocks, appendBinomialScatter,
+                                binomialScatterScratch};
 
 }  // namespace falcon::collectives

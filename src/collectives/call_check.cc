@@ -21,10 +21,6 @@ bool hasRoot(Operation operation) {
   return operation == Operation::broadcast || operation == Operation::reduce || operation == Operation::gather ||
          operation == Operation::scatter;
 }
-bool reduces(Operation operation) {
-  return operation == Operation::reduce || operation == Operation::allReduce || operation == Operation::reduceScatter;
-}
-
 Geometry bytesOf(const MemberShape& shape) {
   Geometry geometry;
   geometry.rank = shape.rank;

@@ -10,9 +10,6 @@
 namespace falcon::collectives {
 namespace {
 
-bool reduces(Operation operation) {
-  return operation == Operation::reduce || operation == Operation::allReduce || operation == Operation::reduceScatter;
-}
 bool reads(const MemberShape& shape, const Call& call) {
   switch (call.operation) {
     case Operation::receive:

@@ -69,6 +69,23 @@ inline int turnOf(Rank peer, Rank reader, int size) {
   return (peer - reader + size) % size;
 }
 
+/// What most of them post, let read and take.
+inline bool isRoot(const DirectShape& shape) {
+  return shape.rank == shape.root;
+}
+inline std::size_t whole(const DirectShape& shape) {
+  return shape.count;
+}
+inline std::size_t allBlocks(const DirectShape& shape) {
+  return shape.size * shape.count;
+}
+inline Readers everyone(const DirectShape&) {
+  return Readers::everyone;
+}
+inline int one(const DirectShape&) {
+  return 1;
+}
+
 /// Everyone reduces everything.
 extern const DirectAlgorithm directAllReduceFlat;
 /// Everyone reduces a segment of its own, then reads the others'.

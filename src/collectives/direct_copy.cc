@@ -4,15 +4,6 @@
 namespace falcon::collectives {
 namespace {
 
-bool isRoot(const DirectShape& shape) {
-  return shape.rank == shape.root;
-}
-std::size_t whole(const DirectShape& shape) {
-  return shape.count;
-}
-std::size_t allBlocks(const DirectShape& shape) {
-  return shape.size * shape.count;
-}
 std::size_t wholeOfRoot(const DirectShape& shape) {
   return isRoot(shape) ? shape.count : 0;
 }
@@ -22,17 +13,11 @@ std::size_t allBlocksOfRoot(const DirectShape& shape) {
 std::size_t wholeOfOthers(const DirectShape& shape) {
   return isRoot(shape) ? 0 : shape.count;
 }
-Readers everyone(const DirectShape&) {
-  return Readers::everyone;
-}
 Readers everyoneOfRoot(const DirectShape& shape) {
   return isRoot(shape) ? Readers::everyone : Readers::nobody;
 }
 Readers rootOfOthers(const DirectShape& shape) {
   return isRoot(shape) ? Readers::nobody : Readers::root;
-}
-int one(const DirectShape&) {
-  return 1;
 }
 int eachRank(const DirectShape& shape) {
   return shape.size;

@@ -11,7 +11,7 @@ namespace {
 
 using transport::Mailboxes;
 using transport::NodeBoard;
-using State = DirectMessage::State;
+using MessageState = DirectMessage::State;
 
 }  // namespace
 
@@ -24,14 +24,14 @@ DirectMessage::DirectMessage(DirectMember& member, const Call& call)
       peer_(call.peer),
       sends_(call.operation == Operation::send) {}
 
-Result<State> DirectMessage::progress() {
+Result<MessageState> DirectMessage::progress() {
   switch (advance()) {
     case Advance::stuck:
-      return State::stuck;
+      return MessageState::stuck;
     case Advance::advanced:
-      return State::advanced;
+      return MessageState::advanced;
     case Advance::finished:
-      return State::finished;
+      return MessageState::finished;
     case Advance::failed:
       break;
   }
@@ -145,7 +145,7 @@ void DirectMessages::add(DirectMember& member, const Call& call) {
   if (call.count > 0) messages_.emplace_back(member, call);
 }
 
-Result<State> DirectMessages::progress() {
+Result<MessageState> DirectMessages::progress() {
   bool moved = false, left = false;
   for (DirectMessage& message : messages_) {
     if (message.finished()) continue;
@@ -154,8 +154,8 @@ Result<State> DirectMessages::progress() {
     moved |= state != DirectMessage::Advance::stuck;
     left |= state != DirectMessage::Advance::finished;
   }
-  if (!left) return State::finished;
-  return moved ? State::advanced : State::stuck;
+  if (!left) return MessageState::finished;
+  return moved ? MessageState::advanced : MessageState::stuck;
 }
 
 NodeBoard::Awaited DirectMessages::awaited() const {

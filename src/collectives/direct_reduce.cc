@@ -10,19 +10,6 @@ DirectStep reduceOf(std::size_t source, std::size_t destination, std::size_t cou
   return {.kind = DirectStep::Kind::reduce, .source = source, .destination = destination, .count = count};
 }
 
-std::size_t whole(const DirectShape& shape) {
-  return shape.count;
-}
-std::size_t allBlocks(const DirectShape& shape) {
-  return shape.size * shape.count;
-}
-Readers everyone(const DirectShape&) {
-  return Readers::everyone;
-}
-int one(const DirectShape&) {
-  return 1;
-}
-
 Range segmentOf(const DirectShape& shape, Rank rank) {
   return partOf({0, shape.count}, shape.size, rank, shape.grain);
 }
@@ -40,10 +27,6 @@ DirectStep segmentStep(const DirectShape& shape, int index) {
   DirectStep step = reduceOf(segment.begin, segment.begin, segment.size());
   step.publish = true;
   return step;
-}
-
-bool isRoot(const DirectShape& shape) {
-  return shape.rank == shape.root;
 }
 
 }  // namespace

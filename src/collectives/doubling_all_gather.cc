@@ -6,7 +6,7 @@ namespace {
 
 /// What a rank has doubles with each hop: its own block and those of the ranks before it. Any number of ranks: the last
 /// hop passes on only what is missing.
-void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
+void appendDoublingAllGather(const Geometry& geometry, Range round, std::vector<Step>& steps) {
   const int size = geometry.size;
   const Rank self = geometry.rank;
   steps.push_back({.source = Where::input,
@@ -40,6 +40,6 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
 
 }  // namespace
 
-const Algorithm doublingAllGather{"doubling", transport::Lane::direct, oneChunk, appendRound};
+const Algorithm doublingAllGather{"doubling", transport::Lane::direct, oneChunk, appendDoublingAllGather};
 
 }  // namespace falcon::collectives

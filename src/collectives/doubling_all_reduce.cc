@@ -19,7 +19,7 @@ struct Players {
 
 /// Partners swap what they have and both reduce it: log n hops. Each reduces ranks in their order, so all get the same
 /// bits.
-void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
+void appendDoublingAllReduce(const Geometry& geometry, Range round, std::vector<Step>& steps) {
   if (geometry.size == 1) return localCopy.appendRound(geometry, round, steps);
   const Players players(geometry.size);
   Step step;
@@ -58,6 +58,6 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
 
 }  // namespace
 
-const Algorithm doublingAllReduce{"doubling", transport::Lane::direct, oneChunk, appendRound};
+const Algorithm doublingAllReduce{"doubling", transport::Lane::direct, oneChunk, appendDoublingAllReduce};
 
 }  // namespace falcon::collectives

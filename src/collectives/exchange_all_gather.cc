@@ -4,7 +4,7 @@ namespace falcon::collectives {
 namespace {
 
 /// Everyone sends its block to all others: one hop.
-void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
+void appendExchangeAllGather(const Geometry& geometry, Range round, std::vector<Step>& steps) {
   const int size = geometry.size;
   const Rank self = geometry.rank;
   Step step;
@@ -30,6 +30,6 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
 
 }  // namespace
 
-const Algorithm exchangeAllGather{"exchange", transport::Lane::direct, oneChunk, appendRound};
+const Algorithm exchangeAllGather{"exchange", transport::Lane::direct, oneChunk, appendExchangeAllGather};
 
 }  // namespace falcon::collectives

@@ -3,12 +3,12 @@
 namespace falcon::collectives {
 namespace {
 
-std::size_t elementsPerRound(const Geometry& geometry) {
+std::size_t exchangeAllReducePerRound(const Geometry& geometry) {
   return static_cast<std::size_t>(geometry.size) * geometry.chunk;
 }
 
 /// Everyone reduces a part of it, to which all others send theirs, and sends the result to all: two hops.
-void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
+void appendExchangeAllReduce(const Geometry& geometry, Range round, std::vector<Step>& steps) {
   const int size = geometry.size;
   const Rank self = geometry.rank;
   if (size == 1) return localCopy.appendRound(geometry, round, steps);
@@ -59,6 +59,7 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
 
 }  // namespace
 
-const Algorithm exchangeAllReduce{"exchange", transport::Lane::direct, elementsPerRound, appendRound};
+const Algorithm exchangeAllReduce{"exchange", transport::Lane::direct, exchangeAllReducePerRound,
+                                  appendExchangeAllReduce};
 
 }  // namespace falcon::collectives

@@ -4,7 +4,7 @@ namespace falcon::collectives {
 namespace {
 
 /// Everyone sends each other its part of that one's block: one hop.
-void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
+void appendExchangeReduceScatter(const Geometry& geometry, Range round, std::vector<Step>& steps) {
   const int size = geometry.size;
   const Rank self = geometry.rank;
   Step step;
@@ -33,6 +33,6 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
 
 }  // namespace
 
-const Algorithm exchangeReduceScatter{"exchange", transport::Lane::direct, oneChunk, appendRound};
+const Algorithm exchangeReduceScatter{"exchange", transport::Lane::direct, oneChunk, appendExchangeReduceScatter};
 
 }  // namespace falcon::collectives

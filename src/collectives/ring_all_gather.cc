@@ -4,7 +4,7 @@ namespace falcon::collectives {
 namespace {
 
 /// Everyone starts with the chunk of its own block; then the blocks of those behind it come by, one a hop.
-void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
+void appendRingAllGather(const Geometry& geometry, Range round, std::vector<Step>& steps) {
   const int size = geometry.size;
   const RingPosition position = ringPosition(geometry);
   for (int hop = 0; hop < size; ++hop) {
@@ -23,6 +23,6 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
 
 }  // namespace
 
-const Algorithm ringAllGather{"ring", transport::Lane::ring, ringRound, appendRound};
+const Algorithm ringAllGather{"ring", transport::Lane::ring, ringRound, appendRingAllGather};
 
 }  // namespace falcon::collectives

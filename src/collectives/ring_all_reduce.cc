@@ -3,12 +3,12 @@
 namespace falcon::collectives {
 namespace {
 
-std::size_t elementsPerRound(const Geometry& geometry) {
+std::size_t ringAllReducePerRound(const Geometry& geometry) {
   return static_cast<std::size_t>(geometry.size) * ringRound(geometry);
 }
 
 /// A round has one part a rank. Part p starts at position p, is complete after n - 1 hops, and goes round once more.
-void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
+void appendRingAllReduce(const Geometry& geometry, Range round, std::vector<Step>& steps) {
   const int size = geometry.size;
   if (size == 1) return localCopy.appendRound(geometry, round, steps);
   const RingPosition position = ringPosition(geometry);
@@ -31,6 +31,6 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
 
 }  // namespace
 
-const Algorithm ringAllReduce{"ring", transport::Lane::ring, elementsPerRound, appendRound};
+const Algorithm ringAllReduce{"ring", transport::Lane::ring, ringAllReducePerRound, appendRingAllReduce};
 
 }  // namespace falcon::collectives

@@ -4,13 +4,13 @@ namespace falcon::collectives {
 namespace {
 
 // Only bounds the list of steps.
-constexpr std::size_t chunksPerRound = 64;
+constexpr std::size_t ringBroadcastChunks = 64;
 
-std::size_t elementsPerRound(const Geometry& geometry) {
-  return chunksPerRound * geometry.chunk;
+std::size_t ringBroadcastPerRound(const Geometry& geometry) {
+  return ringBroadcastChunks * geometry.chunk;
 }
 
-void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
+void appendRingBroadcast(const Geometry& geometry, Range round, std::vector<Step>& steps) {
   const RingPosition position = ringPosition(geometry);
   const bool isRoot = geometry.rank == geometry.root;
   Step step;
@@ -27,6 +27,6 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
 
 }  // namespace
 
-const Algorithm ringBroadcast{"ring", transport::Lane::ring, elementsPerRound, appendRound};
+const Algorithm ringBroadcast{"ring", transport::Lane::ring, ringBroadcastPerRound, appendRingBroadcast};
 
 }  // namespace falcon::collectives

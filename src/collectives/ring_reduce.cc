@@ -4,14 +4,14 @@ namespace falcon::collectives {
 namespace {
 
 // Only bounds the list of steps.
-constexpr std::size_t chunksPerRound = 64;
+constexpr std::size_t ringReduceChunks = 64;
 
-std::size_t elementsPerRound(const Geometry& geometry) {
-  return chunksPerRound * geometry.chunk;
+std::size_t ringReducePerRound(const Geometry& geometry) {
+  return ringReduceChunks * geometry.chunk;
 }
 
 /// The rank behind the root in ring order starts; the root comes last.
-void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
+void appendRingReduce(const Geometry& geometry, Range round, std::vector<Step>& steps) {
   const RingPosition position = ringPosition(geometry);
   const bool isRoot = geometry.rank == geometry.root;
   Step step;
@@ -29,6 +29,6 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
 
 }  // namespace
 
-const Algorithm ringReduce{"ring", transport::Lane::ring, elementsPerRound, appendRound};
+const Algorithm ringReduce{"ring", transport::Lane::ring, ringReducePerRound, appendRingReduce};
 
 }  // namespace falcon::collectives

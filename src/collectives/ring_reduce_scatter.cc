@@ -5,7 +5,7 @@ namespace {
 
 /// The block of the rank behind starts here; each hop adds this rank's part to a block further behind; the last is its
 /// own.
-void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
+void appendRingReduceScatter(const Geometry& geometry, Range round, std::vector<Step>& steps) {
   const int size = geometry.size;
   const RingPosition position = ringPosition(geometry);
   for (int hop = 0; hop < size; ++hop) {
@@ -26,6 +26,6 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
 
 }  // namespace
 
-const Algorithm ringReduceScatter{"ring", transport::Lane::ring, ringRound, appendRound};
+const Algorithm ringReduceScatter{"ring", transport::Lane::ring, ringRound, appendRingReduceScatter};
 
 }  // namespace falcon::collectives

@@ -5,7 +5,7 @@ namespace falcon::collectives {
 namespace {
 
 /// All send to one, which sends everything to all: two hops, and as few messages as can be.
-void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
+void appendStarAllGather(const Geometry& geometry, Range round, std::vector<Step>& steps) {
   const int size = geometry.size;
   const Rank self = geometry.rank;
   Step own;
@@ -27,6 +27,6 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
 
 }  // namespace
 
-const Algorithm starAllGather{"star", transport::Lane::direct, oneChunk, appendRound};
+const Algorithm starAllGather{"star", transport::Lane::direct, oneChunk, appendStarAllGather};
 
 }  // namespace falcon::collectives

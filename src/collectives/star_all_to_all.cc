@@ -12,7 +12,7 @@ struct Tables {
   std::size_t byReceiver(Rank to, Rank from) const { return (size * size + to * size + from) * block; }
 };
 
-void appendHub(const Geometry& geometry, Range round, std::vector<Step>& steps) {
+void appendStarAllToAllHub(const Geometry& geometry, Range round, std::vector<Step>& steps) {
   const int size = geometry.size;
   const Tables tables{static_cast<std::size_t>(size), round.size()};
   const auto blockOf = [&](Range piece) { return static_cast<Rank>(piece.begin / geometry.count); };
@@ -42,19 +42,20 @@ void appendHub(const Geometry& geometry, Range round, std::vector<Step>& steps) 
 }
 
 /// All send everything to one, which sorts it and sends each what is for it: two hops, and as few messages as can be.
-void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
+void appendStarAllToAll(const Geometry& geometry, Range round, std::vector<Step>& steps) {
   if (geometry.size == 1) return localCopy.appendRound(geometry, round, steps);
-  if (geometry.rank == hub) return appendHub(geometry, round, steps);
+  if (geometry.rank == hub) return appendStarAllToAllHub(geometry, round, steps);
   appendSendOfBlocks(geometry, round, hub, Where::input, steps);
   appendReceiptOfBlocks(geometry, round, hub, steps);
 }
 
-std::size_t scratch(const Geometry& geometry, std::size_t round) {
+std::size_t starAllToAllScratch(const Geometry& geometry, std::size_t round) {
   return geometry.rank == hub ? 2 * geometry.size * geometry.size * round : 0;
 }
 
 }  // namespace
 
-const Algorithm starAllToAll{"star", transport::Lane::direct, chunkOfAllBlocks, appendRound, scratch};
+const Algorithm starAllToAll{"star", transport::Lane::direct, chunkOfAllBlocks, appendStarAllToAll,
+                             starAllToAllScratch};
 
 }  // namespace falcon::collectives

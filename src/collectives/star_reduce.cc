@@ -5,7 +5,7 @@ namespace falcon::collectives {
 namespace {
 
 /// All send to the root, which reduces: one hop, and nobody but the root waits.
-void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
+void appendStarReduce(const Geometry& geometry, Range round, std::vector<Step>& steps) {
   if (geometry.size == 1) return localCopy.appendRound(geometry, round, steps);
   Step step{
       .source = Where::input, .sourceOffset = round.begin, .destinationOffset = round.begin, .count = round.size()};
@@ -16,6 +16,6 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
 
 }  // namespace
 
-const Algorithm starReduce{"star", transport::Lane::direct, oneChunk, appendRound};
+const Algorithm starReduce{"star", transport::Lane::direct, oneChunk, appendStarReduce};
 
 }  // namespace falcon::collectives

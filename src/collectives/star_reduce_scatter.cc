@@ -9,7 +9,7 @@ std::size_t sumsAt(Rank owner, Range round) {
   return static_cast<std::size_t>(owner) * round.size();
 }
 
-void appendHub(const Geometry& geometry, Range round, std::vector<Step>& steps) {
+void appendStarReduceScatterHub(const Geometry& geometry, Range round, std::vector<Step>& steps) {
   const int size = geometry.size;
   for (Rank peer = 1; peer < size; ++peer)
     for (BlockPieces pieces(geometry, round, 0, size); !pieces.empty();) {
@@ -35,20 +35,21 @@ void appendHub(const Geometry& geometry, Range round, std::vector<Step>& steps) 
 }
 
 /// All send everything to one, which reduces and sends each its block: two hops, and as few messages as can be.
-void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
+void appendStarReduceScatter(const Geometry& geometry, Range round, std::vector<Step>& steps) {
   if (geometry.size == 1) return localCopy.appendRound(geometry, round, steps);
-  if (geometry.rank == hub) return appendHub(geometry, round, steps);
+  if (geometry.rank == hub) return appendStarReduceScatterHub(geometry, round, steps);
   appendSendOfBlocks(geometry, round, hub, Where::input, steps);
   steps.push_back(
       {.receiveFrom = hub, .destination = Where::output, .destinationOffset = round.begin, .count = round.size()});
 }
 
-std::size_t scratch(const Geometry& geometry, std::size_t round) {
+std::size_t starReduceScatterScratch(const Geometry& geometry, std::size_t round) {
   return geometry.rank == hub ? geometry.size * round : 0;
 }
 
 }  // namespace
 
-const Algorithm starReduceScatter{"star", transport::Lane::direct, chunkOfAllBlocks, appendRound, scratch};
+const Algorithm starReduceScatter{"star", transport::Lane::direct, chunkOfAllBlocks, appendStarReduceScatter,
+                                  starReduceScatterScratch};
 
 }  // namespace falcon::collectives

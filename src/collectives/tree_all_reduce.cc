@@ -8,7 +8,7 @@ namespace {
 // credit.
 constexpr std::size_t window = 4;
 
-std::size_t elementsPerRound(const Geometry& geometry) {
+std::size_t treeAllReducePerRound(const Geometry& geometry) {
   return window * geometry.chunk;
 }
 
@@ -53,7 +53,7 @@ void appendDown(const topology::TreeNode& node, Range chunk, std::vector<Step>& 
   if (pending) steps.push_back(step);
 }
 
-void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps) {
+void appendTreeAllReduce(const Geometry& geometry, Range round, std::vector<Step>& steps) {
   if (geometry.size == 1) return localCopy.appendRound(geometry, round, steps);
   const topology::TreeNode node = geometry.channel % 2 == 0 ? topology::firstTree(geometry.rank, geometry.size)
                                                             : topology::secondTree(geometry.rank, geometry.size);
@@ -63,6 +63,6 @@ void appendRound(const Geometry& geometry, Range round, std::vector<Step>& steps
 
 }  // namespace
 
-const Algorithm treeAllReduce{"tree", transport::Lane::tree, elementsPerRound, appendRound};
+const Algorithm treeAllReduce{"tree", transport::Lane::tree, treeAllReducePerRound, appendTreeAllReduce};
 
 }  // namespace falcon::collectives

@@ -15,7 +15,7 @@ constexpr std::size_t noEnd = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t columns = 6;
 constexpr std::string_view blanks = " \t\r";
 /// AllToAll, Gather and Scatter over connections, where no algorithm does it: a message from each rank to each.
-constexpr const char* messages = "messages";
+constexpr const char* messagesName = "messages";
 
 using Words = std::array<std::string_view, columns>;
 
@@ -102,7 +102,7 @@ void add(Tuning& tuning, const TuningLine& line) {
         line.operation, algorithm, line.fromBytes, line.toBytes, line.fromRanks, score};
   };
   const Algorithm* const algorithm = findCandidate(algorithmTable(), line.operation, line.algorithm);
-  if (algorithm || line.algorithm == messages) tuning.algorithms.push_back(row(algorithm));
+  if (algorithm || line.algorithm == messagesName) tuning.algorithms.push_back(row(algorithm));
   tuning.direct.push_back(row(findCandidate(directTable(), line.operation, line.algorithm)));
 }
 
@@ -126,8 +126,8 @@ std::vector<std::string> algorithmsFor(Operation operation, Extent extent) {
     for (const DirectRow& row : directTable())
       if (row.operation == operation && row.algorithm) add(row.algorithm->name);
   for (const AlgorithmRow& row : algorithmTable())
-    if (row.operation == operation) add(row.algorithm ? row.algorithm->name : messages);
-  if (names.size() == 1 && names[0] == messages) names.clear();
+    if (row.operation == operation) add(row.algorithm ? row.algorithm->name : messagesName);
+  if (names.size() == 1 && names[0] == messagesName) names.clear();
   return names;
 }
 

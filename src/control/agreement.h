@@ -10,6 +10,12 @@
 
 namespace falcon::control {
 
+/// How far beyond the members' counters a change takes effect that is counted in iterations: they move on while the
+/// proposal travels.
+inline constexpr std::uint64_t iterationMargin = 1;
+/// The least time that members are given, however short their iterations.
+inline constexpr Nanoseconds leastAgreementLimit = 5s;
+
 /// One agreement among `members`, as a state machine of the controller: ask for everyone's counter, propose a number
 /// safely beyond all of them, commit when all said yes in time, else abort. A timeout means no change anywhere.
 class Agreement {

@@ -31,10 +31,6 @@
 namespace falcon::control {
 namespace {
 
-double wallTime() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 class LiveJob final : public Job, private CallRecorder, public std::enable_shared_from_this<LiveJob> {
  public:
   LiveJob(std::shared_ptr<transport::Reactor> reactor, std::string name)

@@ -13,10 +13,6 @@
 namespace falcon::control {
 namespace {
 
-double wallTime() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 ControllerSettings settingsFromParameters() {
   ControllerSettings settings;
   settings.validate = parameters::validate.value() == 1;

@@ -12,7 +12,7 @@ namespace falcon::control {
 namespace {
 
 // Plain atomics, and no object behind a lock: this is the application's path.
-constinit std::atomic<instrument::RangeLog*> current{nullptr};
+constinit std::atomic<instrument::RangeLog*> currentLog{nullptr};
 constinit std::atomic<int> users{0};
 constinit std::atomic<std::uint32_t> logs{0};
 constinit instrument::RangeDensity density;
@@ -52,7 +52,7 @@ class Use {
  public:
   Use() {
     users.fetch_add(1, std::memory_order_seq_cst);
-    log_ = current.load(std::memory_order_seq_cst);
+    log_ = currentLog.load(std::memory_order_seq_cst);
     epoch_ = logs.load(std::memory_order_relaxed);
     if (log_ && thread.log != epoch_) {
       thread.log = epoch_;
@@ -117,7 +117,7 @@ Started* claim(std::uint64_t number, std::uint32_t epoch) {
 }  // namespace
 
 bool Ranges::areRecorded() noexcept {
-  return current.load(std::memory_order_relaxed) != nullptr;
+  return currentLog.load(std::memory_order_relaxed) != nullptr;
 }
 
 void Ranges::begin(const char* name) {
@@ -192,10 +192,10 @@ void Ranges::stop(std::uint64_t range) noexcept {
 bool Ranges::useLog(instrument::RangeLog* log) {
   if (log) {
     logs.fetch_add(1, std::memory_order_relaxed);
-    current.store(log, std::memory_order_seq_cst);
+    currentLog.store(log, std::memory_order_seq_cst);
     return true;
   }
-  current.store(nullptr, std::memory_order_seq_cst);
+  currentLog.store(nullptr, std::memory_order_seq_cst);
   constexpr int patience = 1000;  // 0.1 s
   for (int i = 0; users.load(std::memory_order_acquire) > 0; ++i) {
     if (i == patience) return false;
@@ -205,7 +205,7 @@ bool Ranges::useLog(instrument::RangeLog* log) {
 }
 
 void Ranges::childBegins() {
-  current.store(nullptr, std::memory_order_relaxed);
+  currentLog.store(nullptr, std::memory_order_relaxed);
   users.store(0, std::memory_order_relaxed);
 }
 

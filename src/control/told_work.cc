@@ -20,10 +20,6 @@ constexpr std::uint64_t slots = 4096;
 constinit Slot ring[slots];
 constinit std::atomic<std::uint64_t> told{0};
 
-Nanoseconds now() {
-  return SystemClock::instance().now();
-}
-
 }  // namespace
 
 Status ToldWork::tell(double work) {
@@ -34,7 +30,7 @@ Status ToldWork::tell(double work) {
   Slot& slot = ring[number % slots];
   slot.ticket.store(0, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
-  slot.time.store(now().count(), std::memory_order_relaxed);
+  slot.time.store(SystemClock::instance().now().count(), std::memory_order_relaxed);
   slot.work.store(work, std::memory_order_relaxed);
   slot.ticket.store(number + 1, std::memory_order_release);
   return {};
@@ -66,7 +62,7 @@ bool ToldWork::readFrom(std::uint64_t& next, std::deque<Told>& out) {
 }
 
 void WorkSums::read() {
-  if (!ToldWork::readFrom(next_, waiting_)) lost_ = now();
+  if (!ToldWork::readFrom(next_, waiting_)) lost_ = SystemClock::instance().now();
 }
 
 double WorkSums::take(Nanoseconds start, Nanoseconds end) {

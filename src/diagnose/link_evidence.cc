@@ -21,7 +21,7 @@ constexpr int mostAttemptsWhereItHoldsUp = 9;
 constexpr std::size_t fewestPeers = 3;
 // Usual scatter (logarithms) of healthy links between processes of one machine.
 constexpr double usualScatter = 0.3;
-constexpr double priorWeight = 8;
+constexpr double linkPriorWeight = 8;
 constexpr int fewestDegrees = 8;
 // How much wider a scatter may be than it looks by chance, over the degrees of freedom that it is known by.
 constexpr double byChance = 8;
@@ -120,14 +120,14 @@ void LinkEvidence::compare(transport::Medium kind, const std::set<Rank>& slowRan
     slowness = validate::healthyOf(std::move(slowness), std::fmin(usualScatter, ownScatter));
     medium.halved = slowness.size() < medium.peers;
     medium.centre = median(slowness);
-    scatter = std::fmin(validate::robustDeviation(slowness, usualScatter, priorWeight), ownScatter);
+    scatter = std::fmin(validate::robustDeviation(slowness, usualScatter, linkPriorWeight), ownScatter);
   }
   // Two noisy figures, now and then, so sqrt(2) times the scatter.
   constexpr double usualGrowth = std::numbers::sqrt2 * usualScatter;
   std::ranges::sort(own);
   if (drifts) own = validate::healthyOf(std::move(own), usualGrowth);
   const double drift = drifts ? median(own) : 0;
-  const double growthScatter = drifts ? validate::robustDeviation(own, usualGrowth, priorWeight) : usualGrowth;
+  const double growthScatter = drifts ? validate::robustDeviation(own, usualGrowth, linkPriorWeight) : usualGrowth;
   bool unknownOnes = false;
   for (const Link& id : medium.links) {
     Measured& link = links_.at(id);

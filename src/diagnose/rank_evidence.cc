@@ -18,7 +18,7 @@ constexpr double growthScatter = 0.08;
 constexpr double heldBackScatter = 0.1;
 // Of a median of a GPU's repeated tests.
 constexpr double gpuScatter = 0.01;
-constexpr double priorWeight = 6;
+constexpr double rankPriorWeight = 6;
 // A core's loss that is no mere moment slows the rank's own work too; bursts of it less than a test of half a second.
 constexpr double mostPerGrowth = 2;
 constexpr double mostHeldBack = 0.99;
@@ -39,7 +39,7 @@ Excess abovePeers(const std::vector<double>& figures, bool absolute, double prio
   std::vector<double> values;
   for (const double figure : figures)
     if (known(figure)) values.push_back(figure);
-  Excess excess{.of = figures, .scatter = validate::robustDeviation(values, prior, priorWeight)};
+  Excess excess{.of = figures, .scatter = validate::robustDeviation(values, prior, rankPriorWeight)};
   double centre = median(values);
   if (values.size() == 2) {
     centre = std::min(values[0], values[1]);

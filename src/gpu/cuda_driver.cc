@@ -13,36 +13,36 @@ namespace falcon::gpu {
 namespace {
 
 // The driver's C interface, as far as it is used here.
-using Result = int;
+using DriverCode = int;
 using Device = int;
-constexpr Result success = 0;
+constexpr DriverCode success = 0;
 constexpr int attributeMemoryType = 2;
 constexpr int attributeIsManaged = 8;
 constexpr unsigned memoryTypeDevice = 2;
 constexpr const char *libraryName = "libcuda.so", *libraryFile = "libcuda.so.1";
 
 struct DriverFunctions {
-  Result (*init)(unsigned flags) = nullptr;
-  Result (*deviceCount)(int* count) = nullptr;
-  Result (*deviceGet)(Device* device, int ordinal) = nullptr;
-  Result (*pointerAttribute)(void* value, int attribute, std::uintptr_t pointer) = nullptr;
-  Result (*contextGetCurrent)(void** context) = nullptr;
-  Result (*contextSetCurrent)(void* context) = nullptr;
-  Result (*primaryContextRetain)(void** context, Device device) = nullptr;
+  DriverCode (*init)(unsigned flags) = nullptr;
+  DriverCode (*deviceCount)(int* count) = nullptr;
+  DriverCode (*deviceGet)(Device* device, int ordinal) = nullptr;
+  DriverCode (*pointerAttribute)(void* value, int attribute, std::uintptr_t pointer) = nullptr;
+  DriverCode (*contextGetCurrent)(void** context) = nullptr;
+  DriverCode (*contextSetCurrent)(void* context) = nullptr;
+  DriverCode (*primaryContextRetain)(void** context, Device device) = nullptr;
 };
 
 struct EventFunctions {
-  Result (*create)(void** event, unsigned flags) = nullptr;
-  Result (*record)(void* event, void* stream) = nullptr;
-  Result (*query)(void* event) = nullptr;
-  Result (*destroy)(void* event) = nullptr;
-  Result (*isCapturing)(void* stream, int* status) = nullptr;
-  Result (*contextOf)(void* stream, void** context) = nullptr;
-  Result (*pushContext)(void* context) = nullptr;
-  Result (*popContext)(void** context) = nullptr;
-  Result (*exchangeCaptureMode)(int* mode) = nullptr;
-  Result (*elapsedTime)(float* milliseconds, void* first, void* second) = nullptr;
-  Result (*createStream)(void** stream, unsigned flags) = nullptr;
+  DriverCode (*create)(void** event, unsigned flags) = nullptr;
+  DriverCode (*record)(void* event, void* stream) = nullptr;
+  DriverCode (*query)(void* event) = nullptr;
+  DriverCode (*destroy)(void* event) = nullptr;
+  DriverCode (*isCapturing)(void* stream, int* status) = nullptr;
+  DriverCode (*contextOf)(void* stream, void** context) = nullptr;
+  DriverCode (*pushContext)(void* context) = nullptr;
+  DriverCode (*popContext)(void** context) = nullptr;
+  DriverCode (*exchangeCaptureMode)(int* mode) = nullptr;
+  DriverCode (*elapsedTime)(float* milliseconds, void* first, void* second) = nullptr;
+  DriverCode (*createStream)(void** stream, unsigned flags) = nullptr;
 
   bool find(void* library) {
     return findFunction(library, "cuEventCreate", create) && findFunction(library, "cuEventRecord", record) &&
@@ -111,7 +111,7 @@ class LoadedEvents final : public StreamEvents {
   }
 
  private:
-  static constexpr Result notReady = 600;
+  static constexpr DriverCode notReady = 600;
   static constexpr unsigned withTiming = 0, withoutTiming = 2, nonBlocking = 1;
 
   /// While it lives, this thread's calls do not end the capture that another thread has begun.
@@ -216,7 +216,7 @@ std::shared_ptr<const CudaDriver> cudaDriverIfLoaded() {
 std::optional<int> deviceCountIfInitialised() {
   void* const library = isMapped(libraryName) ? dlopen(libraryFile, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD) : nullptr;
   if (!library) return std::nullopt;
-  Result (*deviceCount)(int* count) = nullptr;
+  DriverCode (*deviceCount)(int* count) = nullptr;
   int count = 0;
   const bool known = findFunction(library, "cuDeviceGetCount", deviceCount) && deviceCount(&count) == success;
   dlclose(library);

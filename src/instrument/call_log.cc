@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/fixed_text.h"
 #include "base/own_folder.h"
 #include "base/owned.h"
 #include "base/reserve_file.h"
@@ -32,13 +33,6 @@ static_assert(labelRoom * sizeof(LabelSlot) % callLogHeaderBytes == 0, "the othe
 static_assert(transferRoom * sizeof(TransferSlot) % callLogHeaderBytes == 0, "the ring of calls follows");
 // In a table that is nearly full a search goes no further.
 constexpr std::uint32_t longestSearch = 64;
-
-template <size_t size>
-void copyText(char (&to)[size], const std::string& from) {
-  const size_t length = std::min(from.size(), size - 1);
-  std::memcpy(to, from.data(), length);
-  to[length] = 0;
-}
 
 Result<ipc::mapped_region> mapFile(const std::string& path) {
   try {
@@ -131,7 +125,7 @@ Result<std::unique_ptr<CallLog>> CallLog::create(const std::string& path, const 
   header.jobRank = identity.jobRank;
   header.worldSize = identity.worldSize;
   header.pid = getpid();
-  header.startWallTime = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  header.startWallTime = wallTime();
   header.startTime = SystemClock::instance().now().count();
   header.heartbeat.store(header.startTime, std::memory_order_relaxed);
   copyText(header.job, identity.job);

@@ -14,14 +14,14 @@ constexpr std::size_t endingSamples = 50, partSamples = MinorSlowness::lasting /
 /// Medians of 200 samples need not be taken with every one.
 constexpr std::size_t lookEvery = 5;
 /// Two levels are told apart from so many standard errors on.
-constexpr double clearOfNoise = 3;
+constexpr double minorClearOfNoise = 3;
 /// What has grown steadily for 2400 iterations still grows by a sixteenth of all that within three quarters of 200; and
 /// by so many standard errors.
 constexpr double slowGrowth = 16, clearOfGrowth = 2;
 /// Of normal values, in median distances from their middle.
 constexpr double normalDeviation = 1.48;
 /// A measured level scatters: of what is just at the limit, half would be missed.
-constexpr double verified = 0.95;
+constexpr double minorVerified = 0.95;
 
 }  // namespace
 
@@ -65,7 +65,7 @@ bool MinorSlowness::lasts(double healthy, double error) const {
   for (std::size_t first = 0; first < lasting; first += partSamples)
     if (medianOf(first, partSamples) < healthy + least_ / 2) return false;
   const double level = medianOf(0, lasting);
-  return level >= healthy + verified * least_ && level - clearOfNoise * error >= healthy + least_ / 2;
+  return level >= healthy + minorVerified * least_ && level - minorClearOfNoise * error >= healthy + least_ / 2;
 }
 
 MinorSlowness::Turn MinorSlowness::add(double value, double healthy, std::int64_t healthySamples, double deviation) {

@@ -9,7 +9,7 @@
 namespace falcon::instrument {
 namespace {
 
-double bytesOf(const CallRecord& record) {
+double bytesOfCall(const CallRecord& record) {
   return static_cast<double>(record.count) * static_cast<double>(sizeOf(record.type));
 }
 
@@ -30,7 +30,7 @@ std::vector<IterationSample> PeriodFinder::add(const CallRecord& record) {
   noteSizes(record);
   const TrackedCall call{.hash = callHash(record, sizesCount_),
                          .time = record.leave,
-                         .bytes = static_cast<float>(bytesOf(record)),
+                         .bytes = static_cast<float>(bytesOfCall(record)),
                          .collective = !isPointToPoint(record.operation),
                          .number = ++calls_ & 0x7fffffffu};
   const auto boundaryOf = [&](CommunicatorId id) {
@@ -340,10 +340,10 @@ void PeriodFinder::count(const CallRecord& record) {
   if (!open_) return;
   const Nanoseconds enter = std::max(record.enter, start_);
   busy_.add(enter, record.leave);
-  bytes_ += bytesOf(record);
+  bytes_ += bytesOfCall(record);
   collectives_ += !isPointToPoint(record.operation);
   Share& share = shares_[record.communicator];
-  share.bytes += bytesOf(record);
+  share.bytes += bytesOfCall(record);
   share.busy.add(enter, record.leave);
   ++share.calls;
 }

@@ -44,7 +44,7 @@ double ownSeconds() {
 std::vector<pid_t> childrenOf(const std::string& process) {
   std::vector<pid_t> children;
   const std::string folder = "/proc/" + process + "/task";
-  const auto threads = namesIn(folder);
+  const auto threads = falcon::namesIn(folder);
   if (!threads) return children;  // it has ended
   for (const std::string& thread : *threads) {
     const std::string text = readText(folder + "/" + thread + "/children");

@@ -25,7 +25,7 @@ static_assert(sizeof(RangeLogHeader) <= headerBytes);
 constexpr std::uint32_t lastName = RangeLogHeader::mostNames - 1;
 constexpr std::string_view otherNames = "other";
 
-Result<ipc::mapped_region> mapFile(const std::string& path, ipc::mode_t mode) {
+Result<ipc::mapped_region> mapLog(const std::string& path, ipc::mode_t mode) {
   try {
     const ipc::file_mapping file(path.c_str(), mode);
     return ipc::mapped_region(file, mode);
@@ -60,7 +60,7 @@ Result<std::unique_ptr<RangeLog>> RangeLog::create(const std::string& path, Rank
       ::unlink(path.c_str());
       return Error::system("range log {} needs {} bytes: {}", path, bytes, reasonOf(failed));
     }
-    auto region = mapFile(path, ipc::read_write);
+    auto region = mapLog(path, ipc::read_write);
     if (!region) return region.error();
     log->region_ = std::move(*region);
   }
@@ -143,7 +143,7 @@ void RangeLog::dropRecords() {
 }
 
 Result<RangeLogView> readRangeLog(const std::string& path, std::size_t wanted) {
-  auto region = mapFile(path, ipc::read_only);
+  auto region = mapLog(path, ipc::read_only);
   if (!region) return region.error();
   const auto& header = *static_cast<const RangeLogHeader*>(region->get_address());
   if (region->get_size() < headerBytes || std::memcmp(header.magic, rangeLogMagic, sizeof rangeLogMagic) != 0)

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstring>
 
+#include "base/fixed_text.h"
+
 namespace falcon::instrument {
 namespace {
 
@@ -36,11 +38,6 @@ class Image {
  private:
   std::uint64_t bytes_ = callLogHeaderBytes;
 };
-
-template <size_t size>
-void copyText(char (&to)[size], const std::string& from) {
-  std::memcpy(to, from.data(), std::min(from.size(), size - 1));
-}
 
 template <class Slot, class Words>
 void store(Slot& slot, std::uint64_t ticket, const Words& words) {

@@ -11,14 +11,14 @@ namespace falcon::instrument {
 namespace {
 
 constexpr std::size_t keptCalls = 8192, wantedRepeats = 8, wantedSizes = 4, triedCalls = 16;
-constexpr Nanoseconds lookEvery = 1s;
+constexpr Nanoseconds sizesEvery = 1s;
 
 }  // namespace
 
 bool SizeVariety::add(const CallRecord& call) {
   calls_.push_back({callHash(call), callHash(call, false)});
   if (calls_.size() > keptCalls) calls_.pop_front();
-  if (call.leave - looked_ < lookEvery) return false;
+  if (call.leave - looked_ < sizesEvery) return false;
   looked_ = call.leave;
   const auto borders = lasting();
   return std::any_of(borders.begin(), borders.end(), [&](std::uint64_t each) { return variesBetween(each); });

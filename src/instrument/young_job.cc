@@ -11,7 +11,7 @@ namespace falcon::instrument {
 namespace {
 
 /// A job settles within so many iterations. Later the level follows by itself, and calm ones may be chance.
-constexpr std::int64_t youngSamples = 256;
+constexpr std::int64_t samplesOfAYoungJob = 256;
 /// So many that scatter by so much less than what is known as noise are no chance. (Fewer, twelve for one, are: in a
 /// job of two modes so many in a row are often of the same.)
 struct Calm {
@@ -50,7 +50,7 @@ bool isLevelOfWarmUp(const Alternation& samples, double level, const ChangeLimit
 }
 
 std::int64_t calmSamples(const Alternation& samples, double deviation, double highest) {
-  if (samples.added() > youngSamples || samples.added() % 4 != 0 || deviation < 2 * leastNoise) return 0;
+  if (samples.added() > samplesOfAYoungJob || samples.added() % 4 != 0 || deviation < 2 * leastNoise) return 0;
   for (const auto& [count, share] : calms) {
     if (std::ssize(samples.values()) < count + learningSamples) break;
     const auto newest = samples.newest(count);

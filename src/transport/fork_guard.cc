@@ -11,7 +11,7 @@
 namespace falcon::transport {
 namespace {
 
-struct Registry {
+struct GuardRegistry {
   std::mutex mutex;
   // By number. Numbers are used again, for anything; the inode tells whether it is still the same socket.
   std::map<int, ino_t> sockets;
@@ -23,17 +23,18 @@ bool sameSocket(int number, ino_t inode) {
 }
 
 // Never destroyed: the fork handlers may run at any time.
-Registry& registry() {
-  static Registry* one = [] {
-    auto* const made = new Registry;  // first: where there is no memory for it nothing is registered, or it were twice
-    pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
+GuardRegistry& guardRegistry() {
+  static GuardRegistry* one = [] {
+    auto* const made =
+        new GuardRegistry;  // first: where there is no memory for it nothing is registered, or it were twice
+    pthread_atfork([] { guardRegistry().mutex.lock(); }, [] { guardRegistry().mutex.unlock(); },
                    [] {
                      // Only async-signal-safe calls here. The numbers stay taken, so that nobody closes a stranger's.
                      const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-                     for (const auto& [number, inode] : registry().sockets)
+                     for (const auto& [number, inode] : guardRegistry().sockets)
                        if (nothing >= 0 && sameSocket(number, inode)) dup3(nothing, number, O_CLOEXEC);
                      if (nothing >= 0) ::close(nothing);
-                     registry().mutex.unlock();
+                     guardRegistry().mutex.unlock();
                    });
     return made;
   }();
@@ -45,7 +46,7 @@ Registry& registry() {
 void closeInForkedChildren(int socket) {
   struct stat info;
   if (fstat(socket, &info) != 0) return;
-  Registry& all = registry();
+  GuardRegistry& all = guardRegistry();
   const std::lock_guard lock(all.mutex);
   all.sockets[socket] = info.st_ino;  // whatever had the number before is closed
 }

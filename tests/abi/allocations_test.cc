@@ -25,11 +25,11 @@ namespace {
 
 constexpr int size = 2;
 
-struct Buffers {
+struct RankBuffers {
   std::vector<float> out = std::vector<float>(1 << 16, 1), in = std::vector<float>(1 << 16);
 };
 /// What a rank does in every round.
-using Round = std::function<void(int rank, ncclComm_t comm, Buffers& buffers)>;
+using Round = std::function<void(int rank, ncclComm_t comm, RankBuffers& buffers)>;
 
 /// The fewest of several counts: a thread that the calls do not wait for may allocate now and then.
 std::size_t allocationsOf(const Round& round) {
@@ -37,7 +37,7 @@ std::size_t allocationsOf(const Round& round) {
   std::barrier together(size);
   std::size_t fewest = std::numeric_limits<std::size_t>::max();
   withRanks(size, [&](int rank, ncclComm_t& comm) {
-    Buffers buffers;
+    RankBuffers buffers;
     for (int i = 0; i < 40; ++i) round(rank, comm, buffers);
     for (int count = 0; count < 5; ++count) {
       together.arrive_and_wait();
@@ -54,14 +54,14 @@ std::size_t allocationsOf(const Round& round) {
 
 constexpr std::size_t counts[] = {2, 2000, 1 << 16};
 
-void exchange(int rank, ncclComm_t comm, Buffers& buffers, std::size_t count, cudaStream_t stream = nullptr) {
+void exchange(int rank, ncclComm_t comm, RankBuffers& buffers, std::size_t count, cudaStream_t stream = nullptr) {
   NCCL_OK(ncclGroupStart());
   NCCL_OK(ncclSend(buffers.out.data(), count, ncclFloat, 1 - rank, comm, stream));
   NCCL_OK(ncclRecv(buffers.in.data(), count, ncclFloat, 1 - rank, comm, stream));
   NCCL_OK(ncclGroupEnd());
 }
 
-void sum(ncclComm_t comm, Buffers& buffers, std::size_t count, cudaStream_t stream = nullptr) {
+void sum(ncclComm_t comm, RankBuffers& buffers, std::size_t count, cudaStream_t stream = nullptr) {
   NCCL_OK(ncclAllReduce(buffers.out.data(), buffers.in.data(), count, ncclFloat, ncclSum, comm, stream));
 }
 
@@ -73,7 +73,7 @@ TEST(Allocations, AreCountedHere) {
 }
 
 TEST(Allocations, AreNoneInCallsAndGroupsOfMessages) {
-  EXPECT_EQ(allocationsOf([](int rank, ncclComm_t comm, Buffers& buffers) {
+  EXPECT_EQ(allocationsOf([](int rank, ncclComm_t comm, RankBuffers& buffers) {
               for (const std::size_t count : counts) {
                 sum(comm, buffers, count);
                 exchange(rank, comm, buffers, count);
@@ -83,7 +83,7 @@ TEST(Allocations, AreNoneInCallsAndGroupsOfMessages) {
 }
 
 TEST(Allocations, AreNoneInGroupsOfCollectives) {
-  EXPECT_EQ(allocationsOf([](int, ncclComm_t comm, Buffers& buffers) {
+  EXPECT_EQ(allocationsOf([](int, ncclComm_t comm, RankBuffers& buffers) {
               NCCL_OK(ncclGroupStart());
               for (const std::size_t count : counts) sum(comm, buffers, count);
               NCCL_OK(ncclBroadcast(buffers.out.data(), buffers.in.data(), 100, ncclFloat, 0, comm, nullptr));
@@ -95,7 +95,7 @@ TEST(Allocations, AreNoneInGroupsOfCollectives) {
 TEST(Allocations, AreNoneOnHostStreams) {
   cudaStream_t streams[size];
   for (cudaStream_t& stream : streams) NCCL_OK(ncclFalconStreamCreate(&stream));
-  EXPECT_EQ(allocationsOf([&](int rank, ncclComm_t comm, Buffers& buffers) {
+  EXPECT_EQ(allocationsOf([&](int rank, ncclComm_t comm, RankBuffers& buffers) {
               cudaStream_t stream = streams[rank];
               for (const std::size_t count : counts) {
                 sum(comm, buffers, count, stream);

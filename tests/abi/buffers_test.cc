@@ -1,20 +1,12 @@
 // Buffers: NULL where this rank's is not used, in place, of no elements; on one rank and on several.
 #include <gtest/gtest.h>
 
-#include <numeric>
-
 #include "abi/ranks.h"
 
 namespace falcon::abi {
 namespace {
 
 constexpr size_t count = 1000;
-
-std::vector<int> numbers(size_t size, int first) {
-  std::vector<int> values(size);
-  std::iota(values.begin(), values.end(), first);
-  return values;
-}
 
 class Buffers : public testing::TestWithParam<int> {
  protected:

@@ -2,8 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <numeric>
-
 #include "abi/ranks.h"
 #include "abi/streams.h"
 
@@ -54,12 +52,6 @@ ncclResult_t waitFor(int count, int peer, ncclComm_t comm, cudaStream_t stream =
                      int context = 0) {
   ncclWaitSignalDesc_t signal{count, peer, index, context};
   return ncclWaitSignal(1, &signal, comm, stream);
-}
-
-std::vector<int> numbers(size_t count, int first) {
-  std::vector<int> values(count);
-  std::iota(values.begin(), values.end(), first);
-  return values;
 }
 
 enum class Way { direct, connected };

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
@@ -35,6 +36,13 @@ struct NamedJob {
   std::string folder() const { return "/dev/shm/nccl-falcon-" + std::to_string(getuid()) + "/" + name; }
   ~NamedJob() { std::filesystem::remove_all(folder()); }
 };
+
+/// first, first + 1, ...
+inline std::vector<int> numbers(std::size_t count, int first) {
+  std::vector<int> values(count);
+  std::iota(values.begin(), values.end(), first);
+  return values;
+}
 
 /// A communicator of one rank.
 inline ncclComm_t alone() {

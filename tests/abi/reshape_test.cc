@@ -15,10 +15,10 @@ using testing::HasSubstr;
 // In constructors and destructors.
 #define OK(call) EXPECT_EQ(ncclSuccess, call) << ncclGetLastError(nullptr)
 
-constexpr int ranks = 4;
+constexpr int reshapeRanks = 4;
 
 /// 2 replicas of 2 stages, by role.
-ncclFalconLayout_t layoutOf(int role) {
+ncclFalconLayout_t layoutOfRole(int role) {
   ncclFalconLayout_t layout{sizeof layout, 2, 2, 1, role / 2, role % 2, 0, 12};
   layout.microBatchMultiple = 4;  // 8 and 4, where 6 and 6 would be as equal as can be
   return layout;
@@ -28,7 +28,7 @@ ncclFalconLayout_t layoutOf(int role) {
 class Trainer {
  public:
   Trainer(int rank, ncclComm_t job) : rank_(rank), job_(job), role_(rank) {
-    const auto layout = layoutOf(rank);
+    const auto layout = layoutOfRole(rank);
     OK(ncclFalconRegisterLayout(job, &layout));
     OK(ncclCommSplit(job, rank % 2, rank / 2, &data_, nullptr));
     OK(ncclCommSplit(job, rank / 2, rank % 2, &pipeline_, nullptr));
@@ -49,8 +49,8 @@ class Trainer {
     int told = -1;
     NCCL_OK(ncclFalconRole(job_, &told));
     EXPECT_EQ(told, role);
-    int everyones[ranks];
-    NCCL_OK(ncclFalconRoles(job_, everyones, ranks));
+    int everyones[reshapeRanks];
+    NCCL_OK(ncclFalconRoles(job_, everyones, reshapeRanks));
     EXPECT_EQ(everyones[rank_], role);
     EXPECT_THAT(everyones, testing::UnorderedElementsAre(0, 1, 2, 3));
     EXPECT_EQ(role_, role);
@@ -131,7 +131,7 @@ void everybody(const char* falcon, Environment environment,
   environment.emplace_back("NCCL_FALCON", falcon);
   environment.emplace_back("NCCL_FALCON_JOB", job.name);
   inFreshChild(environment, [&] {
-    withRanks(ranks, [&](int rank, ncclComm_t comm) {
+    withRanks(reshapeRanks, [&](int rank, ncclComm_t comm) {
       Trainer trainer(rank, comm);
       work(rank, comm, trainer);
     });
@@ -154,7 +154,7 @@ TEST_P(Reshaping, GivesRolesWithTheirStateAndTheirGroupsAndTakesThemBack) {
     // Two stages of two replicas; all round; back.
     for (const std::vector<int>& roles :
          {std::vector{1, 0, 2, 3}, std::vector{2, 3, 1, 0}, std::vector{3, 0, 1, 2}, std::vector{0, 1, 2, 3}}) {
-      NCCL_OK(ncclFalconReshape(job, roles.data(), ranks));
+      NCCL_OK(ncclFalconReshape(job, roles.data(), reshapeRanks));
       trainer.expectRole(roles[static_cast<std::size_t>(rank)]);
     }
     EXPECT_EQ(trainer.abandoned, 0);
@@ -165,12 +165,12 @@ TEST_P(Reshaping, ThatARankRefusesChangesNothing) {
   everybody(falcon(), way(), [](int rank, ncclComm_t job, Trainer& trainer) {
     trainer.refuses = rank == 2;
     const int roles[] = {1, 0, 3, 2};
-    EXPECT_NE(ncclFalconReshape(job, roles, ranks), ncclSuccess);
+    EXPECT_NE(ncclFalconReshape(job, roles, reshapeRanks), ncclSuccess);
     EXPECT_THAT(ncclGetLastError(nullptr), AllOf(HasSubstr("nothing is changed"), HasSubstr("rank 2")));
     trainer.expectRole(rank);
     EXPECT_EQ(trainer.abandoned, rank == 2 ? 0 : 1) << "what was prepared is given back";
     trainer.refuses = false;
-    NCCL_OK(ncclFalconReshape(job, roles, ranks));
+    NCCL_OK(ncclFalconReshape(job, roles, reshapeRanks));
     trainer.expectRole(roles[rank]);
   });
 }
@@ -191,9 +191,9 @@ TEST(ReshapingArguments, AreNamedWhereTheyAreWrong) {
     refused({0, 1, 2, 4}, ncclInvalidArgument, "role 4");
     refused(rank == 3 ? std::vector{0, 1, 3, 2} : std::vector{1, 0, 2, 3}, ncclInvalidUsage, "the same");
     trainer.expectRole(rank);
-    EXPECT_EQ(ncclFalconReshape(job, nullptr, ranks), ncclInvalidArgument);
+    EXPECT_EQ(ncclFalconReshape(job, nullptr, reshapeRanks), ncclInvalidArgument);
     EXPECT_EQ(ncclFalconRole(job, nullptr), ncclInvalidArgument);
-    EXPECT_EQ(ncclFalconRoles(job, nullptr, ranks), ncclInvalidArgument);
+    EXPECT_EQ(ncclFalconRoles(job, nullptr, reshapeRanks), ncclInvalidArgument);
     int two[2];
     EXPECT_EQ(ncclFalconRoles(job, two, 2), ncclInvalidArgument);
     EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("room for 2 roles of 4 ranks"));

@@ -18,17 +18,17 @@ using test::RankBuffers;
 using test::Seconds;
 using test::SharedBoard;
 
-struct Plugin {
+struct EnginePlugin {
   const char* file;
   const char* name;
   const char* sockets;
 };
 
-void PrintTo(const Plugin& plugin, std::ostream* out) {
+void PrintTo(const EnginePlugin& plugin, std::ostream* out) {
   *out << plugin.name << " with " << plugin.sockets << " sockets";
 }
 
-void use(const Plugin& plugin) {
+void use(const EnginePlugin& plugin) {
   setenv("NCCL_SHM_DISABLE", "1", 1);
   setenv("NCCL_SOCKET_IFNAME", "lo", 1);  // other tests' interfaces come and go
   setenv("NCCL_NET_PLUGIN", plugin.file, 1);
@@ -36,7 +36,7 @@ void use(const Plugin& plugin) {
   setenv("NCCL_SOCKET_NTHREADS", plugin.sockets, 1);
 }
 
-class OverOurs : public testing::TestWithParam<std::tuple<Plugin, int>> {};
+class OverOurs : public testing::TestWithParam<std::tuple<EnginePlugin, int>> {};
 
 TEST_P(OverOurs, EveryCollectiveIsRight) {
   const auto [plugin, ranks] = GetParam();
@@ -106,20 +106,21 @@ TEST_P(LostConnectionOverOurs, IsARemoteErrorOnAllRanksWithinFiveSeconds) {
   EXPECT_TRUE(forked.allRight(Seconds(60)));
 }
 
-std::string titleOf(const testing::TestParamInfo<std::tuple<Plugin, int>>& given) {
+std::string titleOf(const testing::TestParamInfo<std::tuple<EnginePlugin, int>>& given) {
   const auto& [plugin, ranks] = given.param;
   return (plugin.name == std::string("falcon-ucx") ? "Ucx" : std::string("SocketTimes") + plugin.sockets) + "Ranks" +
          std::to_string(ranks);
 }
 
-constexpr Plugin overSockets[] = {{FALCON_NET_SOCKET, "falcon-socket", "1"}, {FALCON_NET_SOCKET, "falcon-socket", "3"}};
+constexpr EnginePlugin overSockets[] = {{FALCON_NET_SOCKET, "falcon-socket", "1"},
+                                        {FALCON_NET_SOCKET, "falcon-socket", "3"}};
 INSTANTIATE_TEST_SUITE_P(Net, OverOurs, testing::Combine(testing::ValuesIn(overSockets), testing::Values(2, 4)),
                          titleOf);
 // UCX's own sockets cannot be told from others: what is cut are those of TCP.
 INSTANTIATE_TEST_SUITE_P(Net, LostConnectionOverOurs,
                          testing::Combine(testing::ValuesIn(overSockets), testing::Values(2, 4)), titleOf);
 #ifdef FALCON_NET_UCX
-constexpr Plugin overUcx[] = {{FALCON_NET_UCX, "falcon-ucx", "1"}};
+constexpr EnginePlugin overUcx[] = {{FALCON_NET_UCX, "falcon-ucx", "1"}};
 INSTANTIATE_TEST_SUITE_P(Ucx, OverOurs, testing::Combine(testing::ValuesIn(overUcx), testing::Values(2, 4)), titleOf);
 #endif
 

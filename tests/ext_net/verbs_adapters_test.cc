@@ -66,7 +66,7 @@ namespace {
 
 using transport::net::NetCalls;
 using transport::net::ResultCode;
-constexpr ResultCode good = transport::net::success, invalidArgument = 4;
+constexpr ResultCode good = transport::net::success, badArgument = 4;
 constexpr int gpu = 2;
 
 /// The members of which the host engine has no use, alike in all versions.
@@ -182,12 +182,12 @@ TEST_P(VerbsVersion, RefusesWhatTheInterfaceDoesNotAllow) {
   void* place = received_.data();
   int size = 8, negative = -1;
   const GpuCalls& its = GetParam().gpu;
-  EXPECT_EQ(its.regMrDmaBuf(nullptr, place, 8, gpu, 0, 7, &mark), invalidArgument);
-  EXPECT_EQ(its.regMrDmaBuf(receiver_, place, 8, gpu, 0, 7, nullptr), invalidArgument);
-  EXPECT_EQ(its.iflush(nullptr, 1, &place, &size, &mark, &request), invalidArgument);
-  EXPECT_EQ(its.iflush(receiver_, 1, &place, &size, &mark, nullptr), invalidArgument);
-  EXPECT_EQ(its.iflush(receiver_, 2, &place, &size, &mark, &request), invalidArgument) << "one receive, one flush";
-  EXPECT_EQ(its.iflush(receiver_, 1, &place, &negative, &mark, &request), invalidArgument);
+  EXPECT_EQ(its.regMrDmaBuf(nullptr, place, 8, gpu, 0, 7, &mark), badArgument);
+  EXPECT_EQ(its.regMrDmaBuf(receiver_, place, 8, gpu, 0, 7, nullptr), badArgument);
+  EXPECT_EQ(its.iflush(nullptr, 1, &place, &size, &mark, &request), badArgument);
+  EXPECT_EQ(its.iflush(receiver_, 1, &place, &size, &mark, nullptr), badArgument);
+  EXPECT_EQ(its.iflush(receiver_, 2, &place, &size, &mark, &request), badArgument) << "one receive, one flush";
+  EXPECT_EQ(its.iflush(receiver_, 1, &place, &negative, &mark, &request), badArgument);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -5,7 +5,7 @@
 namespace falcon::plugin {
 namespace {
 
-class AdapterV4 final : public ProfilerAdapter<ProfilerV4, EventV4, 4, eventsOfV4> {
+class ProfilerAdapterV4 final : public ProfilerAdapter<ProfilerV4, EventV4, 4, eventsOfV4> {
  public:
   using ProfilerAdapter::ProfilerAdapter;
 
@@ -18,7 +18,7 @@ class AdapterV4 final : public ProfilerAdapter<ProfilerV4, EventV4, 4, eventsOfV
 }  // namespace
 
 std::unique_ptr<ProfilerCalls> adaptProfilerV4(const void* symbol) {
-  return std::make_unique<AdapterV4>(symbol);
+  return std::make_unique<ProfilerAdapterV4>(symbol);
 }
 
 }  // namespace falcon::plugin

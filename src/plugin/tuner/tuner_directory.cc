@@ -12,7 +12,7 @@
 namespace falcon::plugin {
 namespace {
 
-constinit PerProcess<TunerDirectory> ofThisProcess;
+constinit PerProcess<TunerDirectory> tunerOfThisProcess;
 
 }  // namespace
 
@@ -39,7 +39,7 @@ std::optional<int> TunerSession::choose(TunedFunction function, std::size_t byte
 }
 
 TunerDirectory& processTuner() {
-  return ofThisProcess.get();
+  return tunerOfThisProcess.get();
 }
 
 TunerDirectory::TunerDirectory() : TunerDirectory(parameters::tunerPlugin.name(), parameters::tunerPlugin.value()) {}

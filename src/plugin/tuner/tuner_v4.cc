@@ -5,7 +5,7 @@
 namespace falcon::plugin {
 namespace {
 
-class AdapterV4 final : public TunerAdapter<TunerV4, 4> {
+class TunerAdapterV4 final : public TunerAdapter<TunerV4, 4> {
  public:
   using TunerAdapter::TunerAdapter;
 
@@ -22,7 +22,7 @@ class AdapterV4 final : public TunerAdapter<TunerV4, 4> {
 }  // namespace
 
 std::unique_ptr<TunerCalls> adaptTunerV4(const void* symbol) {
-  return std::make_unique<AdapterV4>(symbol);
+  return std::make_unique<TunerAdapterV4>(symbol);
 }
 
 }  // namespace falcon::plugin

@@ -10,7 +10,7 @@
 namespace falcon::test {
 namespace {
 
-constexpr int ranks = 3, dies = 2;
+constexpr int checkpointRanks = 3, dies = 2;
 constexpr std::size_t values = 100'000;
 
 std::vector<int> stateOf(int rank, int iteration) {
@@ -25,9 +25,9 @@ TEST(Checkpoint, OfARankThatDiesIsAnErrorOnTheOthers) {
   const std::string folder = folderOfThisTest();
   std::filesystem::remove_all(folder);
   SharedBoard board;
-  ForkedRanks first(ranks, [&](int rank) -> std::string {
+  ForkedRanks first(checkpointRanks, [&](int rank) -> std::string {
     ncclComm_t comm = nullptr;
-    if (auto wrong = makeCommunicator(board, 0, rank, ranks, comm); !wrong.empty()) return wrong;
+    if (auto wrong = makeCommunicator(board, 0, rank, checkpointRanks, comm); !wrong.empty()) return wrong;
     std::vector<int> state = stateOf(rank, 1);
     ncclFalconRegisterState(comm, "state", state.data(), state.size() * sizeof(int), 0);
     if (const auto kept = ncclFalconCheckpoint(comm, 1, folder.c_str()); kept != ncclSuccess)
@@ -35,7 +35,7 @@ TEST(Checkpoint, OfARankThatDiesIsAnErrorOnTheOthers) {
     if (const auto kept = ncclFalconCheckpointSynchronize(comm); kept != ncclSuccess)
       return saying("ncclFalconCheckpointSynchronize", kept);
     board.reach(rank, 1);
-    for (int other = 0; other < ranks; ++other)
+    for (int other = 0; other < checkpointRanks; ++other)
       if (!board.waitFor(other, 1)) return "a rank has no first checkpoint";
     state = stateOf(rank, 2);
     if (rank == dies) raise(SIGKILL);
@@ -49,9 +49,9 @@ TEST(Checkpoint, OfARankThatDiesIsAnErrorOnTheOthers) {
   for (const int rank : {0, 1}) EXPECT_EQ(first.wait(rank, Seconds(150)).report, "") << rank;
 
   SharedBoard again;
-  ForkedRanks second(ranks, [&](int rank) -> std::string {
+  ForkedRanks second(checkpointRanks, [&](int rank) -> std::string {
     ncclComm_t comm = nullptr;
-    if (auto wrong = makeCommunicator(again, 0, rank, ranks, comm); !wrong.empty()) return wrong;
+    if (auto wrong = makeCommunicator(again, 0, rank, checkpointRanks, comm); !wrong.empty()) return wrong;
     std::vector<int> state(values);
     ncclFalconRegisterState(comm, "state", state.data(), state.size() * sizeof(int), 0);
     std::uint64_t iteration = 0;

@@ -6,7 +6,7 @@
 namespace falcon::test {
 namespace {
 
-constexpr int ranks = 2;
+constexpr int leavingRanks = 2;
 // What once went wrong did so in one round of three.
 constexpr int rounds = 20;
 
@@ -25,7 +25,7 @@ std::string life(const SharedBoard& board, int rank, bool blocking, const Work& 
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = blocking ? 1 : 0;
   ncclComm_t comm = nullptr;
-  ncclCommInitRankConfig(&comm, ranks, id, rank, &config);
+  ncclCommInitRankConfig(&comm, leavingRanks, id, rank, &config);
   if (auto wrong = waitFor(comm); !wrong.empty()) return wrong;
   if (auto wrong = work(comm, rank); !wrong.empty()) return wrong;
   if (rank == 1) {
@@ -45,7 +45,7 @@ std::string life(const SharedBoard& board, int rank, bool blocking, const Work& 
 void expectGoodbye(bool blocking, const Work& work) {
   for (int round = 0; round < rounds; ++round) {
     SharedBoard board;
-    ForkedRanks forked(ranks, [&](int rank) { return life(board, rank, blocking, work); });
+    ForkedRanks forked(leavingRanks, [&](int rank) { return life(board, rank, blocking, work); });
     forked.wait(1, Seconds(60));
     board.reach(1, 1);
     ASSERT_TRUE(forked.allRight()) << "round " << round;
@@ -59,7 +59,7 @@ TEST(Goodbye, IsToldAfterCallsOnAStream) {
     float value = 1;
     ncclAllReduce(&value, &value, 1, ncclFloat, ncclSum, comm, stream);
     const auto done = ncclFalconStreamSynchronize(stream);
-    return done == ncclSuccess && value == ranks ? "" : saying("ncclAllReduce", done);
+    return done == ncclSuccess && value == leavingRanks ? "" : saying("ncclAllReduce", done);
   });
 }
 

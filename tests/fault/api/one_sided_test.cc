@@ -7,7 +7,7 @@
 namespace falcon::test {
 namespace {
 
-constexpr int ranks = 3;
+constexpr int oneSidedRanks = 3;
 
 /// A window of a rank, with `ints` integers of -1.
 std::string registerWindow(ncclComm_t comm, std::size_t ints, int*& values, ncclWindow_t& window) {
@@ -22,23 +22,23 @@ std::string registerWindow(ncclComm_t comm, std::size_t ints, int*& values, nccl
 std::string exchange(ncclComm_t comm, int rank, std::size_t count) {
   int* values = nullptr;
   ncclWindow_t window = nullptr;
-  if (auto wrong = registerWindow(comm, ranks * count, values, window); !wrong.empty()) return wrong;
+  if (auto wrong = registerWindow(comm, oneSidedRanks * count, values, window); !wrong.empty()) return wrong;
   for (int round = 0; round < 50; ++round) {
     const std::vector<int> mine(count, 1000 * round + rank);
     std::vector<ncclWaitSignalDesc_t> signals;
-    for (int peer = 0; peer < ranks; ++peer) {
+    for (int peer = 0; peer < oneSidedRanks; ++peer) {
       const auto put = ncclPutSignal(mine.data(), count, ncclInt, peer, window, rank * count * sizeof(int), 0, 0, 0,
                                      comm, hostStream);
       if (put != ncclSuccess) return saying("ncclPutSignal", put);
       signals.push_back({1, peer, 0, 0});
     }
-    const auto waited = ncclWaitSignal(ranks, signals.data(), comm, hostStream);
+    const auto waited = ncclWaitSignal(oneSidedRanks, signals.data(), comm, hostStream);
     if (waited != ncclSuccess) return saying("ncclWaitSignal", waited);
-    for (int peer = 0; peer < ranks; ++peer)
+    for (int peer = 0; peer < oneSidedRanks; ++peer)
       for (std::size_t i = 0; i < count; ++i)
         if (values[peer * count + i] != 1000 * round + peer)
           return "round " + std::to_string(round) + ": what rank " + std::to_string(peer) + " put is not there";
-    if (auto wrong = sumIsRight(comm, rank, ranks, 1); !wrong.empty()) return wrong;
+    if (auto wrong = sumIsRight(comm, rank, oneSidedRanks, 1); !wrong.empty()) return wrong;
   }
   const auto gone = ncclCommWindowDeregister(comm, window);
   if (gone != ncclSuccess) return saying("ncclCommWindowDeregister", gone);
@@ -51,10 +51,10 @@ INSTANTIATE_TEST_SUITE_P(By, OneSided, testing::ValuesIn(everyWay), [](const aut
 
 TEST_P(OneSided, MessagesArriveInOtherProcesses) {
   SharedBoard board;
-  ForkedRanks forked(ranks, [&](int rank) -> std::string {
+  ForkedRanks forked(oneSidedRanks, [&](int rank) -> std::string {
     choose(GetParam());
     ncclComm_t comm = nullptr;
-    if (auto wrong = makeCommunicator(board, 0, rank, ranks, comm); !wrong.empty()) return wrong;
+    if (auto wrong = makeCommunicator(board, 0, rank, oneSidedRanks, comm); !wrong.empty()) return wrong;
     for (const std::size_t count : {1, 50'000})
       if (auto wrong = exchange(comm, rank, count); !wrong.empty()) return wrong;
     ncclCommDestroy(comm);
@@ -73,10 +73,10 @@ void await(SharedBoard& board, int other, int self) {
 
 TEST_P(OneSided, APeerThatDiesEndsTheWaitForIt) {
   SharedBoard board;
-  ForkedRanks forked(ranks, [&](int rank) -> std::string {
+  ForkedRanks forked(oneSidedRanks, [&](int rank) -> std::string {
     choose(GetParam());
     ncclComm_t comm = nullptr;
-    if (auto wrong = makeCommunicator(board, 0, rank, ranks, comm); !wrong.empty()) return wrong;
+    if (auto wrong = makeCommunicator(board, 0, rank, oneSidedRanks, comm); !wrong.empty()) return wrong;
     if (rank == victim) {
       board.reach(victim, 1);
       while (true) pause();
@@ -100,14 +100,14 @@ TEST_P(OneSided, APeerThatDiesEndsTheWaitForIt) {
 TEST_P(OneSided, APeerThatDiesEndsWhatIsSentToIt) {
   SharedBoard board;
   constexpr std::size_t count = 30'000'000;
-  ForkedRanks forked(ranks, [&](int rank) -> std::string {
+  ForkedRanks forked(oneSidedRanks, [&](int rank) -> std::string {
     choose(GetParam());
     ncclComm_t comm = nullptr;
-    if (auto wrong = makeCommunicator(board, 0, rank, ranks, comm); !wrong.empty()) return wrong;
+    if (auto wrong = makeCommunicator(board, 0, rank, oneSidedRanks, comm); !wrong.empty()) return wrong;
     int* values = nullptr;
     ncclWindow_t window = nullptr;
     if (auto wrong = registerWindow(comm, count, values, window); !wrong.empty()) return wrong;
-    if (auto wrong = sumIsRight(comm, rank, ranks, 1); !wrong.empty()) return wrong;
+    if (auto wrong = sumIsRight(comm, rank, oneSidedRanks, 1); !wrong.empty()) return wrong;
     board.reach(rank, 1);
     if (rank == victim)
       while (true) pause();
@@ -130,10 +130,10 @@ TEST_P(OneSided, APeerThatDiesEndsWhatIsSentToIt) {
 // It has not even connected: only the others can say that it has left.
 TEST_P(OneSided, APeerThatLeavesEndsTheWaitForIt) {
   SharedBoard board;
-  ForkedRanks forked(ranks, [&](int rank) -> std::string {
+  ForkedRanks forked(oneSidedRanks, [&](int rank) -> std::string {
     choose(GetParam());
     ncclComm_t comm = nullptr;
-    if (auto wrong = makeCommunicator(board, 0, rank, ranks, comm); !wrong.empty()) return wrong;
+    if (auto wrong = makeCommunicator(board, 0, rank, oneSidedRanks, comm); !wrong.empty()) return wrong;
     if (rank == victim) {
       const auto left = ncclCommDestroy(comm);
       return left == ncclSuccess ? "" : saying("ncclCommDestroy", left);

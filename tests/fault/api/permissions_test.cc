@@ -17,7 +17,7 @@
 namespace falcon::test {
 namespace {
 
-constexpr int ranks = 3;
+constexpr int permissionsRanks = 3;
 
 bool becomeUser(unsigned number) {
   return setgroups(0, nullptr) == 0 && setresgid(number, number, number) == 0 && setresuid(number, number, number) == 0;
@@ -26,7 +26,7 @@ bool becomeUser(unsigned number) {
 /// Every rank says whether it may; true where all may.
 bool allMay(const SharedBoard& board, int rank, bool may) {
   board.reach(rank, may ? 1 : 2);
-  for (int other = 0; other < ranks; ++other) {
+  for (int other = 0; other < permissionsRanks; ++other) {
     board.waitFor(other, 1);
     if (board->steps[other].load() != 1) return false;
   }
@@ -36,8 +36,8 @@ bool allMay(const SharedBoard& board, int rank, bool may) {
 /// A communicator of all ranks, its sums, and its end.
 std::string worksTogether(SharedBoard& board, int rank) {
   ncclComm_t comm = nullptr;
-  if (auto wrong = makeCommunicator(board, 0, rank, ranks, comm); !wrong.empty()) return wrong;
-  if (auto wrong = sumsAreRight(comm, rank, ranks); !wrong.empty()) return wrong;
+  if (auto wrong = makeCommunicator(board, 0, rank, permissionsRanks, comm); !wrong.empty()) return wrong;
+  if (auto wrong = sumsAreRight(comm, rank, permissionsRanks); !wrong.empty()) return wrong;
   return ncclCommDestroy(comm) == ncclSuccess ? "" : "destroy";
 }
 
@@ -45,13 +45,13 @@ std::string worksTogether(SharedBoard& board, int rank) {
 void expectRightResults(const std::vector<std::unique_ptr<LogFile>>& logs,
                         const std::function<std::string(int rank)>& before) {
   SharedBoard board;
-  ForkedRanks forked(ranks, [&](int rank) -> std::string {
+  ForkedRanks forked(permissionsRanks, [&](int rank) -> std::string {
     logs[rank]->use("INFO");
     const std::string obstacle = before(rank);
     if (!allMay(board, rank, obstacle.empty())) return "not permitted: " + obstacle;
     return worksTogether(board, rank);
   });
-  for (int rank = 0; rank < ranks; ++rank) {
+  for (int rank = 0; rank < permissionsRanks; ++rank) {
     const auto& outcome = forked.wait(rank, Seconds(60));
     if (outcome.report.starts_with("not permitted")) GTEST_SKIP() << outcome.report;
     EXPECT_TRUE(outcome.ended) << "rank " << rank << " hangs";
@@ -64,7 +64,7 @@ class WithoutAttach : public testing::TestWithParam<int> {};
 
 TEST_P(WithoutAttach, ResultsAreRightAndItIsSaidOnce) {
   const int forbidden = GetParam();  // how many ranks may not
-  const auto logs = logsOf(ranks);
+  const auto logs = logsOf(permissionsRanks);
   expectRightResults(
       logs, [&](int rank) { return rank >= forbidden || forbidCrossMemoryAttach(EPERM) ? "" : "no seccomp filter"; });
   if (IsSkipped()) return;
@@ -74,16 +74,16 @@ TEST_P(WithoutAttach, ResultsAreRightAndItIsSaidOnce) {
     EXPECT_EQ(countOf(log, "sockets are used"), 0u) << log;  // shared memory is still there
   }
 }
-INSTANTIATE_TEST_SUITE_P(Ranks, WithoutAttach, testing::Values(1, ranks));
+INSTANTIATE_TEST_SUITE_P(Ranks, WithoutAttach, testing::Values(1, permissionsRanks));
 
 TEST(Permissions, RanksOfDifferentUsersWorkTogether) {
-  const auto logs = logsOf(ranks);
+  const auto logs = logsOf(permissionsRanks);
   if (geteuid() != 0) GTEST_SKIP() << "only root can become other users";
   expectRightResults(logs, [](int rank) { return rank == 0 || becomeUser(65000 + rank) ? "" : "setresuid"; });
 }
 
 TEST(Permissions, RanksThatMayNotBeTracedWorkTogether) {
-  const auto logs = logsOf(ranks);
+  const auto logs = logsOf(permissionsRanks);
   if (geteuid() != 0) GTEST_SKIP() << "needs root to become a user without rights over its own kind";
   // As of a program with set-user-id or file capabilities: /proc/<pid> belongs to root.
   expectRightResults(logs, [](int rank) {
@@ -93,7 +93,7 @@ TEST(Permissions, RanksThatMayNotBeTracedWorkTogether) {
 
 /// A file size limit is one on shared memory too, and exceeding it would be a deadly signal.
 TEST(Permissions, ALimitOfFileSizesLeavesSockets) {
-  const auto logs = logsOf(ranks);
+  const auto logs = logsOf(permissionsRanks);
   expectRightResults(logs, [](int rank) {
     const rlimit tiny{1000, 1000};
     // The log would be one of those files.
@@ -127,7 +127,7 @@ std::string inNewProcess(const Body& body) {
 
 void expectRightResultsInNamespaces(int flags, const std::function<std::string(int rank)>& inside = {}) {
   SharedBoard board;
-  ForkedRanks forked(ranks, [&](int rank) -> std::string {
+  ForkedRanks forked(permissionsRanks, [&](int rank) -> std::string {
     const bool permitted = rank == 0 || unshare(flags) == 0;
     if (!allMay(board, rank, permitted)) return "not permitted";
     return inNewProcess([&]() -> std::string {
@@ -136,7 +136,7 @@ void expectRightResultsInNamespaces(int flags, const std::function<std::string(i
       return worksTogether(board, rank);
     });
   });
-  for (int rank = 0; rank < ranks; ++rank) {
+  for (int rank = 0; rank < permissionsRanks; ++rank) {
     const auto& outcome = forked.wait(rank, Seconds(60));
     if (outcome.report == "not permitted") GTEST_SKIP() << "namespaces are not permitted here";
     EXPECT_TRUE(outcome.ended) << "rank " << rank << " hangs";
@@ -175,7 +175,7 @@ class SharedMemory : public testing::TestWithParam<BadSharedMemory> {};
 
 /// Falcon cannot write there. It says so once, and the job goes on.
 TEST_P(SharedMemory, ThatCannotBeUsedIsNoObstacle) {
-  const auto logs = logsOf(ranks);
+  const auto logs = logsOf(permissionsRanks);
   expectRightResultsInNamespaces(CLONE_NEWNS | CLONE_NEWIPC, [&](int rank) -> std::string {
     logs[rank]->use("WARN");
     setenv("NCCL_FALCON", "1", 1);
@@ -187,7 +187,7 @@ TEST_P(SharedMemory, ThatCannotBeUsedIsNoObstacle) {
     return bad.spoil() ? "" : "the folder could not be spoiled";
   });
   if (IsSkipped()) return;
-  for (int rank = 1; rank < ranks; ++rank) {
+  for (int rank = 1; rank < permissionsRanks; ++rank) {
     const std::string log = logs[rank]->text();
     EXPECT_EQ(countOf(log, GetParam().said), 1u) << log;
     EXPECT_EQ(countOf(log, "kept in private memory"), 1u) << log;

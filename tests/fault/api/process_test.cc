@@ -16,13 +16,13 @@
 namespace falcon::test {
 namespace {
 
-constexpr int ranks = 3;
+constexpr int processRanks = 3;
 
 /// Makes, uses, splits and destroys a communicator.
 std::string wholeLife(const SharedBoard& board, int number, int rank) {
   ncclComm_t comm = nullptr, part = nullptr;
-  if (auto wrong = makeCommunicator(board, number, rank, ranks, comm); !wrong.empty()) return wrong;
-  if (auto wrong = sumsAreRight(comm, rank, ranks); !wrong.empty()) return wrong;
+  if (auto wrong = makeCommunicator(board, number, rank, processRanks, comm); !wrong.empty()) return wrong;
+  if (auto wrong = sumsAreRight(comm, rank, processRanks); !wrong.empty()) return wrong;
   if (const auto split = ncclCommSplit(comm, rank == 0 ? 1 : 0, rank, &part, nullptr); split != ncclSuccess)
     return saying("ncclCommSplit", split);
   int size = 0, self = 0;
@@ -37,7 +37,7 @@ std::string wholeLife(const SharedBoard& board, int number, int rank) {
 /// Every rank runs `before`, then a communicator's life over every transport.
 void expectLives(const std::function<std::string(int rank)>& before) {
   SharedBoard board;
-  ForkedRanks forked(ranks, [&](int rank) -> std::string {
+  ForkedRanks forked(processRanks, [&](int rank) -> std::string {
     if (auto wrong = before(rank); !wrong.empty()) return wrong;
     int number = 0;
     for (const Over over : everyWay) {
@@ -69,16 +69,16 @@ TEST(Signals, InterruptNothing) {
 /// into its connections.
 TEST(Streams, MayBeClosed) {
   SharedBoard board;
-  ForkedRanks forked(ranks, [&](int rank) -> std::string {
+  ForkedRanks forked(processRanks, [&](int rank) -> std::string {
     for (const int standard : {0, 1, 2}) close(standard);
     setenv("NCCL_DEBUG", "INFO", 1);
     int number = 0;
     for (const Over over : everyWay) {
       choose(over);
       ncclComm_t comm = nullptr;
-      if (auto wrong = makeCommunicator(board, number++, rank, ranks, comm); !wrong.empty()) return wrong;
+      if (auto wrong = makeCommunicator(board, number++, rank, processRanks, comm); !wrong.empty()) return wrong;
       for (int i = 0; i < 3; ++i) {
-        if (auto wrong = sumsAreRight(comm, rank, ranks); !wrong.empty()) return wrong;
+        if (auto wrong = sumsAreRight(comm, rank, processRanks); !wrong.empty()) return wrong;
         for (const int standard : {0, 1, 2}) {
           if (fcntl(standard, F_GETFD) != -1) return "a descriptor of the library's is " + std::to_string(standard);
           if (write(standard, "a line of the program's\n", 24) >= 0) return "written";
@@ -127,11 +127,11 @@ TEST_P(Children, OfARankDisturbNobodyAndDoNotHideItsDeath) {
   for (const Over over : everyWay) {
     SharedBoard board;
     enum Slot { running = 0, childsId = 8 };
-    ForkedRanks forked(ranks, [&](int rank) -> std::string {
+    ForkedRanks forked(processRanks, [&](int rank) -> std::string {
       choose(over);
       ncclComm_t comm = nullptr;
-      if (auto wrong = makeCommunicator(board, 0, rank, ranks, comm); !wrong.empty()) return wrong;
-      if (auto wrong = sumsAreRight(comm, rank, ranks); !wrong.empty()) return wrong;
+      if (auto wrong = makeCommunicator(board, 0, rank, processRanks, comm); !wrong.empty()) return wrong;
+      if (auto wrong = sumsAreRight(comm, rank, processRanks); !wrong.empty()) return wrong;
       if (rank == 1) {
         const pid_t child = start(GetParam());
         if (child < 0) return "no child";
@@ -143,12 +143,12 @@ TEST_P(Children, OfARankDisturbNobodyAndDoNotHideItsDeath) {
         const auto done = ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, hostStream);
         board.reach(running + rank, step);
         if (done == ncclRemoteError) break;
-        if (done != ncclSuccess || value != ranks) return saying("ncclAllReduce", done);
+        if (done != ncclSuccess || value != processRanks) return saying("ncclAllReduce", done);
       }
       ncclCommAbort(comm);
       return "";
     });
-    for (int rank = 0; rank < ranks; ++rank) ASSERT_TRUE(board.waitFor(running + rank, 5));
+    for (int rank = 0; rank < processRanks; ++rank) ASSERT_TRUE(board.waitFor(running + rank, 5));
     forked.signal(1, SIGKILL);
     for (const int rank : {0, 2}) {
       const auto& outcome = forked.wait(rank, Seconds(10));
@@ -169,7 +169,7 @@ INSTANTIATE_TEST_SUITE_P(That, Children, testing::Values(Child::executes, Child:
 
 TEST(Threads, MayEndBetweenCalls) {
   SharedBoard board;
-  ForkedRanks forked(ranks, [&](int rank) -> std::string {
+  ForkedRanks forked(processRanks, [&](int rank) -> std::string {
     int number = 0;
     for (const Over over : everyWay) {
       choose(over);
@@ -178,8 +178,8 @@ TEST(Threads, MayEndBetweenCalls) {
       const auto inAThread = [&](const std::function<std::string()>& work) {
         if (wrong.empty()) std::thread([&] { wrong = work(); }).join();
       };
-      inAThread([&] { return makeCommunicator(board, number, rank, ranks, comm); });
-      for (int i = 0; i < 5; ++i) inAThread([&] { return sumsAreRight(comm, rank, ranks); });
+      inAThread([&] { return makeCommunicator(board, number, rank, processRanks, comm); });
+      for (int i = 0; i < 5; ++i) inAThread([&] { return sumsAreRight(comm, rank, processRanks); });
       inAThread([&] { return ncclCommDestroy(comm) == ncclSuccess ? "" : "destroy"; });
       if (!wrong.empty()) return wrong;
       ++number;
@@ -194,15 +194,15 @@ TEST(Exit, NeedsNoDestroy) {
   for (const char* falcon : {"0", "1"})
     for (const Over over : everyWay) {
       SharedBoard board;
-      ForkedRanks forked(ranks, [&](int rank) -> std::string {
+      ForkedRanks forked(processRanks, [&](int rank) -> std::string {
         choose(over);
         setenv("NCCL_FALCON", falcon, 1);
         setenv("NCCL_FALCON_JOB", ("falcon-fault-exit-" + std::to_string(getppid())).c_str(), 1);
         ncclComm_t comm = nullptr;
-        if (auto wrong = makeCommunicator(board, 0, rank, ranks, comm); !wrong.empty()) return wrong;
-        if (auto wrong = sumsAreRight(comm, rank, ranks); !wrong.empty()) return wrong;
+        if (auto wrong = makeCommunicator(board, 0, rank, processRanks, comm); !wrong.empty()) return wrong;
+        if (auto wrong = sumsAreRight(comm, rank, processRanks); !wrong.empty()) return wrong;
         board.reach(rank, 1);
-        for (int other = 0; other < ranks; ++other)
+        for (int other = 0; other < processRanks; ++other)
           if (!board.waitFor(other, 1)) return "another rank does not come";
         // A thread is inside a collective that never comes about.
         static std::int32_t value = 1;

@@ -52,7 +52,7 @@ std::string compare(const Holdings& before) {
 }
 
 /// How many rounds; FALCON_TEST_THOROUGH takes the hundred that were asked for under sanitizers too.
-int rounds() {
+int traceRounds() {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   return std::getenv("FALCON_TEST_THOROUGH") ? 100 : 20;
 #else
@@ -78,7 +78,7 @@ TEST_P(Rounds, LeakNothing) {
   ForkedRanks forked(ranks, [&, ending = ending, over = over](int rank) -> std::string {
     choose(over);
     std::optional<Holdings> early;
-    for (int round = 0; round < rounds(); ++round) {
+    for (int round = 0; round < traceRounds(); ++round) {
       ncclComm_t comm = nullptr;
       if (rank == 0) board->published[0].store(0);
       if (!together(board, rank, ranks, 3 * round + 1)) return "another rank does not come";

@@ -10,32 +10,32 @@
 namespace falcon::test {
 namespace {
 
-constexpr int ranks = 2;
+constexpr int idRanks = 2;
 
 /// Each rank makes a communicator, destroys it and makes another by the same id. "" where the second is refused.
 std::string makesTwoByOneId(const SharedBoard& board, int rank) {
   ncclUniqueId id;
   if (auto wrong = agreeOnId(board, 0, rank, id); !wrong.empty()) return wrong;
   ncclComm_t comm = nullptr;
-  if (const auto made = ncclCommInitRank(&comm, ranks, id, rank); made != ncclSuccess)
+  if (const auto made = ncclCommInitRank(&comm, idRanks, id, rank); made != ncclSuccess)
     return saying("the first ncclCommInitRank", made);
-  if (auto wrong = sumIsRight(comm, rank, ranks, 10); !wrong.empty()) return wrong;
+  if (auto wrong = sumIsRight(comm, rank, idRanks, 10); !wrong.empty()) return wrong;
   const auto start = std::chrono::steady_clock::now();
   ncclComm_t again = nullptr;
-  const auto made = ncclCommInitRank(&again, ranks, id, rank);
+  const auto made = ncclCommInitRank(&again, idRanks, id, rank);
   const std::string why = ncclGetLastError(nullptr);
   if (made == ncclSuccess) return "a second communicator was made by one id";
   if (why.find("new unique id") == std::string::npos) return why;
   if (std::chrono::steady_clock::now() - start > std::chrono::seconds(20)) return "it was told late";
   // The first one goes on.
-  if (auto wrong = sumIsRight(comm, rank, ranks, 10); !wrong.empty()) return wrong;
+  if (auto wrong = sumIsRight(comm, rank, idRanks, 10); !wrong.empty()) return wrong;
   const auto done = ncclCommDestroy(comm);
   return done == ncclSuccess ? "" : saying("ncclCommDestroy", done);
 }
 
 TEST(UniqueIdUsedTwice, IsToldToAllRanks) {
   SharedBoard board;
-  ForkedRanks forked(ranks, [&](int rank) { return makesTwoByOneId(board, rank); });
+  ForkedRanks forked(idRanks, [&](int rank) { return makesTwoByOneId(board, rank); });
   EXPECT_TRUE(forked.allRight());
 }
 
@@ -65,7 +65,7 @@ std::string claims(const SharedBoard& board, int process, int rank) {
   if (process == 2 && !board.waitFor(1, 2)) return "the others were not refused";
   const auto start = std::chrono::steady_clock::now();
   ncclComm_t comm = nullptr;
-  const auto made = ncclCommInitRank(&comm, ranks, id, rank);
+  const auto made = ncclCommInitRank(&comm, idRanks, id, rank);
   const std::string why = ncclGetLastError(nullptr);
   if (std::chrono::steady_clock::now() - start > std::chrono::seconds(20)) return "it was told late";
   board->steps[1].fetch_add(1);
@@ -77,15 +77,15 @@ std::string claims(const SharedBoard& board, int process, int rank) {
 /// The port that NCCL_COMM_ID names is another program's: both ranks say so long before they give up.
 TEST(FixedRendezvous, OfAnotherProgramIsNamedSoon) {
   const ListeningPort others;
-  const auto logs = logsOf(ranks);
-  ForkedRanks forked(ranks, [&](int rank) -> std::string {
+  const auto logs = logsOf(idRanks);
+  ForkedRanks forked(idRanks, [&](int rank) -> std::string {
     logs[rank]->use("WARN");
     setenv("NCCL_FALCON_INIT_TIMEOUT", "7", 1);
     setenv("NCCL_COMM_ID", others.text().c_str(), 1);
     ncclUniqueId id;
     if (const auto named = ncclGetUniqueId(&id); named != ncclSuccess) return saying("ncclGetUniqueId", named);
     ncclComm_t comm = nullptr;
-    const auto made = ncclCommInitRank(&comm, ranks, id, rank);
+    const auto made = ncclCommInitRank(&comm, idRanks, id, rank);
     return made == (rank == 0 ? ncclSystemError : ncclRemoteError) ? "" : saying("ncclCommInitRank", made);
   });
   EXPECT_TRUE(forked.allRight());

@@ -27,7 +27,7 @@ std::vector<Rank> shuffledRing(int ranks, unsigned seed) {
 }
 
 /// Drives all runners in random order until all have finished.
-testing::AssertionResult driveAll(std::vector<StepRunner> runners, unsigned seed) {
+testing::AssertionResult driveSteps(std::vector<StepRunner> runners, unsigned seed) {
   std::mt19937 random(seed);
   int idle = 0;
   while (!runners.empty()) {
@@ -64,7 +64,7 @@ void runTrial(const Trial& trial, int ranks, unsigned seed) {
                                        : planCollective(shape, call, ring);
     for (const TaskPlan& plan : plans) runners.emplace_back(fabric.portsOf(rank), plan.rounds, plan.operands);
   }
-  ASSERT_TRUE(driveAll(std::move(runners), seed));
+  ASSERT_TRUE(driveSteps(std::move(runners), seed));
   for (const RankBuffers& rank : buffers) ASSERT_TRUE(rank.check());
   ASSERT_EQ(fabric.leftOver(), 0u);
 }
@@ -184,7 +184,7 @@ std::vector<std::vector<float>> allReduced(const Algorithm& algorithm, ReduceOp 
     for (const TaskPlan& plan : planCollective({rank, ranks, 1, 2, chunkBytes}, call, algorithm, 2, ring))
       runners.emplace_back(fabric.portsOf(rank), plan.rounds, plan.operands);
   }
-  EXPECT_TRUE(driveAll(std::move(runners), 5));
+  EXPECT_TRUE(driveSteps(std::move(runners), 5));
   return output;
 }
 
@@ -237,7 +237,7 @@ TEST(RingAllReduce, SendsNoMoreThanItsShareOverEachLink) {
       for (const TaskPlan& plan : planCollective({rank, ranks, 1, 1, chunkBytes}, call, ringAllReduce, 1, ring))
         runners.emplace_back(fabric.portsOf(rank), plan.rounds, plan.operands);
     }
-    ASSERT_TRUE(driveAll(std::move(runners), 5));
+    ASSERT_TRUE(driveSteps(std::move(runners), 5));
     for (int i = 0; i < ranks; ++i)
       EXPECT_EQ(fabric.bytes(ring[i], ring[(i + 1) % ranks]), 2 * (ranks - 1) * count * sizeof(float) / ranks);
   }

@@ -37,7 +37,7 @@ bool hasBlocks(Operation operation) {
 }
 
 /// Turns in random order until all have finished.
-testing::AssertionResult driveAll(std::vector<DirectRunner> runners, unsigned seed) {
+testing::AssertionResult driveDirect(std::vector<DirectRunner> runners, unsigned seed) {
   std::mt19937 random(seed);
   int idle = 0;
   while (!runners.empty()) {
@@ -78,7 +78,7 @@ class Direct : public testing::TestWithParam<Setting> {
       if (!runner) return testing::AssertionFailure() << nameOf(call.operation) << " cannot be planned";
       runners.push_back(std::move(*runner));
     }
-    if (auto ran = driveAll(std::move(runners), ++seed); !ran) return ran;
+    if (auto ran = driveDirect(std::move(runners), ++seed); !ran) return ran;
     for (const RankBuffers& each : buffers)
       if (auto right = each.check(); !right) return right << (inPlace ? ", in place" : "");
     return testing::AssertionSuccess();

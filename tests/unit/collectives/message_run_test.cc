@@ -14,9 +14,10 @@ using test::RankBuffers;
 using test::World;
 
 /// One rank's calls, the short or the long way.
-class EitherWay {
+class EitherWayOfRun {
  public:
-  EitherWay(LocalMember& member, const std::vector<Call>& calls, bool isShort) : member_(member), isShort_(isShort) {
+  EitherWayOfRun(LocalMember& member, const std::vector<Call>& calls, bool isShort)
+      : member_(member), isShort_(isShort) {
     if (isShort) member.messages.begin(member.ports);
     for (const Call& call : calls) {
       if (!isShort)
@@ -48,7 +49,7 @@ class EitherWay {
   Status status_;
 };
 
-testing::AssertionResult drive(std::vector<std::unique_ptr<EitherWay>>& ranks, std::mt19937& random) {
+testing::AssertionResult drive(std::vector<std::unique_ptr<EitherWayOfRun>>& ranks, std::mt19937& random) {
   for (int idle = 0; idle < 20000;) {
     bool open = false;
     for (const auto& rank : ranks) {
@@ -75,11 +76,11 @@ TEST(MessageRun, ExchangesAreRightWhicheverWayTheOthersGo) {
           Call call{operation, DataType::u8, ReduceOp::sum, nullptr, nullptr, count};
           if (operation != Operation::allToAll) call.peer = static_cast<Rank>(count % static_cast<std::size_t>(ranks));
           std::vector<RankBuffers> buffers;
-          std::vector<std::unique_ptr<EitherWay>> runs;
+          std::vector<std::unique_ptr<EitherWayOfRun>> runs;
           for (Rank rank = 0; rank < ranks; ++rank) buffers.emplace_back(call, rank, ranks, inPlace);
           for (Rank rank = 0; rank < ranks; ++rank)
-            runs.push_back(std::make_unique<EitherWay>(world[rank], std::vector{buffers[rank].call()},
-                                                       rank == 0 || random() % 2 == 0));
+            runs.push_back(std::make_unique<EitherWayOfRun>(world[rank], std::vector{buffers[rank].call()},
+                                                            rank == 0 || random() % 2 == 0));
           ASSERT_TRUE(drive(runs, random)) << nameOf(operation) << " of " << count;
           for (const RankBuffers& each : buffers) ASSERT_TRUE(each.check());
           EXPECT_EQ(world.fabric.leftOver(), 0u);
@@ -108,9 +109,10 @@ TEST(MessageRun, MessagesOfAnySizeKeepTheirOrderAmongAllPeers) {
           calls[to].push_back({Operation::receive, DataType::i32, ReduceOp::sum, nullptr, in.data(), count, from});
         }
       }
-    std::vector<std::unique_ptr<EitherWay>> runs;
+    std::vector<std::unique_ptr<EitherWayOfRun>> runs;
     for (Rank rank = 0; rank < ranks; ++rank)
-      runs.push_back(std::make_unique<EitherWay>(world[rank], calls[rank], rank == round % ranks || random() % 2 == 0));
+      runs.push_back(
+          std::make_unique<EitherWayOfRun>(world[rank], calls[rank], rank == round % ranks || random() % 2 == 0));
     ASSERT_TRUE(drive(runs, random));
     for (Rank from = 0; from < ranks; ++from)
       for (Rank to = 0; to < ranks; ++to)
@@ -144,9 +146,9 @@ TEST(MessageRun, SizesThatDifferAreAnErrorOfTheReceiver) {
   std::vector<int> data(8);
   const Call send{Operation::send, DataType::i32, ReduceOp::sum, data.data(), nullptr, 8, 1};
   const Call receive{Operation::receive, DataType::i32, ReduceOp::sum, nullptr, data.data(), 7, 0};
-  std::vector<std::unique_ptr<EitherWay>> runs;
-  runs.push_back(std::make_unique<EitherWay>(world[0], std::vector{send}, true));
-  runs.push_back(std::make_unique<EitherWay>(world[1], std::vector{receive}, true));
+  std::vector<std::unique_ptr<EitherWayOfRun>> runs;
+  runs.push_back(std::make_unique<EitherWayOfRun>(world[0], std::vector{send}, true));
+  runs.push_back(std::make_unique<EitherWayOfRun>(world[1], std::vector{receive}, true));
   std::mt19937 random(1);
   EXPECT_FALSE(drive(runs, random));
   ASSERT_FALSE(runs[1]->outcome());

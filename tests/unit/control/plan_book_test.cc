@@ -16,7 +16,7 @@ Layout layoutOf(int replicas, int index, int microBatches) {
   return layout;
 }
 
-constexpr PlannedRank self{7, 0};
+constexpr PlannedRank myself{7, 0};
 
 TEST(EqualSplit, CoversEveryMicroBatchOnce) {
   for (int replicas = 1; replicas <= 9; ++replicas) {
@@ -41,20 +41,20 @@ TEST(PlanBook, KeepsToMultiples) {
   Layout layout = layoutOf(2, 0, 16);
   layout.limits.multiple = 4;
   EXPECT_EQ(equalSplit(layout).microBatches, 8);
-  book.setLayout(self, layout);
+  book.setLayout(myself, layout);
   EXPECT_FALSE(book.propose(1, 5, {10, 6}));
   EXPECT_TRUE(book.propose(2, 5, {12, 4}));
 }
 
 TEST(PlanBook, ASplitHoldsFromItsIterationOn) {
   PlanBook book;
-  book.setLayout(self, layoutOf(2, 1, 8));
-  EXPECT_EQ(book.begin(self, 0)->microBatches, 4);
+  book.setLayout(myself, layoutOf(2, 1, 8));
+  EXPECT_EQ(book.begin(myself, 0)->microBatches, 4);
   ASSERT_TRUE(book.propose(5, 3, {6, 2}));
-  EXPECT_EQ(book.begin(self, 1)->microBatches, 4);
+  EXPECT_EQ(book.begin(myself, 1)->microBatches, 4);
   book.decide(5, true);
-  EXPECT_EQ(book.begin(self, 2)->microBatches, 4);
-  const auto plan = book.begin(self, 3);
+  EXPECT_EQ(book.begin(myself, 2)->microBatches, 4);
+  const auto plan = book.begin(myself, 3);
   EXPECT_EQ(plan->microBatches, 2);
   EXPECT_EQ(plan->firstMicroBatch, 6);
   EXPECT_DOUBLE_EQ(plan->gradientWeight, 0.25);
@@ -64,9 +64,9 @@ TEST(PlanBook, ASplitHoldsFromItsIterationOn) {
 TEST(PlanBook, RefusesWhatDoesNotFit) {
   PlanBook book;
   EXPECT_FALSE(book.propose(1, 0, {1}));  // no layout
-  EXPECT_FALSE(book.begin(self, 0));
-  book.setLayout(self, layoutOf(2, 0, 8));
-  ASSERT_TRUE(book.begin(self, 4));
+  EXPECT_FALSE(book.begin(myself, 0));
+  book.setLayout(myself, layoutOf(2, 0, 8));
+  ASSERT_TRUE(book.begin(myself, 4));
   EXPECT_FALSE(book.propose(1, 4, {4, 4}));  // that iteration has begun
   EXPECT_FALSE(book.propose(1, 9, {8, 0}));  // every replica computes at least one
   EXPECT_FALSE(book.propose(1, 9, {4, 3}));  // one is lost
@@ -112,10 +112,10 @@ TEST(PlanBook, ARankMayRegisterThroughTwoCommunicators) {
 
 TEST(PlanBook, WaitsForTheDecisionAtItsIterationOnly) {
   PlanBook book;
-  book.setLayout(self, layoutOf(2, 0, 8));
+  book.setLayout(myself, layoutOf(2, 0, 8));
   ASSERT_TRUE(book.propose(1, 2, {6, 2}));
-  ASSERT_TRUE(book.begin(self, 1));
-  auto waiting = std::async(std::launch::async, [&] { return book.begin(self, 2)->microBatches; });
+  ASSERT_TRUE(book.begin(myself, 1));
+  auto waiting = std::async(std::launch::async, [&] { return book.begin(myself, 2)->microBatches; });
   EXPECT_EQ(waiting.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
   book.decide(1, false);
   EXPECT_EQ(waiting.get(), 4);

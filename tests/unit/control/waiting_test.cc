@@ -11,7 +11,7 @@
 namespace falcon::control {
 namespace {
 
-constexpr CommunicatorId everybody = 7, pair = 8;
+constexpr CommunicatorId everyRank = 7, pair = 8;
 
 struct Silent final : Outbox {
   void to(ProcessId process, const Message& message) override { sent.emplace_back(process, message); }
@@ -28,7 +28,7 @@ struct WaitingJob {
 
   WaitingJob() {
     for (Rank rank = 0; rank < 4; ++rank) view.handle(processOf(rank), Introduce{rank, "host", "", "", 1, "here"});
-    view.handle(processOf(0), CommunicatorFormed{everybody, true, {0, 1, 2, 3}, {}, {}, {}});
+    view.handle(processOf(0), CommunicatorFormed{everyRank, true, {0, 1, 2, 3}, {}, {}, {}});
     view.handle(processOf(0), CommunicatorFormed{pair, true, {0, 1}, {}, {}, {}});
     fill(&MemberView::healthyCalls, 0, 1);
     for (auto& [process, member] : view.members()) {
@@ -52,7 +52,7 @@ struct WaitingJob {
         const double together = 4 * (slow < 2 ? factor : 1);
         if (rank < 2) add(pair, i, start + 4 * pace, start + together + 0.1);
         const double ready = rank < 2 ? together + 0.1 + 4.9 * pace : 9 * pace;
-        add(everybody, i, start + ready, start + iteration);
+        add(everyRank, i, start + ready, start + iteration);
       }
     }
   }

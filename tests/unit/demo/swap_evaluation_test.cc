@@ -11,7 +11,7 @@ using testing::HasSubstr;
 
 /// 60 healthy iterations of 100 ms, 40 slow ones of 300 ms, 40 after the exchange, 30 while the link is healthy and
 /// nobody knows it, 40 after the undoing.
-SwapRun asItShouldBe() {
+SwapRun swapAsItShouldBe() {
   SwapRun run;
   double time = 50;
   const auto train = [&](int count, double seconds) {
@@ -41,7 +41,7 @@ SwapRun asItShouldBe() {
 }
 
 TEST(SwapEvaluation, OfWhatItShouldBeMissesNothing) {
-  const auto result = evaluate(asItShouldBe());
+  const auto result = evaluate(swapAsItShouldBe());
   EXPECT_THAT(result.missing, ElementsAre());
   EXPECT_NEAR(result.healthy, 100, 1e-6);
   EXPECT_NEAR(result.slow, 300, 1e-6);
@@ -54,8 +54,8 @@ TEST(SwapEvaluation, OfWhatItShouldBeMissesNothing) {
 }
 
 template <class Change>
-void expectMissing(Change change, const char* what) {
-  SwapRun run = asItShouldBe();
+void expectSwapMissing(Change change, const char* what) {
+  SwapRun run = swapAsItShouldBe();
   change(run);
   const auto result = evaluate(run);
   EXPECT_THAT(result.missing, testing::Contains(HasSubstr(what)));
@@ -63,24 +63,24 @@ void expectMissing(Change change, const char* what) {
 }
 
 TEST(SwapEvaluation, MissesWhatWasNotSeen) {
-  expectMissing([](SwapRun& run) { run.said[0].culprit.link = {0, 2}; }, "was not named");
-  expectMissing([](SwapRun& run) { run.said[1].action = "reroute"; }, "no ranks exchanged their roles");
-  expectMissing([](SwapRun& run) { run.said.erase(run.said.begin() + 2); }, "healthy again");
-  expectMissing([](SwapRun& run) { run.said.pop_back(); }, "not undone");
-  expectMissing([](SwapRun& run) { run.said[3].time = run.slowUntil - 1; }, "not undone");
-  expectMissing([](SwapRun& run) { run.exitCode = 1; }, "code 1");
-  expectMissing([](SwapRun& run) { run.undisturbed[100].loss *= 1.1; }, "a loss differs");
-  expectMissing([](SwapRun& run) { run.undisturbed.resize(50); }, "only 50 of 210");
-  expectMissing([](SwapRun& run) { run = {}; }, "never slow");
+  expectSwapMissing([](SwapRun& run) { run.said[0].culprit.link = {0, 2}; }, "was not named");
+  expectSwapMissing([](SwapRun& run) { run.said[1].action = "reroute"; }, "no ranks exchanged their roles");
+  expectSwapMissing([](SwapRun& run) { run.said.erase(run.said.begin() + 2); }, "healthy again");
+  expectSwapMissing([](SwapRun& run) { run.said.pop_back(); }, "not undone");
+  expectSwapMissing([](SwapRun& run) { run.said[3].time = run.slowUntil - 1; }, "not undone");
+  expectSwapMissing([](SwapRun& run) { run.exitCode = 1; }, "code 1");
+  expectSwapMissing([](SwapRun& run) { run.undisturbed[100].loss *= 1.1; }, "a loss differs");
+  expectSwapMissing([](SwapRun& run) { run.undisturbed.resize(50); }, "only 50 of 210");
+  expectSwapMissing([](SwapRun& run) { run = {}; }, "never slow");
 }
 
 TEST(SwapEvaluation, MissesAnEffectThatIsNotThere) {
   const auto stretch = [](SwapRun& run, std::size_t from, std::size_t to, double seconds) {
     for (std::size_t i = from; i < to; ++i) run.iterations[i].start = run.iterations[i].end - seconds;
   };
-  expectMissing([&](SwapRun& run) { stretch(run, 60, 100, 0.11); }, "did not slow the job");
-  expectMissing([&](SwapRun& run) { stretch(run, 101, 140, 0.2); }, "after the exchange");
-  expectMissing([&](SwapRun& run) { stretch(run, 171, 210, 0.2); }, "in the end");
+  expectSwapMissing([&](SwapRun& run) { stretch(run, 60, 100, 0.11); }, "did not slow the job");
+  expectSwapMissing([&](SwapRun& run) { stretch(run, 101, 140, 0.2); }, "after the exchange");
+  expectSwapMissing([&](SwapRun& run) { stretch(run, 171, 210, 0.2); }, "in the end");
 }
 
 }  // namespace

@@ -404,19 +404,19 @@ struct Waiting {
   }
 };
 
-using Kind = instrument::Cause::Kind;
+using CauseKind = instrument::Cause::Kind;
 instrument::Cause atRank(Rank rank, double share) {
-  return {.kind = Kind::rank, .rank = rank, .share = share, .growth = 2};
+  return {.kind = CauseKind::rank, .rank = rank, .share = share, .growth = 2};
 }
 instrument::Cause atGroup(double share) {
-  return {.kind = Kind::group, .communicator = pair, .share = share, .growth = 2};
+  return {.kind = CauseKind::group, .communicator = pair, .share = share, .growth = 2};
 }
 /// Of the communicator over all.
 instrument::Cause atLink(Link link, double share) {
-  return {.kind = Kind::link, .link = link, .communicator = everybody, .share = share, .growth = 2};
+  return {.kind = CauseKind::link, .link = link, .communicator = everybody, .share = share, .growth = 2};
 }
 
-struct Row {
+struct SuspicionRow {
   const char* why;
   Waiting waiting;
   std::set<Rank> ranks;
@@ -426,7 +426,7 @@ struct Row {
 TEST(Suspicion, LooksWhereTheChainOfWaitingLeads) {
   const std::map<Rank, double> two{{1, 0.05}, {2, 0.05}}, whole{{1, 0.1}}, half{{1, 0.05}};
   const std::map<CommunicatorId, double> slow{{everybody, 0.08}};
-  const Row rows[] = {
+  const SuspicionRow rows[] = {
       {"the chain alone", {.chain = {atRank(3, 0.9)}}, {3}, {}},
       {"less than half", {.chain = {atRank(3, 0.4)}}, {}, {}},
       {"nobody is accused twice", {.own = half, .chain = {atRank(1, 0.9)}}, {1}, {}},
@@ -435,7 +435,7 @@ TEST(Suspicion, LooksWhereTheChainOfWaitingLeads) {
       {"not clear: all stay", {.own = two, .groups = slow, .chain = {atGroup(0.4)}}, {1, 2}, {everybody, pair}},
       {"little", {.own = two, .groups = slow, .chain = {atGroup(0.2)}}, {1, 2}, {everybody}},
       {"everybody's computing leads nowhere",
-       {.own = two, .chain = {{.kind = Kind::everybody, .share = 0.8}}},
+       {.own = two, .chain = {{.kind = CauseKind::everybody, .share = 0.8}}},
        {1, 2},
        {}},
       // A group with little of the delay is explained by whom it shares with an accused one.
@@ -467,7 +467,7 @@ TEST(Suspicion, LooksWhereTheChainOfWaitingLeads) {
        {everybody}},
       {"nobody has it", {.groups = {{pair, 0.1}}, .timed = true, .unexplained = 0.8}, {}, {pair}},
   };
-  for (const Row& row : rows) {
+  for (const SuspicionRow& row : rows) {
     const Suspicion found = row.waiting.judge();
     std::set<Rank> ranks;
     std::set<CommunicatorId> groups;
@@ -490,7 +490,7 @@ TEST(Suspicion, FallsOnNobodyWhomAKnownCulpritMayExplain) {
     SeenInProfile seen{.communicators = {{1, {0, 1, 2, 3}}, {2, {0, 2}}, {3, {1, 3}}}, .known = std::move(known)};
     seen.chain = instrument::Blame{.causes = {atRank(1, 0.6), atRank(2, 0.6)}};
     for (const auto& group : seen.communicators)
-      seen.chain->causes.push_back({.kind = Kind::group, .communicator = group.communicator, .share = 0.4});
+      seen.chain->causes.push_back({.kind = CauseKind::group, .communicator = group.communicator, .share = 0.4});
     const Suspicion found = suspect(seen);
     return std::pair(found.ranks.size(), found.groups.size());
   };

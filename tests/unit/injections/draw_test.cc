@@ -7,12 +7,12 @@
 namespace falcon::injections {
 namespace {
 
-const demo::JobShape shape;
+const demo::JobShape drawnShape;
 
 TEST(Draw, GivesEveryKindAndOnlyWhatTheJobHas) {
   std::map<std::string, int> kinds;
   for (int number = 0; number < 400; ++number) {
-    const Drawn drawn = draw(7, number, shape);
+    const Drawn drawn = draw(7, number, drawnShape);
     std::string kind;
     for (const demo::Injection& each : drawn) {
       EXPECT_GE(each.factor, 1.3);
@@ -21,12 +21,13 @@ TEST(Draw, GivesEveryKindAndOnlyWhatTheJobHas) {
       if (each.culprit.kind == CulpritKind::rank) {
         kind += "rank ";
         EXPECT_GE(each.culprit.rank, 0);
-        EXPECT_LT(each.culprit.rank, shape.ranks);
+        EXPECT_LT(each.culprit.rank, drawnShape.ranks);
         continue;
       }
       kind += each.culprit.bothWays ? "link both ways " : "link ";
       EXPECT_NE(each.culprit.link.from, each.culprit.link.to);
-      EXPECT_EQ(each.culprit.link.from % shape.pipelineParallel, each.culprit.link.to % shape.pipelineParallel);
+      EXPECT_EQ(each.culprit.link.from % drawnShape.pipelineParallel,
+                each.culprit.link.to % drawnShape.pipelineParallel);
     }
     if (drawn.size() == 2) {
       EXPECT_NE(drawn[0].culprit, drawn[1].culprit) << number;
@@ -39,13 +40,13 @@ TEST(Draw, GivesEveryKindAndOnlyWhatTheJobHas) {
 }
 
 TEST(Draw, IsTheSameWhateverWasDrawnBefore) {
-  const auto text = [](int number) { return nameOf(culpritsOf(draw(3, number, shape))); };
+  const auto text = [](int number) { return nameOf(culpritsOf(draw(3, number, drawnShape))); };
   std::vector<std::string> forwards, backwards(20);
   for (int number = 0; number < 20; ++number) forwards.push_back(text(number));
   for (int number = 19; number >= 0; --number) backwards[static_cast<std::size_t>(number)] = text(number);
   EXPECT_EQ(forwards, backwards);
-  EXPECT_NE(nameOf(culpritsOf(draw(4, 0, shape))) + nameOf(culpritsOf(draw(4, 1, shape))) +
-                nameOf(culpritsOf(draw(4, 2, shape))),
+  EXPECT_NE(nameOf(culpritsOf(draw(4, 0, drawnShape))) + nameOf(culpritsOf(draw(4, 1, drawnShape))) +
+                nameOf(culpritsOf(draw(4, 2, drawnShape))),
             forwards[0] + forwards[1] + forwards[2]);
 }
 
@@ -54,7 +55,7 @@ TEST(Draw, NamesBothWaysAlikeFromEitherEnd) {
   const Culprit other{.kind = CulpritKind::link, .link = {0, 6}, .bothWays = true};
   EXPECT_EQ(nameOf({one}), nameOf({other}));
   EXPECT_EQ(nameOf({one, other}), "link 0 <-> 6");
-  EXPECT_EQ(nameOf({}), "none");
+  EXPECT_EQ(nameOf(std::vector<Culprit>()), "none");
 }
 
 }  // namespace

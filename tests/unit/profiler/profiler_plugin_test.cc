@@ -19,7 +19,7 @@ using test::ForkedRanks;
 using test::ToldCommunicator;
 using namespace std::chrono_literals;
 
-const ProfiledCommunicator facts{.id = 0x77, .name = "dp", .nodes = 1, .ranks = 4, .rank = 2};
+const ProfiledCommunicator pluginFacts{.id = 0x77, .name = "dp", .nodes = 1, .ranks = 4, .rank = 2};
 
 /// Of the version; in a process of its own, since the plugin reads its settings once a process.
 std::unique_ptr<ProfilerCalls> load(int number) {
@@ -43,7 +43,7 @@ void setUp(const char* falcon) {
 
 /// What is wrong with the log as others see it; "": nothing.
 std::string complaintOf(const instrument::CallLogView& log, std::size_t calls, bool transfers) {
-  if (log.communicators.size() != 1 || log.communicators[0].id != facts.id) return "not one communicator";
+  if (log.communicators.size() != 1 || log.communicators[0].id != pluginFacts.id) return "not one communicator";
   const instrument::CommunicatorView& communicator = log.communicators[0];
   if (communicator.name != "dp" || communicator.rank != 2 || communicator.size != 4) return "another communicator";
   for (Rank rank = 0; rank < 4; ++rank)
@@ -74,7 +74,7 @@ TEST_P(OwnProfiler, LeavesALogThatFalconReads) {
     const std::string file = instrument::jobFolder(jobOf(getpid())) + "/rank-2.calls";
     int mask = 0;
     {
-      ToldCommunicator told(*calls, facts, mask);
+      ToldCommunicator told(*calls, pluginFacts, mask);
       if (const int now = valueOf(mask); now != (collectiveEvent | messageEvent)) return maskIs(now);
       for (int i = 0; i < 5; ++i) told.allReduce(100, 1);
       const auto log = instrument::readCallLog(file, 100);
@@ -96,7 +96,7 @@ TEST_P(OwnProfiler, ProfilesOnceThePeriodIsKnown) {
     const auto calls = load(GetParam());
     const std::string file = instrument::jobFolder(jobOf(getpid())) + "/rank-2.calls";
     int mask = 0;
-    ToldCommunicator told(*calls, facts, mask);
+    ToldCommunicator told(*calls, pluginFacts, mask);
     const ToldCommunicator::Transfer sends{.channel = 0, .peer = 3, .steps = 1};
     const auto begun = std::chrono::steady_clock::now();
     bool profiled = false;
@@ -126,7 +126,7 @@ TEST_P(OwnProfiler, CanBeSwitchedOffInALiveJob) {
     const auto calls = load(GetParam());
     const std::string file = instrument::jobFolder(jobOf(getpid())) + "/rank-2.calls";
     int mask = 0;
-    ToldCommunicator told(*calls, facts, mask);
+    ToldCommunicator told(*calls, pluginFacts, mask);
     told.allReduce(100, 0);
     if (const auto sent = instrument::sendCommand(file, instrument::JobCommand::off); !sent)
       return sent.error().message();
@@ -145,7 +145,7 @@ TEST_P(OwnProfiler, WithoutFalconWantsAndLeavesNothing) {
     setUp("0");
     const auto calls = load(GetParam());
     int mask = 0;
-    ToldCommunicator told(*calls, facts, mask);
+    ToldCommunicator told(*calls, pluginFacts, mask);
     if (told.result != success) return "not begun";
     if (const int now = valueOf(mask); now != 0) return maskIs(now);
     if (std::filesystem::exists(instrument::jobFolder(jobOf(getpid())))) return "it has left something";
@@ -164,7 +164,7 @@ TEST_P(OwnProfiler, ChainsAnotherWithAndWithoutFalcon) {
       const auto calls = load(GetParam());
       int mask = 0;
       {
-        ToldCommunicator told(*calls, facts, mask);
+        ToldCommunicator told(*calls, pluginFacts, mask);
         if (const int now = valueOf(mask); (now & kernelChannelEvent) == 0) return maskIs(now);
         told.allReduce(100, 2);
       }

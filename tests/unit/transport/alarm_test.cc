@@ -11,7 +11,7 @@
 namespace falcon::transport {
 namespace {
 
-std::shared_ptr<Reactor> reactor() {
+std::shared_ptr<Reactor> reactorWithAlarm() {
   return *makeReactor(*SocketAddress::parse("127.0.0.1:0"));
 }
 
@@ -40,7 +40,7 @@ class Rung {
 };
 
 TEST(Alarm, ManyTakeNoDescriptors) {
-  const auto here = reactor();
+  const auto here = reactorWithAlarm();
   const auto before = descriptors();
   std::vector<std::unique_ptr<Alarm>> alarms;
   for (int i = 0; i < 1000; ++i) alarms.push_back(std::make_unique<Alarm>(here, [] {}));
@@ -49,7 +49,7 @@ TEST(Alarm, ManyTakeNoDescriptors) {
 }
 
 TEST(Alarm, RingInTheOrderOfTheirTimesAndOnceEach) {
-  const auto here = reactor();
+  const auto here = reactorWithAlarm();
   Rung rung;
   std::vector<std::unique_ptr<Alarm>> alarms;
   for (int i = 0; i < 5; ++i) alarms.push_back(std::make_unique<Alarm>(here, [&rung, i] { rung.note(i); }));
@@ -63,7 +63,7 @@ TEST(Alarm, RingInTheOrderOfTheirTimesAndOnceEach) {
 }
 
 TEST(Alarm, MayBeSetAndEndedWhereItRings) {
-  const auto here = reactor();
+  const auto here = reactorWithAlarm();
   Rung rung;
   std::unique_ptr<Alarm> alarm;
   int times = 0;
@@ -77,7 +77,7 @@ TEST(Alarm, MayBeSetAndEndedWhereItRings) {
 }
 
 TEST(Alarm, DoesNotRingWhenItIsGone) {
-  const auto here = reactor();
+  const auto here = reactorWithAlarm();
   for (int round = 0; round < 200; ++round) {
     auto alive = std::make_unique<std::atomic<bool>>(true);
     auto alarm = std::make_unique<Alarm>(here, [flag = alive.get()] { EXPECT_TRUE(flag->load()); });

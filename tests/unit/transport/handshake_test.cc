@@ -19,7 +19,7 @@ Secret secretOf(int value) {
   return secret;
 }
 
-Hello helloOf(int secret = 1) {
+Hello helloWith(int secret = 1) {
   return {Purpose::bus, 77, secretOf(secret), 5, "payload"};
 }
 
@@ -52,7 +52,7 @@ struct Record {
 /// Both halves, with what they say passing through here.
 Record recordedExchange(Hello& heard) {
   Pair client, server;
-  Greeting greeting(helloOf());
+  Greeting greeting(helloWith());
   Challenge challenge;
   Record record;
   EXPECT_TRUE(greeting.open(client.comes.get(), somewhere));
@@ -96,7 +96,7 @@ TEST(Handshake, WhatWasRecordedIsOfNoUseToWhoListens) {
   Hello heard;
   const Record record = recordedExchange(heard);
   Pair pair;
-  Greeting greeting(helloOf());
+  Greeting greeting(helloWith());
   ASSERT_TRUE(greeting.open(pair.comes.get(), somewhere));
   Pair::say(pair.there, record.challenge);
   ASSERT_EQ(greeting.read(pair.comes.get()), Greeting::Progress::failed);
@@ -108,7 +108,7 @@ TEST(Handshake, WhatWasRecordedIsOfNoUseToWhoListens) {
 // Who knows no secret asks the one side to compute what the other wants to see.
 TEST(Handshake, NobodysOwnWordsProveAnything) {
   const Nonce comes{std::byte{1}}, there{std::byte{2}};
-  const Hello hello = helloOf();
+  const Hello hello = helloWith();
   const std::string challenge = encodeChallenge(hello, comes, there);
   Hello otherKey = hello, otherPurpose = hello;
   otherKey.key = 78;
@@ -123,7 +123,7 @@ TEST(Handshake, NobodysOwnWordsProveAnything) {
 TEST(Handshake, EveryBitOfAProofCounts) {
   for (std::size_t at = 4; at < 60; ++at) {
     Pair pair;
-    Greeting greeting(helloOf());
+    Greeting greeting(helloWith());
     Challenge challenge;
     ASSERT_TRUE(greeting.open(pair.comes.get(), somewhere));
     ASSERT_EQ(challenge.read(pair.there.get()), Challenge::Progress::opened);
@@ -161,7 +161,7 @@ TEST(Handshake, CutsAndImpossibleLengthsAreStrangers) {
 
 TEST(Handshake, WhoSpeaksAnotherProtocolIsNamedSo) {
   Pair pair;
-  Greeting greeting(helloOf());
+  Greeting greeting(helloWith());
   ASSERT_TRUE(greeting.open(pair.comes.get(), somewhere));
   Pair::say(pair.there, "220 mail.example.com\r\n");
   ASSERT_EQ(greeting.read(pair.comes.get()), Greeting::Progress::failed);
@@ -171,7 +171,7 @@ TEST(Handshake, WhoSpeaksAnotherProtocolIsNamedSo) {
 
 TEST(Handshake, WhoHangsUpWithoutAWordMayBeAskedAgain) {
   Pair pair;
-  Greeting greeting(helloOf());
+  Greeting greeting(helloWith());
   ASSERT_TRUE(greeting.open(pair.comes.get(), somewhere));
   pair.there.reset();
   EXPECT_EQ(greeting.read(pair.comes.get()), Greeting::Progress::turnedAway);
@@ -179,7 +179,7 @@ TEST(Handshake, WhoHangsUpWithoutAWordMayBeAskedAgain) {
 
 TEST(Handshake, WhoHasNoRandomBytesIsBelievedThatItCannotCome) {
   Pair pair;
-  Hello hello = helloOf();
+  Hello hello = helloWith();
   hello.withdraws = true;
   Greeting greeting(hello);
   Challenge challenge;
@@ -198,7 +198,7 @@ TEST(Handshake, WhatWithdrewOnceDoesNotWithdrawAgain) {
   Pair::say(pair.comes, encodeOpening(Purpose::bus, 77, {}));
   ASSERT_EQ(challenge.read(pair.there.get()), Challenge::Progress::opened);
   ASSERT_TRUE(challenge.challenge(pair.there.get(), secretOf(1)));
-  Pair::say(pair.comes, encodeProof(helloOf(), {}, then));
+  Pair::say(pair.comes, encodeProof(helloWith(), {}, then));
   EXPECT_EQ(challenge.read(pair.there.get()), Challenge::Progress::stranger);
 }
 
@@ -222,9 +222,9 @@ TEST(Handshake, WhoCannotProveItselfRefusesOnlyWithTheSecretAndOnlyNow) {
                            Case{"without", 2, false, ErrorCode::invalidUsage, "does not know the secret"},
                            Case{"recorded", 1, true, ErrorCode::invalidUsage, "does not know the secret"}}) {
     Pair pair;
-    Greeting greeting(helloOf());
+    Greeting greeting(helloWith());
     ASSERT_TRUE(greeting.open(pair.comes.get(), somewhere));
-    const std::string refusal = encodeRefusal(helloOf(each.secret), nonceIn(Pair::received(pair.there)));
+    const std::string refusal = encodeRefusal(helloWith(each.secret), nonceIn(Pair::received(pair.there)));
     Pair::say(pair.there, each.isReplayed ? before : refusal);
     if (before.empty()) before = refusal;
     ASSERT_EQ(greeting.read(pair.comes.get()), Greeting::Progress::failed) << each.what;

@@ -136,8 +136,8 @@ TEST(Waiter, LosesNoRingBetweenASenderAndASlowReceiver) {
   EXPECT_EQ(world.wait(1), 0);
 }
 
-struct Pair {
-  Pair() {
+struct PortPair {
+  PortPair() {
     int ends[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
     one.reset(ends[0]);
@@ -159,7 +159,7 @@ Nanoseconds costOfASecondsSleeps() {
 }
 
 TEST(Waiter, UsesUnderFivePercentOfACoreWhateverItWaitsFor) {
-  const Pair pair;
+  const PortPair pair;
   const WaitSource doorbell{.kind = WaitSource::Kind::doorbell};
   const WaitSource socket = pair.readable();
   auto throttled = socket;
@@ -185,7 +185,7 @@ TEST(Waiter, UsesUnderFivePercentOfACoreWhateverItWaitsFor) {
 }
 
 TEST(Waiter, KeepsToTheLimit) {
-  const Pair pair;
+  const PortPair pair;
   const auto waiter = makeWaiter();
   const std::vector<std::vector<WaitSource>> cases = {{{.kind = WaitSource::Kind::doorbell}}, {pair.readable()}};
   for (const auto& sources : cases) {
@@ -218,7 +218,7 @@ void expectWoken(std::span<const WaitSource> sources, const std::function<void()
 }
 
 TEST(Waiter, WakesForItsSourcesAndForTheOwnDoorbellAlways) {
-  const Pair pair;
+  const PortPair pair;
   const WaitSource doorbell{.kind = WaitSource::Kind::doorbell};
   const std::vector<std::vector<WaitSource>> all = {{}, {doorbell}, {pair.readable()}, {doorbell, pair.readable()}};
   for (const auto& sources : all) expectWoken(sources, [] { ringOwnDoorbell(); });

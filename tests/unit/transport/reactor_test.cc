@@ -28,14 +28,14 @@ std::shared_ptr<Reactor> reactor() {
   return *makeReactor(loopback());
 }
 
-Secret secretOf(int value) {
+Secret secretWith(int value) {
   Secret secret{};
   secret[0] = static_cast<std::byte>(value);
   return secret;
 }
 
 Hello helloOf(std::uint64_t key, int secret = 1, std::string payload = "") {
-  return {Purpose::data, key, secretOf(secret), 3, std::move(payload)};
+  return {Purpose::data, key, secretWith(secret), 3, std::move(payload)};
 }
 
 /// Collects what handlers deliver.
@@ -97,7 +97,7 @@ std::ptrdiff_t count(const char* folder) {
 TEST(Reactor, HandsAConnectionToWhomItIsForAndLeavesTheBytesAfterTheHello) {
   const auto server = reactor();
   Mailbox<std::pair<FileDescriptor, Hello>> arrived;
-  server->expect(Purpose::data, 7, secretOf(1), [&](FileDescriptor socket, const Hello& hello) {
+  server->expect(Purpose::data, 7, secretWith(1), [&](FileDescriptor socket, const Hello& hello) {
     arrived.put({std::move(socket), hello});
   });
   const auto client = connectWithHello({}, server->address(), helloOf(7, 1, std::string(4096, 'p')), 5s);
@@ -121,7 +121,7 @@ TEST(Reactor, KeepsEarlyConnectionsUntilSomebodyExpectsThem) {
   std::this_thread::sleep_for(100ms);
   Mailbox<int> arrived;
   for (int key : {0, 1}) {
-    server->expect(Purpose::data, key, secretOf(1), [&, key](FileDescriptor, const Hello&) { arrived.put(key); });
+    server->expect(Purpose::data, key, secretWith(1), [&, key](FileDescriptor, const Hello&) { arrived.put(key); });
     for (int i = 0; i < 10; ++i) EXPECT_EQ(arrived.take(), key);
   }
   for (std::thread& client : clients) client.join();
@@ -130,7 +130,7 @@ TEST(Reactor, KeepsEarlyConnectionsUntilSomebodyExpectsThem) {
 TEST(Reactor, WhoIsTurnedAwayComesAgain) {
   const auto server = reactor();
   Mailbox<int> arrived;
-  server->expect(Purpose::data, 7, secretOf(1), [&](FileDescriptor, const Hello&) { arrived.put(1); });
+  server->expect(Purpose::data, 7, secretWith(1), [&](FileDescriptor, const Hello&) { arrived.put(1); });
   const falcon::test::Doorman door(server->address(), 3);
   const auto socket = connectWithHello({}, door.address(), helloOf(7), 20s);
   ASSERT_TRUE(socket) << socket.error().message();
@@ -147,7 +147,7 @@ TEST(Reactor, WhoHaveDifferentSecretsDoNotConnectEarlyOrNot) {
     EXPECT_EQ(socket.error().code(), ErrorCode::invalidUsage);
   });
   std::this_thread::sleep_for(50ms);
-  server->expect(Purpose::data, 7, secretOf(1), [&](FileDescriptor, const Hello&) { arrived.put(1); });
+  server->expect(Purpose::data, 7, secretWith(1), [&](FileDescriptor, const Hello&) { arrived.put(1); });
   early.join();
   const auto late = connectWithHello({}, server->address(), helloOf(7, 2), 20s);
   ASSERT_FALSE(late);
@@ -159,7 +159,7 @@ TEST(Reactor, WhoHaveDifferentSecretsDoNotConnectEarlyOrNot) {
 TEST(Reactor, DropsStrangersAtTheFirstWrongByteAndServesOthersMeanwhile) {
   const auto server = reactor();
   Mailbox<int> arrived;
-  server->expect(Purpose::data, 7, secretOf(1), [&](FileDescriptor, const Hello&) { arrived.put(1); });
+  server->expect(Purpose::data, 7, secretWith(1), [&](FileDescriptor, const Hello&) { arrived.put(1); });
   const std::string good = encodeOpening(Purpose::data, 7, {});
   auto badPurpose = good;
   badPurpose[8] = 99;
@@ -183,7 +183,7 @@ TEST(Reactor, DropsStrangersAtTheFirstWrongByteAndServesOthersMeanwhile) {
 TEST(Reactor, LetsInWhoSaysLateWhoItIs) {
   const auto server = reactor();
   Mailbox<int> arrived;
-  server->expect(Purpose::data, 7, secretOf(1), [&](FileDescriptor, const Hello&) { arrived.put(1); });
+  server->expect(Purpose::data, 7, secretWith(1), [&](FileDescriptor, const Hello&) { arrived.put(1); });
   const auto late = rawConnection(server->address());
   EXPECT_FALSE(closedWithin(late, 8s));
   greet(late, helloOf(7), server->address());
@@ -196,7 +196,7 @@ TEST(Reactor, LetsACrowdInThatFillsTheDoorway) {
   if (const auto room = reserveDescriptors(2 * crowd + 100, "a test"); !room) GTEST_SKIP() << room.error().message();
   const auto server = reactor();
   Mailbox<int> arrived;
-  server->expect(Purpose::data, 7, secretOf(1), [&](FileDescriptor, const Hello&) { arrived.put(1); });
+  server->expect(Purpose::data, 7, secretWith(1), [&](FileDescriptor, const Hello&) { arrived.put(1); });
   std::vector<FileDescriptor> newcomers;
   for (int i = 0; i < crowd; ++i) newcomers.push_back(rawConnection(server->address()));
   for (const FileDescriptor& newcomer : newcomers) greet(newcomer, helloOf(7), server->address());
@@ -206,7 +206,7 @@ TEST(Reactor, LetsACrowdInThatFillsTheDoorway) {
 TEST(Reactor, ReadsAGreetingThatComesByteByByte) {
   const auto server = reactor();
   Mailbox<std::string> arrived;
-  server->expect(Purpose::data, 7, secretOf(1),
+  server->expect(Purpose::data, 7, secretWith(1),
                  [&](FileDescriptor, const Hello& hello) { arrived.put(hello.payload); });
   const auto slow = rawConnection(server->address());
   const auto say = [&](const std::string& bytes) {
@@ -231,7 +231,7 @@ TEST(Reactor, RetriesRefusedConnections) {
   std::thread later([&] {
     std::this_thread::sleep_for(300ms);
     server = *makeReactor(address);
-    server->expect(Purpose::data, 1, secretOf(1), [](FileDescriptor, const Hello&) {});
+    server->expect(Purpose::data, 1, secretWith(1), [](FileDescriptor, const Hello&) {});
   });
   EXPECT_TRUE(connectWithHello(loopback(), address, helloOf(1), 20s));
   later.join();
@@ -297,7 +297,7 @@ TEST(Reactor, LeaksNeitherThreadsNorDescriptors) {
   const auto threads = count("/proc/self/task");
   for (int i = 0; i < 30; ++i) {
     const auto server = reactor();
-    server->expect(Purpose::data, 1, secretOf(1), [](FileDescriptor, const Hello&) {});
+    server->expect(Purpose::data, 1, secretWith(1), [](FileDescriptor, const Hello&) {});
     const auto known = connectWithHello({}, server->address(), helloOf(1), 5s);
     const auto early = rawConnection(server->address());
     const std::string opening = encodeOpening(Purpose::data, 2, {});
@@ -334,13 +334,13 @@ TEST(ProcessReactor, AForkedChildGetsItsOwnAndMayDropTheParents) {
     auto own = processReactor();
     if (!own || *own == parents) _exit(1);
     parents.reset();
-    (*own)->expect(Purpose::data, 5, secretOf(1), [](FileDescriptor, const Hello&) {});
+    (*own)->expect(Purpose::data, 5, secretWith(1), [](FileDescriptor, const Hello&) {});
     if (!connectWithHello({}, (*own)->address(), helloOf(5), 5s)) _exit(2);
     own->reset();
     _exit(0);
   }
   EXPECT_EQ(statusOf(child), 0);
-  parents->expect(Purpose::data, 5, secretOf(1), [](FileDescriptor, const Hello&) {});
+  parents->expect(Purpose::data, 5, secretWith(1), [](FileDescriptor, const Hello&) {});
   EXPECT_TRUE(connectWithHello({}, parents->address(), helloOf(5), 5s));  // the parent's still works
 }
 
@@ -350,7 +350,7 @@ TEST(ProcessReactor, AChildDoesNotKeepItsParentsSocketsOpen) {
 #endif
   const auto server = reactor();
   Mailbox<FileDescriptor> arrived;
-  server->expect(Purpose::data, 7, secretOf(1),
+  server->expect(Purpose::data, 7, secretWith(1),
                  [&](FileDescriptor socket, const Hello&) { arrived.put(std::move(socket)); });
   auto client = connectWithHello({}, server->address(), helloOf(7), 5s);
   ASSERT_TRUE(client);

@@ -26,8 +26,8 @@ FileDescriptor boundTo(const char* host) {
 }
 
 /// A connection from one address to another. The peer waits in the listener's queue.
-struct Connection {
-  Connection(const char* from, const char* to) : listener(boundTo(to)), socket(boundTo(from)) {
+struct LocalConnection {
+  LocalConnection(const char* from, const char* to) : listener(boundTo(to)), socket(boundTo(from)) {
     EXPECT_EQ(listen(listener.get(), 1), 0);
     sockaddr_storage name{};
     socklen_t length = sizeof name;
@@ -43,13 +43,13 @@ INSTANTIATE_TEST_SUITE_P(Of, SocketOptions,
                                          Purpose::pulse, Purpose::window));
 
 TEST_P(SocketOptions, AskWhetherAnotherHostAnswers) {
-  const Connection between("127.0.0.2:0", "127.0.0.1:0");
+  const LocalConnection between("127.0.0.2:0", "127.0.0.1:0");
   prepareSocket(between.socket.get(), GetParam());
   EXPECT_EQ(option(between.socket, SOL_SOCKET, SO_KEEPALIVE), 1);
 }
 
 TEST_P(SocketOptions, DoNotAskWhetherThisHostAnswers) {
-  const Connection inside("127.0.0.1:0", "127.0.0.1:0");
+  const LocalConnection inside("127.0.0.1:0", "127.0.0.1:0");
   prepareSocket(inside.socket.get(), GetParam());
   EXPECT_EQ(option(inside.socket, SOL_SOCKET, SO_KEEPALIVE), 0);
 }
@@ -57,8 +57,8 @@ TEST_P(SocketOptions, DoNotAskWhetherThisHostAnswers) {
 // Silence is told from computing where next to nothing is sent; on the bus it is that somebody does not read.
 TEST(SocketOptionsOfSilence, GiveUpOnBytesThatNobodyAcknowledgesOfAnotherHostOnly) {
   for (const Purpose purpose : {Purpose::rendezvous, Purpose::pulse}) {
-    const Connection between("127.0.0.2:0", "127.0.0.1:0"), inside("127.0.0.1:0", "127.0.0.1:0");
-    for (const Connection* each : {&between, &inside}) prepareSocket(each->socket.get(), purpose);
+    const LocalConnection between("127.0.0.2:0", "127.0.0.1:0"), inside("127.0.0.1:0", "127.0.0.1:0");
+    for (const LocalConnection* each : {&between, &inside}) prepareSocket(each->socket.get(), purpose);
     EXPECT_GT(option(between.socket, IPPROTO_TCP, TCP_USER_TIMEOUT), 0);
     EXPECT_EQ(option(inside.socket, IPPROTO_TCP, TCP_USER_TIMEOUT), 0);
   }

@@ -109,7 +109,7 @@ int probe(const ProbeOptions& options) try {
   return 128 + interrupted.signal;
 }
 
-int beRank(const ProbeOptions& options) {
+int beProbeRank(const ProbeOptions& options) {
   int rank = 0;
   const auto times = doctor::runProbeJob(options.iterations, rank);
   if (!times) {
@@ -152,7 +152,7 @@ void addProbeCommand(CLI::App& app, int& exitCode) {
   command->add_option("--hand-back", options->handBack)->group("");
   command->callback([options, history, &exitCode] {
     if (!options->handBack.empty()) {
-      exitCode = beRank(*options);
+      exitCode = beProbeRank(*options);
       return;
     }
     if (history->count() == 0) throw CLI::RequiredError("--history");

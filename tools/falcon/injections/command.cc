@@ -25,7 +25,7 @@ namespace {
 
 using namespace falcon::injections;
 
-struct Options {
+struct InjectionsOptions {
   std::optional<int> count;
   std::uint64_t seed = 1;
   bool json = false;
@@ -40,7 +40,7 @@ struct Options {
 constexpr double forBaseline = 240;
 constexpr int usualCount = 200, usualCountOfACell = 20;
 
-demo::JobSurroundings surroundingsIn(const tools::WorkFolder& folder, const Options& options,
+demo::JobSurroundings surroundingsIn(const tools::WorkFolder& folder, const InjectionsOptions& options,
                                      const std::string& name = "job") {
   if (options.keep) fmt::print(stderr, "logs: {}\n", folder.path());
   demo::JobSurroundings surroundings;
@@ -53,14 +53,14 @@ demo::JobSurroundings surroundingsIn(const tools::WorkFolder& folder, const Opti
   return surroundings;
 }
 
-std::function<void(const demo::Said&)> hearing(const Options& options) {
+std::function<void(const demo::Said&)> hearing(const InjectionsOptions& options) {
   return [verbose = options.verbose](const demo::Said& said) {
     if (verbose) fmt::print(stderr, "      {:.1f} s {}: {}\n", said.time, said.kind, said.text);
   };
 }
 
 // Each has a job of its own: it may not survive the case.
-std::vector<Row> runCases(const Options& options) {
+std::vector<Row> runCases(const InjectionsOptions& options) {
   std::vector<Row> rows;
   fmt::print(stderr, "{}\n", tableHead());
   for (const std::string& name : options.cases) {
@@ -74,7 +74,7 @@ std::vector<Row> runCases(const Options& options) {
 }
 
 // One job for all of them: nothing carries over from one process to the next that a real job would not carry over.
-std::vector<Row> inject(const Options& options, ResultsFile* results) {
+std::vector<Row> inject(const InjectionsOptions& options, ResultsFile* results) {
   std::vector<Row> rows = results ? results->rows() : std::vector<Row>();
   const int count = options.count.value_or(usualCount);
   if (rows.size() > static_cast<std::size_t>(count)) rows.resize(static_cast<std::size_t>(count));
@@ -93,7 +93,7 @@ std::vector<Row> inject(const Options& options, ResultsFile* results) {
   return rows;
 }
 
-int runSweep(const Options& options) {
+int runSweep(const InjectionsOptions& options) {
   const std::vector<Cell> cells = cellsNamed(options.cells);
   const tools::WorkFolder folder("injections", options.keep);
   const auto surroundings = [&](const std::string& name) { return surroundingsIn(folder, options, name); };
@@ -109,7 +109,7 @@ int runSweep(const Options& options) {
   return shortcomings.empty() ? healthy : toolFailed;
 }
 
-int run(const Options& options) {
+int run(const InjectionsOptions& options) {
   if (options.sweep) return runSweep(options);
   std::optional<ResultsFile> results;
   if (!options.resume.empty()) results.emplace(options.resume, options.seed);
@@ -130,7 +130,7 @@ int run(const Options& options) {
   return passed ? healthy : toolFailed;
 }
 
-int runInterruptibly(const Options& options) try {
+int runInterruptibly(const InjectionsOptions& options) try {
   demo::noteInterruptions();
   return run(options);
 } catch (const std::invalid_argument& wrong) {
@@ -147,7 +147,7 @@ int runInterruptibly(const Options& options) try {
 }  // namespace
 
 void addInjectionsCommand(CLI::App& app, int& exitCode) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InjectionsOptions>();
   CLI::App* command = app.add_subcommand(
       "injections", "Slow ranks and links of one job at random, one after the other, and count who is found");
   command

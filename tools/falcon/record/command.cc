@@ -22,7 +22,7 @@
 namespace falcon::tools {
 namespace {
 
-struct Options {
+struct RecordOptions {
   std::string file, job;
   double seconds = 0;
   bool json = false;
@@ -40,7 +40,7 @@ Status write(const std::string& path, const std::string& bytes) {
   return {};
 }
 
-int record(const Options& options) {
+int record(const RecordOptions& options) {
   const auto job = jobs::chooseJob("record", options.job);
   if (!job) return toolFailed;
   std::vector<std::string> paths;
@@ -72,7 +72,7 @@ int record(const Options& options) {
 }  // namespace
 
 void addRecordCommand(CLI::App& app, int& exitCode) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RecordOptions>();
   CLI::App* command =
       app.add_subcommand("record", "Copy the call logs of a job, live or crashed, into one file for `falcon trace`");
   command->add_option("file", options->file, "The file to write")->required();

@@ -24,7 +24,7 @@ namespace {
 
 using nlohmann::json;
 
-struct Options {
+struct TopOptions {
   std::string job;
   double interval = 1;
   bool once = false, json = false;
@@ -135,7 +135,7 @@ json toJson(const Picture& picture) {
           {"ranks", ranks}};
 }
 
-int once(const Options& options) {
+int once(const TopOptions& options) {
   const auto picture = look(options.job);
   if (!picture) return toolFailed;
   if (options.json)
@@ -145,7 +145,7 @@ int once(const Options& options) {
   return picture->failSlow() ? failSlowFound : healthy;
 }
 
-int live(const Options& options) {
+int live(const TopOptions& options) {
   auto picture = look(options.job);
   if (!picture) return toolFailed;
   const std::string name = picture->job.name;
@@ -167,7 +167,7 @@ int live(const Options& options) {
 }  // namespace
 
 void addTopCommand(CLI::App& app, int& exitCode) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TopOptions>();
   CLI::App* command = app.add_subcommand(
       "top", "The ranks of a job, live: iteration time, arrival lag, and how much of the time they wait or transfer");
   command->add_option("job", options->job, "Name of the job; without: the newest that runs, or else the newest");

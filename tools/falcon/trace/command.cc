@@ -17,12 +17,12 @@
 namespace falcon::tools {
 namespace {
 
-struct Options {
+struct TraceOptions {
   std::vector<std::string> files;
   std::string job, output;
 };
 
-int trace(const Options& options) {
+int trace(const TraceOptions& options) {
   std::vector<instrument::RankSnapshot> ranks;
   if (!options.files.empty()) {
     auto recorded = jobs::readRecordings(options.files);
@@ -53,7 +53,7 @@ int trace(const Options& options) {
 }  // namespace
 
 void addTraceCommand(CLI::App& app, int& exitCode) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TraceOptions>();
   CLI::App* command = app.add_subcommand(
       "trace", "What each rank called and when, as Chrome trace JSON for ui.perfetto.dev; of recordings or of a job");
   CLI::Option* files =
