@@ -152,9 +152,9 @@ Result<CommunicatorUse> requireHost(const char* function, ncclComm_t comm) {
 /// To Falcon, which plans with it.
 void sayRole(ncclComm& communicator) {
   if (!communicator.job) return;
-  const Rank rank = communicator.engine->rank();
-  communicator.job->canReshape(*communicator.engine, communicator.reshape.roleOf(rank),
-                               reshape::bytesOf(communicator.checkpoints.state().buffers()));
+  ReshapeRole& own = communicator.reshape;
+  own.toldBytes = communicator.checkpoints.state().bytes();
+  communicator.job->canReshape(*communicator.engine, own.roleOf(communicator.engine->rank()), own.toldBytes);
 }
 
 Status registerReshape(ncclComm_t comm, const ncclFalconReshapeHooks_t* given) {
@@ -257,6 +257,8 @@ Status reshapeTo(const char* function, ncclComm& communicator, reshape::Roles af
 
 Status reshapeBefore(const char* function, ncclComm& communicator, std::uint64_t iteration) {
   control::Job& job = *communicator.job;
+  // Frameworks make part of their state in the first step.
+  if (communicator.reshape.toldBytes != communicator.checkpoints.state().bytes()) sayRole(communicator);
   const auto due = job.rolesDue(*communicator.engine, iteration);
   if (!due) return {};
   const auto begun = std::chrono::steady_clock::now();
@@ -287,7 +289,13 @@ ncclResult_t ncclFalconReshape(ncclComm_t comm, const int* roles, int count) {
     reshape::Roles after(roles, roles + count);
     if (const Status valid = reshape::checkRoles(after, count); !valid)
       return log::decided(Error::invalidArgument("{}: {}", function, valid.error().message()));
-    return reshapeTo(function, **use, std::move(after), {});
+    const auto begun = std::chrono::steady_clock::now();
+    if (const Status done = reshapeTo(function, **use, after, {}); !done) return done;
+    if (control::Job* const job = (*use)->job.get()) {
+      sayRole(**use);
+      job->reshaped({0, std::move(after)}, seconds(std::chrono::steady_clock::now() - begun), "");
+    }
+    return {};
   });
 }
 

@@ -20,6 +20,7 @@ struct ReshapeRole {
   void (*abandon)(void*, int) = nullptr;
   std::vector<ncclComm*> groups;  ///< null: no group at that place
   reshape::Roles roles;           ///< in force, by rank; empty: everyone has its own
+  std::size_t toldBytes = 0;      ///< of state, as Falcon plans with it
 
   int roleOf(Rank rank) const { return roles.empty() ? rank : roles[static_cast<std::size_t>(rank)]; }
 };

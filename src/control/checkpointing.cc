@@ -1,15 +1,20 @@
 #include "control/checkpointing.h"
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <limits>
+#include <cerrno>
+#include <filesystem>
 
 #include "base/job_rank.h"
 #include "base/log.h"
 #include "base/parameters.h"
+#include "base/system_error.h"
 #include "base/wire.h"
 #include "control/job_files.h"
 #include "gpu/cuda_driver.h"
 #include "nccl_falcon.h"
+#include "reshape/recovery.h"
 #include "reshape/restart_request.h"
 
 namespace falcon::control {
@@ -36,28 +41,23 @@ Result<std::string> chosen(const char* folder) {
 /// What a rank says of itself before a restart.
 struct Word {
   std::string problem;
-  bool hasCheckpoint = false;
-  std::uint64_t checkpoint = 0;
+  std::vector<std::uint64_t> stored;  ///< its last checkpoints
   reshape::LeftOutRank self;
 };
 
 std::string encode(const Word& word) {
-  return WireWriter()
-      .put(std::string_view(word.problem))
-      .put(word.hasCheckpoint)
-      .put(word.checkpoint)
-      .put(word.self.rank)
-      .put(std::string_view(word.self.host))
-      .put(word.self.device)
-      .bytes();
+  WireWriter wire;
+  wire.put(std::string_view(word.problem)).put(static_cast<std::uint32_t>(word.stored.size()));
+  for (const std::uint64_t iteration : word.stored) wire.put(iteration);
+  return wire.put(word.self.rank).put(std::string_view(word.self.host)).put(word.self.device).take();
 }
 
 Result<Word> decodeWord(std::string_view bytes) {
   WireReader wire(bytes);
   Word word;
   word.problem = wire.getString();
-  word.hasCheckpoint = wire.get<bool>();
-  word.checkpoint = wire.get<std::uint64_t>();
+  word.stored.resize(wire.getCount(sizeof(std::uint64_t)));
+  for (std::uint64_t& iteration : word.stored) iteration = wire.get<std::uint64_t>();
   word.self.rank = wire.get<Rank>();
   word.self.host = wire.getString();
   word.self.device = wire.get<int>();
@@ -65,9 +65,46 @@ Result<Word> decodeWord(std::string_view bytes) {
   return Error::remote("a rank tells of itself in another way than this one; is it of the same build?");
 }
 
+/// A host whose ranks write nothing of a checkpoint has no folder yet. Errors (system).
+Status roomFor(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (folder.empty()) return {};
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed)
+    return Error::system("the folder {} of the request cannot be made: {}", folder.string(), failed.message());
+  if (::access(folder.c_str(), W_OK) != 0)
+    return Error::system("the request cannot be written to {}: {}", folder.string(), reasonOf(errno));
+  return {};
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> NetworkExchange::allGather(std::string_view mine) {
+  // In pieces: the network takes 1 MiB of a rank and 64 MiB of all. With the first each says how long its words are.
+  constexpr std::size_t mostOfARank = 512 << 10, mostOfAll = 32 << 20;
+  const std::size_t piece =
+      std::clamp(mostOfAll / static_cast<std::size_t>(network_.size()), std::size_t{64}, mostOfARank);
+  std::vector<std::string> all(static_cast<std::size_t>(network_.size()));
+  std::size_t longest = mine.size();
+  for (std::size_t at = 0; at == 0 || at < longest; at += piece) {
+    const std::string part(mine.substr(std::min(at, mine.size()), piece));
+    auto parts = gatherOnce(at == 0 ? WireWriter().put(std::uint64_t{mine.size()}).take() + part : part);
+    if (!parts) return parts.error();
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      std::string_view come = parts->at(rank);
+      if (at == 0) {
+        constexpr std::size_t head = sizeof(std::uint64_t);
+        longest = std::max<std::size_t>(longest, WireReader(come.substr(0, head)).get<std::uint64_t>());
+        come.remove_prefix(std::min(head, come.size()));
+      }
+      all[rank] += come;
+    }
+  }
+  return all;
+}
+
+Result<std::vector<std::string>> NetworkExchange::gatherOnce(std::string_view mine) {
   std::optional<Result<std::vector<std::string>>> all;
   const auto gather = [&] { all.emplace(network_.allGather(mine, longestWait)); };
   if (job_)
@@ -161,28 +198,32 @@ Result<int> Checkpointing::restart(const reshape::Place& place, int device, resh
   Word mine;
   const Rank jobRank = jobRankFromEnvironment();
   mine.self = {jobRank < 0 ? place.rank : jobRank, hostName(), device};
-  if (const Status written = checkpoints_.synchronize(); !written) mine.problem = written.error().message();
-  if (path.empty()) mine.problem = "there is no place for the request; set NCCL_FALCON_RESTART_FILE";
-  if (const auto stored = checkpoints_.stored()) mine.hasCheckpoint = true, mine.checkpoint = *stored;
+  // What went wrong with one before the last is no reason to stay.
+  if (const Status written = checkpoints_.synchronize(); !written && !checkpoints_.isTakenStored())
+    mine.problem = written.error().message();
+  // Before the others go: once they have ended nobody is left to go on with.
+  if (path.empty())
+    mine.problem = "there is no place for the request; set NCCL_FALCON_RESTART_FILE";
+  else if (const Status room = roomFor(path); !room)
+    mine.problem = room.error().message();
+  mine.stored = checkpoints_.lastStored();
   const auto told = exchange.allGather(encode(mine));
   if (!told) return decidedIn(function, told.error());
 
   reshape::RestartRequest request{.job = jobNameFromEnvironment(), .checkpointFolder = folder};
   const auto leaveOut = job ? job->leftOut() : std::vector<Rank>();
-  std::uint64_t complete = std::numeric_limits<std::uint64_t>::max();
-  bool all = true;
+  std::vector<std::vector<std::uint64_t>> stored;
   for (std::size_t rank = 0; rank < told->size(); ++rank) {
     const auto word = decodeWord((*told)[rank]);
     if (!word) return decidedIn(function, word.error());
     if (!word->problem.empty())
       return log::decided(Error(path.empty() ? ErrorCode::invalidUsage : ErrorCode::system,
                                 fmt::format("{}: rank {}: {}", function, rank, word->problem)));
-    all = all && word->hasCheckpoint;
-    complete = std::min(complete, word->checkpoint);
+    stored.push_back(word->stored);
     if (std::find(leaveOut.begin(), leaveOut.end(), word->self.rank) != leaveOut.end())
       request.leaveOut.push_back(word->self);
   }
-  if (all) request.iteration = complete;
+  if (const auto complete = reshape::commonOf(stored); !complete.empty()) request.iteration = complete.back();
   // The same from every rank: each host has it, and who writes last changes nothing.
   if (const Status written = reshape::writeRestartRequest(path, request); !written)
     return decidedIn(function, written.error());

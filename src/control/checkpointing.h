@@ -18,11 +18,14 @@ class NetworkExchange : public reshape::Exchange {
  public:
   /// @param job  null: Falcon is off
   NetworkExchange(bootstrap::CommunicatorNetwork& network, Job* job) : network_(network), job_(job) {}
+  /// Of any length.
   Result<std::vector<std::string>> allGather(std::string_view mine) override;
   bool canBroadcast() const override { return false; }
   Status broadcast(int, Rank, std::span<const std::span<std::byte>>) override;
 
  private:
+  Result<std::vector<std::string>> gatherOnce(std::string_view mine);
+
   bootstrap::CommunicatorNetwork& network_;
   Job* const job_;
 };

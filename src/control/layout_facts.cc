@@ -8,6 +8,10 @@
 namespace falcon::control {
 namespace {
 
+topology::Layout sizesOf(const LayoutKnown& part) {
+  return {part.dataParallelSize, part.pipelineParallelSize, part.tensorParallelSize};
+}
+
 topology::Coordinates placeOf(const LayoutKnown& part) {
   return {part.dataParallelIndex, part.pipelineParallelIndex, part.tensorParallelIndex};
 }
@@ -51,11 +55,12 @@ void addLayout(const JobView& job, const std::map<std::string, int>& nodes, reba
   int registered = 0;
   for (const auto& [process, member] : job.members()) {
     if (!member.layout) continue;
+    if (any && !(sizesOf(*any) == sizesOf(*member.layout))) return;  // no layout of all of them
     any = member.layout;
     ++registered;
   }
   if (!any) return;
-  const topology::Layout layout{any->dataParallelSize, any->pipelineParallelSize, any->tensorParallelSize};
+  const topology::Layout layout = sizesOf(*any);
   if (registered != layout.size()) return;
   facts.layout = layout;
   facts.microBatches = any->microBatches;

@@ -10,10 +10,8 @@ namespace {
 
 using rebalance::PlanKind;
 
-// How far beyond the members' counters a change takes effect: they move on while the proposal travels.
-constexpr std::uint64_t iterationMargin = 1;
+/// As iterationMargin, in collectives.
 constexpr std::uint64_t collectiveMargin = 8;
-constexpr Nanoseconds leastAgreementLimit = 5s;
 constexpr Nanoseconds retryPause = 1s;
 
 double lossOf(CulpritKind kind, std::span<const FailSlow> failSlows) {
@@ -265,7 +263,8 @@ Mitigation::Progress Mitigation::done(std::span<const FailSlow> failSlows) {
   } else {
     // What a restart took, the next run measures.
     if (strategy != rebalance::Strategy::restart)
-      prices_.took(strategy, seconds(clock_.now() - started_), healthySeconds_);
+      prices_.took(strategy, seconds(clock_.now() - started_), healthySeconds_,
+                   inHand_.plan.priceSeconds > 0 ? std::optional(inHand_.plan.priceSeconds) : std::nullopt);
     coolDowns_[strategy].applied(clock_.now());
     inForce_[strategy] = inHand_.plan.reason;
   }

@@ -41,7 +41,6 @@ class RoleExchange final : public PlaceExchange {
     std::map<CommunicatorId, CommunicatorFormed> communicators;  ///< before it
     std::vector<int> roles;                                      ///< before it, by job rank
     std::set<ProcessId> awaited;                                 ///< who has not said yet how it went
-    Nanoseconds until{0};
     double seconds = 0;
     std::string problem{};  ///< of whoever failed
   };

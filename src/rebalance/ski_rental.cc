@@ -106,8 +106,8 @@ double Prices::of(Strategy strategy, double iterationSeconds, std::optional<doub
   return estimate.value_or(priceOf(strategy, iterationSeconds));
 }
 
-void Prices::took(Strategy strategy, double seconds, double iterationSeconds) {
-  measured_[strategy] = (of(strategy, iterationSeconds) + std::max(0.0, seconds)) / 2;
+void Prices::took(Strategy strategy, double seconds, double iterationSeconds, std::optional<double> estimate) {
+  measured_[strategy] = (of(strategy, iterationSeconds, estimate) + std::max(0.0, seconds)) / 2;
 }
 
 void CoolDown::undone(Nanoseconds now, double priceSeconds) {

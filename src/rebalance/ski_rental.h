@@ -73,7 +73,7 @@ class Prices {
  public:
   /// @param estimate  where one is known; else priceOf
   double of(Strategy strategy, double iterationSeconds, std::optional<double> estimate = {}) const;
-  void took(Strategy strategy, double seconds, double iterationSeconds);
+  void took(Strategy strategy, double seconds, double iterationSeconds, std::optional<double> estimate = {});
 
  private:
   std::map<Strategy, double> measured_;

@@ -186,12 +186,15 @@ Status load(Storage& storage, const std::string& folder, std::uint64_t iteration
   return readState(storage, stateFile(folder, iteration, part), *manifest, buffers);
 }
 
-void prune(Storage& storage, const std::string& folder, const std::string& part, std::uint64_t newest, int keep) {
+void prune(Storage& storage, const std::string& folder, const std::string& part,
+           const std::vector<std::uint64_t>& complete, int keep) {
+  if (complete.empty()) return;
   const auto names = storage.list(folder);
   if (!names) return;
   std::vector<std::uint64_t> older;
   for (const std::string& name : *names)
-    if (const auto iteration = iterationOf(name); iteration && *iteration < newest) older.push_back(*iteration);
+    if (const auto iteration = iterationOf(name); iteration && *iteration < complete.back())
+      older.push_back(*iteration);
   std::sort(older.rbegin(), older.rend());
   int kept = 1;
   for (const std::uint64_t iteration : older) {
@@ -200,8 +203,10 @@ void prune(Storage& storage, const std::string& folder, const std::string& part,
       if (const Status removed = storage.remove(path); !removed)
         log::info("an old checkpoint stays: {}", removed.error().message());
     };
-    const bool whole = static_cast<bool>(storage.size(manifest));
-    if (whole && kept++ < keep) continue;
+    // Of one that is older than all that the ranks remember nobody knows more than this.
+    const bool counts = std::binary_search(complete.begin(), complete.end(), iteration) ||
+                        (iteration < complete.front() && storage.size(manifest));
+    if (counts && kept++ < keep) continue;
     // Without its manifest it counts no longer, whatever the last step is.
     for (const std::string& path : {manifest, draftOf(manifest), state, draftOf(state)})
       if (storage.size(path)) drop(path);

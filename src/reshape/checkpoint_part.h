@@ -44,8 +44,10 @@ Status verify(Storage& storage, const std::string& folder, std::uint64_t iterati
 Status load(Storage& storage, const std::string& folder, std::uint64_t iteration, const std::string& part,
             std::span<const StateBuffer> buffers);
 
-/// Removes this part of the iterations below `newest` but for the `keep` - 1 newest of them, and what of it was left in
-/// the making. A folder goes with its last part. What cannot be removed stays.
-void prune(Storage& storage, const std::string& folder, const std::string& part, std::uint64_t newest, int keep);
+/// Removes what of this part is older than the newest of `complete` but for the `keep` newest that are complete on all
+/// ranks: those of `complete`, ascending, and where these are fewer, the newest older ones that are whole here. Nothing
+/// where there are none. A folder goes with its last part. What cannot be removed stays.
+void prune(Storage& storage, const std::string& folder, const std::string& part,
+           const std::vector<std::uint64_t>& complete, int keep);
 
 }  // namespace falcon::reshape

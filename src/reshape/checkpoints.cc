@@ -16,35 +16,48 @@
 namespace falcon::reshape {
 namespace {
 
+// Where one rank cannot write for long, the others have these.
+constexpr std::size_t mostTold = 1000;
+
 constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
 
 double secondsSince(Nanoseconds start) {
   return seconds(SystemClock::instance().now() - start);
 }
 
-/// What a rank says before it copies.
-struct Word {
-  std::uint64_t iteration = 0;
-  std::uint64_t stored = none;
-};
-
-/// The newest iteration that every rank has on the storage; nothing: some rank has none.
-Result<std::optional<std::uint64_t>> agreeOn(std::uint64_t iteration, std::optional<std::uint64_t> stored,
-                                             Exchange& exchange) {
-  const auto words = exchange.allGather(WireWriter().put(iteration).put(stored.value_or(none)).bytes());
+/// Of the iterations that this rank has stored last, those that every rank has.
+Result<std::vector<std::uint64_t>> agreeOn(std::uint64_t iteration, const std::vector<std::uint64_t>& stored,
+                                           Exchange& exchange) {
+  WireWriter mine;
+  mine.put(iteration).put(static_cast<std::uint32_t>(stored.size()));
+  for (const std::uint64_t each : stored) mine.put(each);
+  const auto words = exchange.allGather(mine.bytes());
   if (!words) return words.error();
-  std::uint64_t complete = none;
-  bool all = true;
+  std::vector<std::vector<std::uint64_t>> byRank;
   for (std::size_t rank = 0; rank < words->size(); ++rank) {
     WireReader wire((*words)[rank]);
-    const Word word{wire.get<std::uint64_t>(), wire.get<std::uint64_t>()};
-    if (!wire.finished() || word.iteration != iteration)
-      return Error::invalidUsage("rank {} takes the checkpoint of iteration {}, this rank that of {}", rank,
-                                 word.iteration, iteration);
-    all = all && word.stored != none;
-    complete = std::min(complete, word.stored);
+    const auto its = wire.get<std::uint64_t>();
+    std::vector<std::uint64_t>& has = byRank.emplace_back(wire.getCount(sizeof(std::uint64_t)));
+    for (std::uint64_t& each : has) each = wire.get<std::uint64_t>();
+    if (!wire.finished() || its != iteration)
+      return Error::invalidUsage("rank {} takes the checkpoint of iteration {}, this rank that of {}", rank, its,
+                                 iteration);
   }
-  return all ? std::optional(complete) : std::nullopt;
+  return commonOf(byRank);
+}
+
+/// Where there is none that can be used, of the newest that somebody has.
+void warnOfIncomplete(const std::vector<Findings>& byRank, const std::string& folder) {
+  std::uint64_t newest = 0;
+  bool any = false;
+  for (const Findings& each : byRank)
+    for (const auto* list : {&each.own, &each.replicated})
+      for (const std::uint64_t iteration : *list) newest = std::max(newest, iteration), any = true;
+  if (any)
+    log::warn(
+        "no checkpoint in {} is complete on all ranks; the newest that some rank finds a part of is that of iteration "
+        "{}. Is it the folder of all hosts?",
+        folder, newest);
 }
 
 int groupOf(const Place& place) {
@@ -57,7 +70,7 @@ struct Checkpoints::Writing {
   explicit Writing(Storage& to) : storage(to) {}
 
   /// The body of the writer's thread.
-  void write(const std::string& folder, std::uint64_t iteration, std::optional<std::uint64_t> complete, int keep);
+  void write(const std::string& folder, std::uint64_t iteration, const std::vector<std::uint64_t>& complete, int keep);
   void fail(const Error& error) {
     const std::lock_guard lock(mutex);
     if (!failure) failure = error;
@@ -67,7 +80,8 @@ struct Checkpoints::Writing {
   std::vector<StagedPart> staged;  ///< the writer's while it runs
   std::mutex mutex;                ///< of all below
   std::optional<Error> failure;
-  std::optional<std::uint64_t> stored;
+  std::optional<std::uint64_t> taken;  ///< the last one
+  std::vector<std::uint64_t> stored;   ///< the last ones, ascending
   CheckpointTimes times;
 };
 
@@ -88,7 +102,7 @@ Status Checkpoints::take(const std::string& folder, std::uint64_t iteration, int
   if (iteration == none) return Error::invalidArgument("iteration {} is none: it stands for no checkpoint", iteration);
   const Nanoseconds start = SystemClock::instance().now();
   await();
-  const auto complete = agreeOn(iteration, stored(), exchange);
+  const auto complete = agreeOn(iteration, lastStored(), exchange);
   if (!complete) return complete.error();
   std::vector<std::pair<std::string, std::vector<StateBuffer>>> parts;
   if (auto own = state_.buffers(false); !own.empty()) parts.emplace_back(ownPart(place), std::move(own));
@@ -101,6 +115,7 @@ Status Checkpoints::take(const std::string& folder, std::uint64_t iteration, int
   {
     const std::lock_guard lock(writing.mutex);
     writing.times = {secondsSince(start), 0};
+    writing.taken = iteration;
   }
   writer_ = libraryThread("nccl-falcon-ckp", [=, shared = writing_, complete = *complete] {
     contained([&] { shared->write(folder, iteration, complete, keep); },
@@ -110,7 +125,7 @@ Status Checkpoints::take(const std::string& folder, std::uint64_t iteration, int
 }
 
 void Checkpoints::Writing::write(const std::string& folder, std::uint64_t iteration,
-                                 std::optional<std::uint64_t> complete, int keep) {
+                                 const std::vector<std::uint64_t>& complete, int keep) {
   const Nanoseconds start = SystemClock::instance().now();
   for (StagedPart& part : staged) {
     const Status written = reshape::write(storage, folder, part);
@@ -120,11 +135,15 @@ void Checkpoints::Writing::write(const std::string& folder, std::uint64_t iterat
   }
   {
     const std::lock_guard lock(mutex);
-    stored = iteration;
+    std::erase_if(stored, [&](std::uint64_t each) { return each >= iteration; });  // gone back, or taken again
+    stored.push_back(iteration);
+    // Of those that were dropped nobody needs to know.
+    if (const auto kept = static_cast<std::size_t>(keep); complete.size() >= kept)
+      std::erase_if(stored, [&](std::uint64_t each) { return each < complete[complete.size() - kept]; });
+    if (stored.size() > mostTold) stored.erase(stored.begin());
     times.writtenSeconds = secondsSince(start);
   }
-  if (!complete) return;
-  for (const StagedPart& part : staged) prune(storage, folder, part.name, *complete, keep);
+  for (const StagedPart& part : staged) prune(storage, folder, part.name, complete, keep);
 }
 
 Status Checkpoints::synchronize() {
@@ -142,8 +161,19 @@ CheckpointTimes Checkpoints::times() const {
 }
 
 std::optional<std::uint64_t> Checkpoints::stored() const {
+  const std::vector<std::uint64_t> all = lastStored();
+  return all.empty() ? std::nullopt : std::optional(all.back());
+}
+
+std::vector<std::uint64_t> Checkpoints::lastStored() const {
   const std::lock_guard lock(writing_->mutex);
   return writing_->stored;
+}
+
+bool Checkpoints::isTakenStored() const {
+  const std::lock_guard lock(writing_->mutex);
+  const std::vector<std::uint64_t>& stored = writing_->stored;
+  return !writing_->taken || (!stored.empty() && stored.back() == *writing_->taken);
 }
 
 /// Whether what this rank is to read of the iteration is what was written.
@@ -161,7 +191,7 @@ Result<std::optional<std::uint64_t>> Checkpoints::restore(const std::string& fol
   if (state_.empty()) return Error::invalidUsage("no state is registered, so nothing can be restored");
   await();
   const auto own = state_.buffers(false), replicated = state_.buffers(true);
-  Findings mine{groupOf(place), !own.empty(), !replicated.empty(), {}, {}};
+  Findings mine{groupOf(place), !own.empty(), !replicated.empty(), {}, {}, {}};
   const auto find = [&](const std::vector<StateBuffer>& buffers, const std::string& part,
                         std::vector<std::uint64_t>& found) {
     if (buffers.empty()) return;
@@ -175,7 +205,7 @@ Result<std::optional<std::uint64_t>> Checkpoints::restore(const std::string& fol
     if (iterations)
       found = std::move(*iterations);
     else
-      log::notice("no checkpoint is found: {}", iterations.error().message());
+      mine.problem = iterations.error().message();
   };
   find(own, ownPart(place), mine.own);
   find(replicated, replicatedPart(place), mine.replicated);
@@ -217,9 +247,15 @@ Result<std::optional<std::uint64_t>> Checkpoints::restore(const std::string& fol
       if (const Status sent = exchange.broadcast(mine.group, reader, buffers); !sent) return sent.error();
     }
     const std::lock_guard lock(writing_->mutex);
-    writing_->stored = chosen->iteration;
+    writing_->stored = {chosen->iteration};
+    writing_->taken = chosen->iteration;
     return std::optional(chosen->iteration);
   }
+  // Not as if there were none: who then begins anew has lost all that there was.
+  for (std::size_t rank = 0; rank < byRank.size(); ++rank)
+    if (!byRank[rank].problem.empty())
+      return Error::system("rank {} cannot look for checkpoints: {}", rank, byRank[rank].problem);
+  if (place.rank == 0) warnOfIncomplete(byRank, folder);
   return std::optional<std::uint64_t>();
 }
 

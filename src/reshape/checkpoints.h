@@ -42,13 +42,18 @@ class Checkpoints {
   Status synchronize();
 
   /// Loads the newest that is complete on all ranks and whose checksums are right. Collective; nothing where there is
-  /// none, and then nothing was changed. Errors: nothing is registered (invalidUsage); a part that had been verified
-  /// could not be loaded (system), and then the state is undefined.
+  /// none, and then nothing was changed. Errors: nothing is registered (invalidUsage); there is none, and some rank
+  /// could not look for it (system); a part that had been verified could not be loaded (system), and then the state is
+  /// undefined.
   Result<std::optional<std::uint64_t>> restore(const std::string& folder, const Place& place, Exchange& exchange);
 
   CheckpointTimes times() const;
   /// The newest that this rank has on the storage, or has nothing to write for; nothing: none.
   std::optional<std::uint64_t> stored() const;
+  /// Those of them that this process has taken or restored and not removed since, ascending.
+  std::vector<std::uint64_t> lastStored() const;
+  /// Whether the last one taken is among them. True where none was taken.
+  bool isTakenStored() const;
 
  private:
   struct Writing;

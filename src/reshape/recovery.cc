@@ -36,6 +36,16 @@ std::optional<Recovery> at(std::uint64_t iteration, const std::vector<Findings>&
 
 }  // namespace
 
+std::vector<std::uint64_t> commonOf(const std::vector<std::vector<std::uint64_t>>& lists) {
+  std::vector<std::uint64_t> common = lists.empty() ? std::vector<std::uint64_t>() : lists[0];
+  std::erase_if(common, [&](std::uint64_t iteration) {
+    return !std::all_of(lists.begin(), lists.end(), [&](const auto& list) { return has(list, iteration); });
+  });
+  std::sort(common.begin(), common.end());
+  common.erase(std::unique(common.begin(), common.end()), common.end());
+  return common;
+}
+
 std::string encode(const Findings& findings) {
   WireWriter wire;
   wire.put(findings.group).put(findings.needsOwn).put(findings.needsReplicated);
@@ -43,6 +53,7 @@ std::string encode(const Findings& findings) {
     wire.put(static_cast<std::uint32_t>(list->size()));
     for (const std::uint64_t iteration : *list) wire.put(iteration);
   }
+  wire.put(std::string_view(findings.problem));
   return wire.take();
 }
 
@@ -56,6 +67,7 @@ Result<Findings> decodeFindings(std::string_view bytes) {
     list->resize(wire.getCount(sizeof(std::uint64_t)));
     for (std::uint64_t& iteration : *list) iteration = wire.get<std::uint64_t>();
   }
+  findings.problem = wire.getString();
   if (wire.finished()) return findings;
   return Error::remote("a rank tells of its checkpoints in another way than this one; is it of the same build?");
 }

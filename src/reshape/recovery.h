@@ -20,7 +20,11 @@ struct Findings {
   bool needsReplicated = false;
   std::vector<std::uint64_t> own;         ///< iterations of its own part that it finds
   std::vector<std::uint64_t> replicated;  ///< of its group's
+  std::string problem;                    ///< why it could not look; "": it could
 };
+/// The iterations that are in all of these lists, ascending.
+std::vector<std::uint64_t> commonOf(const std::vector<std::vector<std::uint64_t>>& lists);
+
 std::string encode(const Findings& findings);
 Result<Findings> decodeFindings(std::string_view bytes);
 

@@ -60,6 +60,11 @@ void RegisteredState::replace(std::vector<StateBuffer> buffers) {
   buffers_ = std::move(buffers);
 }
 
+std::size_t RegisteredState::bytes() const {
+  const std::lock_guard lock(mutex_);
+  return bytesOf(buffers_);
+}
+
 bool RegisteredState::empty() const {
   const std::lock_guard lock(mutex_);
   return buffers_.empty();

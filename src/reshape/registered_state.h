@@ -41,6 +41,8 @@ class RegisteredState {
   /// Those of another role take the place of all.
   void replace(std::vector<StateBuffer> buffers);
   bool empty() const;
+  /// Of all of them.
+  std::size_t bytes() const;
 
  private:
   mutable std::mutex mutex_;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <span>
 #include <thread>
 
 #include "base/contained.h"
@@ -17,17 +18,22 @@ namespace {
 
 constexpr const char* stepNames[] = {"agree", "prepare", "move", "rebuild", "commit"};
 
+/// Of roles, which are compared only: so that a rank says as much of a large job as of a small one.
+std::uint64_t fingerprintOf(const Roles& roles) {
+  Checksum checksum;
+  checksum.add(std::as_bytes(std::span(roles)));
+  return checksum.value();
+}
+
 /// What a rank says at the beginning.
 struct Offer {
-  std::vector<std::int32_t> before, after;
-  std::vector<StateBuffer> state;  ///< without the addresses
+  std::uint64_t before = 0, after = 0;
+  std::vector<StateBuffer> state;  ///< without the addresses, and only where another takes the role over
   std::vector<GroupPlace> groups;
 
   std::string encode() const {
     WireWriter writer;
-    writer.put(static_cast<std::uint32_t>(before.size()));
-    for (const std::int32_t role : before) writer.put(role);
-    for (const std::int32_t role : after) writer.put(role);
+    writer.put(before).put(after);
     writer.put(static_cast<std::uint32_t>(state.size()));
     for (const StateBuffer& buffer : state)
       writer.put(std::string_view(buffer.name)).put(std::uint64_t{buffer.bytes}).put(std::uint8_t{buffer.replicated});
@@ -38,9 +44,8 @@ struct Offer {
   static std::optional<Offer> decode(std::string_view bytes) {
     WireReader reader(bytes);
     Offer offer;
-    const auto ranks = reader.getCount(2 * sizeof(std::int32_t));
-    for (std::vector<std::int32_t>* roles : {&offer.before, &offer.after})
-      for (std::size_t i = 0; i < ranks; ++i) roles->push_back(reader.get<std::int32_t>());
+    offer.before = reader.get<std::uint64_t>();
+    offer.after = reader.get<std::uint64_t>();
     const auto buffers = reader.getCount(sizeof(std::uint32_t) + sizeof(std::uint64_t) + 1);
     for (std::size_t i = 0; i < buffers; ++i) {
       StateBuffer& buffer = offer.state.emplace_back();
@@ -60,7 +65,7 @@ struct Offer {
 };
 
 /// How a step went on one rank: "" is well. With what the others have to know of it.
-struct Word {
+struct Said {
   std::string problem;
   std::string content;
 };
@@ -75,7 +80,7 @@ class Reshaping {
          {std::pair{ReshapeStep::agree, &Reshaping::agree}, std::pair{ReshapeStep::prepare, &Reshaping::prepare},
           std::pair{ReshapeStep::move, &Reshaping::move}, std::pair{ReshapeStep::rebuild, &Reshaping::rebuild}}) {
       world_.at(step);
-      if (const Status done = (this->*work)(); !done) {
+      if (const Status done = told([&] { return (this->*work)(); }); !done) {
         world_.abandon();
         return Error(done.error().code(), fmt::format("{}: {}", nameOf(step), done.error().message()));
       }
@@ -93,8 +98,16 @@ class Reshaping {
   bool changes() const { return request_.before[static_cast<std::size_t>(request_.rank)] != newRole(); }
   const Offer& offerOf(Rank rank) const { return offers_[static_cast<std::size_t>(rank)]; }
 
+  /// What throws on this rank (no memory, mostly) is a problem of its own, of which it tells the others.
+  template <class Work>
+  static Status told(Work&& work) {
+    Status done;
+    contained([&] { done = work(); }, [&](const char* problem) { done = Error::system("{}", problem); });
+    return done;
+  }
+
   /// Everyone says how it went, and all decide alike: the lowest rank's problem counts.
-  Result<Words> confer(const Word& mine) {
+  Result<Words> confer(const Said& mine) {
     auto all =
         world_.allGather(WireWriter().put(std::string_view(mine.problem)).put(std::string_view(mine.content)).take());
     if (!all) return all.error();
@@ -109,16 +122,14 @@ class Reshaping {
     return contents;
   }
   Status confer(const Status& mine) {
-    const auto all = confer(Word{mine ? "" : std::string(mine.error().message()), ""});
+    const auto all = confer(Said{mine ? "" : std::string(mine.error().message()), ""});
     return all ? Status() : Status(all.error());
   }
 
   Status agree() {
-    Offer mine{{request_.before.begin(), request_.before.end()},
-               {request_.after.begin(), request_.after.end()},
-               world_.state(),
-               world_.groups()};
-    const auto all = confer(Word{"", mine.encode()});
+    Offer mine{fingerprintOf(request_.before), fingerprintOf(request_.after), {}, world_.groups()};
+    if (changes()) mine.state = world_.state();
+    const auto all = confer(Said{"", mine.encode()});
     if (!all) return all.error();
     for (const std::string& bytes : *all) {
       auto offer = Offer::decode(bytes);
@@ -144,14 +155,13 @@ class Reshaping {
   }
 
   Status prepare() {
-    const auto made = [&]() -> Status {
+    return confer(told([&]() -> Status {
       if (!changes()) return {};
       auto room = world_.prepare(newRole());
       if (!room) return room.error();
       room_ = std::move(*room);
       return checkRoom();
-    }();
-    return confer(made);
+    }));
   }
 
   /// What prepare() gave must be what the role has, in any order; afterwards in the role's.
@@ -217,19 +227,22 @@ class Reshaping {
     }
     // What is sent is read once more beside its being sent, not after it.
     std::string sent;
-    Status summed = noMemory();  // until it is done
-    const auto sum = [&] { contained([&] { summed = checksums(away, true, sent); }, [](const char*) {}); };
-    std::thread summing = libraryThread("nccl-falcon-sum", sum);
-    Status moved = noMemory();
-    contained([&] { moved = world_.exchange(away); }, [](const char*) {});
-    summing.join();
-    const auto all = confer(Word{moved && summed ? "" : std::string((moved ? summed : moved).error().message()), sent});
+    Status summed;
+    const auto sum = [&] { summed = told([&] { return checksums(away, true, sent); }); };
+    std::thread summing;
+    contained([&] { summing = libraryThread("nccl-falcon-sum", sum); }, [](const char*) {});
+    const Status moved = told([&] { return world_.exchange(away); });
+    if (summing.joinable())
+      summing.join();
+    else
+      sum();  // there was no thread to be had
+    const auto all = confer(Said{moved && summed ? "" : std::string((moved ? summed : moved).error().message()), sent});
     if (!all) return all.error();
     return confer(verify(away, *all));
   }
 
   /// By peer, in the order of the messages.
-  static Status checksums(const std::vector<StateMessage>& messages, bool sent, std::string& encoded) try {
+  static Status checksums(const std::vector<StateMessage>& messages, bool sent, std::string& encoded) {
     WireWriter writer;
     for (const StateMessage& message : messages) {
       const std::byte* data = sent ? message.sent : message.received;
@@ -240,11 +253,7 @@ class Reshaping {
     }
     encoded = writer.take();
     return {};
-  } catch (const std::bad_alloc&) {
-    return noMemory();
   }
-
-  static Error noMemory() { return Error::system("no memory to move the state"); }
 
   Status verify(const std::vector<StateMessage>& messages, const Words& sent) {
     std::map<Rank, std::vector<std::uint64_t>> expected;  // by sender, in order
@@ -281,7 +290,7 @@ class Reshaping {
           colors.try_emplace(offer.groups[place].group, static_cast<int>(colors.size()));
       if (colors.empty()) continue;
       const GroupPlace& as = offerOf(holderOf(newRole(), request_.before)).groups[place];
-      const Status made = world_.rebuild(place, as.group == 0 ? -1 : colors.at(as.group), as);
+      const Status made = told([&] { return world_.rebuild(place, as.group == 0 ? -1 : colors.at(as.group), as); });
       if (const Status all = confer(made); !all) return all;
     }
     return {};

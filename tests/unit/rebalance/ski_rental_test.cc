@@ -135,6 +135,8 @@ TEST(SkiRental, PricesFollowWhatItTook) {
   EXPECT_NEAR(prices.of(Strategy::splitMicroBatches, 0.5), 5, 1e-3);
   for (int i = 0; i < 20; ++i) prices.took(Strategy::splitMicroBatches, 0, 0.5);
   EXPECT_EQ(prices.of(Strategy::splitMicroBatches, 0.5), 1);
+  prices.took(Strategy::changeTopology, 1, 0.5, 1.5);
+  EXPECT_EQ(prices.of(Strategy::changeTopology, 0.5, 1.5), 1.25) << "it was measured to be cheap, and took less";
 }
 
 TEST(CoolDown, WaitsLongerEachTimeARemedyDidNotPay) {

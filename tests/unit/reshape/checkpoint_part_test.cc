@@ -156,11 +156,20 @@ TEST(CheckpointPart, OfAnotherJobDoesNotCountAndSaysWhy) {
 TEST(CheckpointPart, TheNewestStayAndWhatIsNewerThanAllHave) {
   PowerCutStorage storage;
   for (const int iteration : {1, 2, 3, 4, 5, 6}) ASSERT_TRUE(writeOf(storage, iteration));
-  prune(storage, folder, part, 5, 2);
+  prune(storage, folder, part, {5}, 2);
   EXPECT_THAT(found(storage), ElementsAre(6, 5, 4));
   EXPECT_FALSE(storage.has(folderOf(folder, 3) + "/" + part + ".state"));
-  prune(storage, folder, part, 6, 1);
+  prune(storage, folder, part, {6}, 1);
   EXPECT_THAT(found(storage), ElementsAre(6));
+}
+
+TEST(CheckpointPart, OfThoseThatOthersLackNoneIsKeptInPlaceOfAnother) {
+  PowerCutStorage storage;
+  for (const int iteration : {1, 2, 3, 4, 5, 6}) ASSERT_TRUE(writeOf(storage, iteration));
+  prune(storage, folder, part, {2, 5}, 2);
+  EXPECT_THAT(found(storage), ElementsAre(6, 5, 2)) << "3 and 4 are not on all ranks";
+  prune(storage, folder, part, {}, 1);
+  EXPECT_THAT(found(storage), ElementsAre(6, 5, 2)) << "nobody knows of any";
 }
 
 TEST(CheckpointPart, WhatWasLeftInTheMakingGoesWithTheOldOnes) {
@@ -171,7 +180,7 @@ TEST(CheckpointPart, WhatWasLeftInTheMakingGoesWithTheOldOnes) {
   storage.restart(Names::kept);
   ASSERT_TRUE(storage.has(folderOf(folder, 2) + "/" + part + ".state.draft"));
   ASSERT_TRUE(writeOf(storage, 3));
-  prune(storage, folder, part, 3, 2);
+  prune(storage, folder, part, {3}, 2);
   EXPECT_THAT(found(storage), ElementsAre(3, 1)) << "what is not whole is not one of those kept";
   EXPECT_FALSE(storage.has(folderOf(folder, 2) + "/" + part + ".state.draft"));
 }

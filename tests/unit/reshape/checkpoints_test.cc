@@ -159,6 +159,40 @@ TEST_F(CheckpointsOnDisk, WhatCannotBeWrittenIsToldOnceAndTheOldOneStays) {
   expectRestored(1);
 }
 
+// A failure of one rank's must not cost the others what nobody else has a newer one of.
+TEST_F(CheckpointsOnDisk, TheOnesKeptAreThoseThatAllHaveWhereSomeCouldNotBeWritten) {
+  asRanks(ranks, [&](Rank rank, Exchange& exchange) {
+    ARank self(rank);
+    for (const int iteration : {1, 2, 3, 4, 5}) {
+      // In the way of ranks 0 and 2, whose replicated part or own it is: of the second and third.
+      if (iteration == 2 && rank == 2) fs::create_directories(file(2, "rank-2.state.draft/in the way"));
+      if (iteration == 3 && rank == 0) fs::create_directories(file(3, "rank-0.state.draft/in the way"));
+      self.train(iteration);
+      ASSERT_TRUE(self.checkpoints.take(folder_, static_cast<std::uint64_t>(iteration), 2, placeOf(rank), exchange));
+      const bool isStored = (iteration != 2 || rank != 2) && (iteration != 3 || rank != 0);
+      EXPECT_EQ(static_cast<bool>(self.checkpoints.synchronize()), isStored);
+      EXPECT_EQ(self.checkpoints.isTakenStored(), isStored);
+    }
+    EXPECT_TRUE(self.checkpoints.isTakenStored()) << "what failed before is over";
+  });
+  for (const int iteration : {1, 4, 5}) EXPECT_TRUE(fs::exists(file(iteration, "rank-1.manifest"))) << iteration;
+  fs::remove_all(fs::path(file(5, "")).parent_path());
+  expectRestored(4);
+  fs::remove_all(fs::path(file(4, "")).parent_path());
+  expectRestored(1);
+}
+
+TEST_F(CheckpointsOnDisk, AFolderThatCannotBeReadIsNotTakenForAnEmptyOne) {
+  std::ofstream(folder_) << "a file";
+  asRanks(ranks, [&](Rank rank, Exchange& exchange) {
+    ARank self(rank);
+    const auto restored = self.checkpoints.restore(rank == 2 ? folder_ : folder_ + "-none", placeOf(rank), exchange);
+    ASSERT_FALSE(restored);
+    EXPECT_EQ(restored.error().code(), ErrorCode::system);
+    EXPECT_NE(restored.error().message().find("rank 2 cannot look for checkpoints"), std::string::npos);
+  });
+}
+
 /// The machine's own, whose first step takes until the test says so.
 class StoppedStorage final : public Storage {
  public:

@@ -106,6 +106,11 @@ class FakeRank : public ReshapeWorld {
   }
 
   std::optional<ReshapeStep> failsAt;
+  bool throws = false;  ///< what fails
+  Error fails(const char* why) const {
+    if (throws) throw std::runtime_error(why);
+    return Error::system("{}", why);
+  }
   std::function<void(std::vector<std::byte>&)> harm = [](auto&) {};  ///< what comes over the wire
 
   Result<std::vector<std::string>> allGather(std::string_view mine) override { return table_.allGather(rank_, mine); }
@@ -113,7 +118,7 @@ class FakeRank : public ReshapeWorld {
   std::vector<StateBuffer> state() const override { return buffersOf(const_cast<std::vector<Owned>&>(state_)); }
 
   Result<std::vector<StateBuffer>> prepare(int role) override {
-    if (failsAt == ReshapeStep::prepare) return Error::system("no memory");
+    if (failsAt == ReshapeStep::prepare) return fails("no memory");
     EXPECT_NE(role, role_);
     for (const bool replicated : {false, true})  // in another order than the old ones
       for (int buffer = 0; buffer < 2; ++buffer)
@@ -136,13 +141,13 @@ class FakeRank : public ReshapeWorld {
       std::copy(bytes.begin(), bytes.end(), message.received);
     }
     table_.meet();
-    if (failsAt == ReshapeStep::move) return Error::remote("the connection is lost");
+    if (failsAt == ReshapeStep::move) return fails("the connection is lost");
     return {};
   }
 
   std::vector<GroupPlace> groups() const override { return {groups_[0], groups_[1]}; }
   Status rebuild(std::size_t place, int color, const GroupPlace& as) override {
-    if (failsAt == ReshapeStep::rebuild && place == 1) return Error::system("no descriptor");
+    if (failsAt == ReshapeStep::rebuild && place == 1) return fails("no descriptor");
     if (color < 0) return {};
     table_.joined(place, color, as.rank, rank_);
     made_[place] = color;
@@ -286,11 +291,13 @@ TEST_P(Reshape, ChangesNothingWhereAStepFailsOnAnybody) {
   const Layout layout = GetParam();
   const Roles after = shuffled(layout.size(), 8);
   for (const ReshapeStep step : {ReshapeStep::prepare, ReshapeStep::move, ReshapeStep::rebuild})
-    for (Rank failing = 0; failing < layout.size(); ++failing) {
+    for (int each = 0; each < 2 * layout.size(); ++each) {
+      const Rank failing = each / 2;
       if (step == ReshapeStep::prepare && after[static_cast<std::size_t>(failing)] == failing) continue;
       if (step == ReshapeStep::rebuild && layout.pipelineSize < 2) continue;
       FakeJob job(layout, shuffled(layout.size(), 0));
       job.ranks[static_cast<std::size_t>(failing)]->failsAt = step;
+      job.ranks[static_cast<std::size_t>(failing)]->throws = each % 2 == 1;
       for (const auto& result : job.reshapeTo(after)) {
         ASSERT_FALSE(result);
         EXPECT_TRUE(result.error().message().starts_with(nameOf(step))) << result.error().message();
