@@ -27,6 +27,7 @@ falcon::Status ncclComm::end() {
   host = nullptr;
   vendors = nullptr;
   engine.reset();
+  replaced.reset();
   return ended;
 }
 
@@ -46,7 +47,10 @@ void ncclComm::adopt(std::unique_ptr<falcon::collectives::HostCommunicator> othe
                      std::unique_ptr<falcon::CallCounts> itsCounts) noexcept {
   if (job) job->remove(*engine);
   host = other.get();
-  engine = std::move(other);
+  // Another thread may be inside the one before: it asks for errors, or aborts.
+  std::unique_ptr<falcon::Engine> next = std::move(other);
+  engine.swap(next);
+  replaced = std::move(next);
   ranks = static_cast<unsigned>(engine->size());
   counts = std::move(itsCounts);
   place = falcon::noPlace;

@@ -58,8 +58,8 @@ struct ncclComm {
   void fail(falcon::Error error);
   /// Falcon forgets the communicator, then the engine gives all back. Nobody else uses it any more.
   falcon::Status end();
-  /// Another communicator of host memory takes this one's place behind the handle, which stays. Nobody is inside, and
-  /// nothing is queued.
+  /// Another communicator of host memory takes this one's place behind the handle, which stays. No call is inside, and
+  /// nothing is queued; who asks for errors or aborts finds either of them.
   void adopt(std::unique_ptr<falcon::collectives::HostCommunicator> other,
              std::unique_ptr<falcon::CallCounts> itsCounts) noexcept;
 
@@ -94,6 +94,7 @@ struct ncclComm {
   /// On host memory: who knows pointers of a device, which are refused. Null: there can be none.
   std::shared_ptr<const falcon::gpu::CudaDriver> driver;
   std::unique_ptr<falcon::Engine> engine;
+  std::unique_ptr<falcon::Engine> replaced;  ///< the one before, see adopt()
   /// The engine for what only one kind of it does: one of them is null.
   falcon::collectives::HostCommunicator* host = nullptr;
   falcon::gpu::VendorCommunicator* vendors = nullptr;

@@ -262,7 +262,7 @@ Status reshapeBefore(const char* function, ncclComm& communicator, std::uint64_t
   const auto due = job.rolesDue(*communicator.engine, iteration);
   if (!due) return {};
   const auto begun = std::chrono::steady_clock::now();
-  const Status done = reshapeTo(function, communicator, due->roles, {});
+  const Status done = reshapeTo(function, communicator, due->roles, {due->avoid.begin(), due->avoid.end()});
   sayRole(communicator);
   job.reshaped(*due, seconds(std::chrono::steady_clock::now() - begun),
                done ? std::string() : std::string(done.error().message()));
@@ -293,7 +293,7 @@ ncclResult_t ncclFalconReshape(ncclComm_t comm, const int* roles, int count) {
     if (const Status done = reshapeTo(function, **use, after, {}); !done) return done;
     if (control::Job* const job = (*use)->job.get()) {
       sayRole(**use);
-      job->reshaped({0, std::move(after)}, seconds(std::chrono::steady_clock::now() - begun), "");
+      job->reshaped({0, std::move(after), {}}, seconds(std::chrono::steady_clock::now() - begun), "");
     }
     return {};
   });

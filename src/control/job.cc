@@ -18,6 +18,7 @@
 #include "collectives/member_info.h"
 #include "control/communicator_facts.h"
 #include "control/communicator_table.h"
+#include "control/job_attempts.h"
 #include "control/job_files.h"
 #include "control/monitor.h"
 #include "control/plan_book.h"
@@ -121,7 +122,7 @@ class LiveJob final : public Job, private CallRecorder, public std::enable_share
   std::optional<RolesDue> rolesDue(Membership&, std::uint64_t iteration) override {
     auto change = roles_.take(iteration);
     if (!change) return std::nullopt;
-    return RolesDue{change->agreement, std::move(change->roles)};
+    return RolesDue{change->agreement, std::move(change->roles), std::move(change->avoid)};
   }
 
   void reshaped(const RolesDue& change, double seconds, const std::string& problem) override {
@@ -142,7 +143,12 @@ class LiveJob final : public Job, private CallRecorder, public std::enable_share
       sayRestart([this](RestartKnown& known) {
         known.asked = true;
         known.expectedSeconds = seconds(parameters::restartExpected.value());
-        known.measuredSeconds = restartSeconds(files_->folder(), wallTime());
+        // The first folder is our own, whatever it is called; "" where there is none.
+        std::vector<std::string> folders{files_->folder()};
+        const auto attempts = attemptsOf(name_);
+        for (std::size_t before = 1; before < attempts.size() && !folders[0].empty(); ++before)
+          folders.push_back(instrument::jobFolder(attempts[before]));
+        known.measuredSeconds = restartSeconds(folders, wallTime());
       });
     return wanted;
   }

@@ -106,6 +106,7 @@ class Job {
   struct RolesDue {
     std::uint64_t agreement = 0;
     std::vector<int> roles;
+    std::vector<Link> avoid;  ///< slow ones, over which no state should go
   };
   virtual std::optional<RolesDue> rolesDue(Membership& membership, std::uint64_t iteration) = 0;
   /// How it went, and how long it took; `problem` "": it is done.

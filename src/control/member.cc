@@ -347,8 +347,7 @@ void Member::order(const Propose& order) {
     yes = parts_.restarts &&
           parts_.restarts->propose(order.agreement, order.from, {order.values.begin(), order.values.end()});
   } else if (order.kind == AgreementKind::roles) {
-    yes =
-        parts_.roles && parts_.roles->propose(order.agreement, order.from, {order.values.begin(), order.values.end()});
+    yes = parts_.roles && parts_.roles->propose(order.agreement, order.from, order.values);
   } else if (yes) {
     bool any = false;
     parts_.communicators.with(order.communicator, [&](KnownCommunicator& known) {

@@ -56,7 +56,7 @@ struct LayoutKnown {
 
 /// To the controller: how the exchange of roles went here that was agreed on.
 struct Reshaped {
-  std::uint64_t agreement = 0;
+  std::uint64_t agreement = 0;  ///< 0: of none, the program did it itself
   bool done = false;
   double seconds = 0;   ///< that it took
   std::string problem;  ///< not done: why; then all go on with the roles that they had

@@ -133,7 +133,10 @@ void Mitigation::plan(std::span<const FailSlow> failSlows, double healthySeconds
     knownSince_.try_emplace(each.culprit, clock_.now());
   }
   rebalance::JobFacts facts = jobFactsOf(job_, settings_.window, settings_.deterministic);
-  if (settings_.places) facts.swapSeconds = settings_.places->expectedSeconds();
+  if (settings_.places) {
+    facts.swapSeconds = settings_.places->expectedSeconds();
+    facts.firstRoles = settings_.places->firstRoles();
+  }
   for (rebalance::Plan& undo : rebalance::undoFor(facts, culprits)) steps_.push_back({std::move(undo), true});
   for (rebalance::Plan& plan : rebalance::plansFor(facts, culprits)) {
     // Advice that nobody has followed has not helped too little.

@@ -23,6 +23,8 @@ class PlaceExchange {
   virtual State state() = 0;
   /// How that ended, in words; "": nothing is to be said.
   virtual std::string outcome() const { return {}; }
+  /// The roles to go back to once nobody is slow, by job rank; empty: each rank's own.
+  virtual std::vector<int> firstRoles() const { return {}; }
   /// Everybody goes on in the old places, unless it is done.
   virtual void abandon() = 0;
 };

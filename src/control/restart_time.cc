@@ -14,6 +14,9 @@ namespace {
 
 constexpr std::string_view requested = "requested ", took = "took ";
 
+// A job that a person starts again hours later has not needed these hours. [assumed]
+constexpr double longest = 3600;
+
 void keep(const std::string& folder, std::string_view what, double value) {
   if (const Status kept = writeWhole(folder + "/restart", fmt::format("{}{:.3f}\n", what, value)); !kept)
     log::info("what a restart takes will not be known: {}", kept.error().message());
@@ -33,15 +36,19 @@ void noteRestart(const std::string& folder, double wallTime) {
   if (!folder.empty()) keep(folder, requested, wallTime);
 }
 
-double restartSeconds(const std::string& folder, double wallTime) {
-  if (folder.empty()) return 0;
-  std::ifstream file(folder + "/restart");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (const double known = numberAfter(text, took); known > 0) return known;
-  const double since = numberAfter(text, requested);
-  if (since <= 0 || since >= wallTime) return 0;
-  keep(folder, took, wallTime - since);
-  return wallTime - since;
+double restartSeconds(std::span<const std::string> folders, double wallTime) {
+  for (const std::string& folder : folders) {
+    if (folder.empty()) continue;
+    std::ifstream file(folder + "/restart");
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const double since = numberAfter(text, requested);
+    double known = numberAfter(text, took);
+    if (since > 0 && since < wallTime && wallTime - since < longest) known = wallTime - since;
+    if (known <= 0) continue;
+    if (since > 0 || &folder != &folders.front()) keep(folders.front(), took, known);
+    return known;
+  }
+  return 0;
 }
 
 }  // namespace falcon::control

@@ -1,6 +1,7 @@
 // What a restart takes, measured across it: the time of the request stays in the job's folder.
 #pragma once
 
+#include <span>
 #include <string>
 
 namespace falcon::control {
@@ -12,6 +13,7 @@ void noteRestart(const std::string& folder, double wallTime);
 
 /// What the last restart of this job took on this host, seconds; 0: unknown. Who asks first after a restart ends the
 /// measurement: later ones, and later attempts, are told the same.
-double restartSeconds(const std::string& folder, double wallTime);
+/// @param folders  this job's, then those of the attempts before it, the newest first
+double restartSeconds(std::span<const std::string> folders, double wallTime);
 
 }  // namespace falcon::control

@@ -15,10 +15,23 @@ bool RoleBook::isEnabled() const {
   return enabled_;
 }
 
-bool RoleBook::propose(std::uint64_t agreement, std::uint64_t from, std::vector<int> roles) {
+std::vector<std::int32_t> RoleBook::encode(std::span<const int> roles, std::span<const Link> avoid) {
+  std::vector<std::int32_t> numbers{static_cast<std::int32_t>(roles.size())};
+  numbers.insert(numbers.end(), roles.begin(), roles.end());
+  for (const Link& link : avoid) numbers.insert(numbers.end(), {link.from, link.to});
+  return numbers;
+}
+
+bool RoleBook::propose(std::uint64_t agreement, std::uint64_t from, std::span<const std::int32_t> numbers) {
+  if (numbers.empty() || numbers[0] < 0 || static_cast<std::size_t>(numbers[0]) >= numbers.size()) return false;
+  const auto roles = numbers.subspan(1, static_cast<std::size_t>(numbers[0]));
+  const auto links = numbers.subspan(1 + roles.size());
+  if (links.size() % 2 != 0) return false;
+  Change change{agreement, from, {roles.begin(), roles.end()}, {}};
+  for (std::size_t i = 0; i < links.size(); i += 2) change.avoid.push_back({links[i], links[i + 1]});
   const std::lock_guard lock(mutex_);
   if (!enabled_ || proposal_ || decided_ || from < nextIteration_) return false;
-  proposal_ = Change{agreement, from, std::move(roles)};
+  proposal_ = std::move(change);
   return true;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/types.h"
@@ -17,15 +18,20 @@ class RoleBook {
  public:
   struct Change {
     std::uint64_t agreement = 0, from = 0;
-    std::vector<int> roles;  ///< by rank of the job
+    std::vector<int> roles;   ///< by rank of the job
+    std::vector<Link> avoid;  ///< slow links between ranks of the job
   };
+
+  /// As the numbers that an agreement is about.
+  static std::vector<std::int32_t> encode(std::span<const int> roles, std::span<const Link> avoid);
 
   /// The framework can exchange roles.
   void enable();
   bool isEnabled() const;
 
-  /// False when nobody here can exchange roles, iteration `from` has begun here, or another change is not done.
-  bool propose(std::uint64_t agreement, std::uint64_t from, std::vector<int> roles);
+  /// `numbers`: see encode(). False when they are none, nobody here can exchange roles, iteration `from` has begun
+  /// here, or another change is not done.
+  bool propose(std::uint64_t agreement, std::uint64_t from, std::span<const std::int32_t> numbers);
   void decide(std::uint64_t agreement, bool commit);
 
   /// What is to be done before `iteration`, once; waits while a proposal for it is undecided.

@@ -5,6 +5,7 @@
 
 #include "base/format.h"
 #include "control/role_baselines.h"
+#include "control/role_book.h"
 
 namespace falcon::control {
 namespace {
@@ -40,7 +41,7 @@ Status RoleExchange::begin(const rebalance::Plan& plan) {
   outcome_.clear();
   moving_.reset();
   state_ = State::working;
-  agreement_.emplace(nextId_(), Agreement::Subject{AgreementKind::roles, 0, {plan.roles.begin(), plan.roles.end()}},
+  agreement_.emplace(nextId_(), Agreement::Subject{AgreementKind::roles, 0, RoleBook::encode(plan.roles, plan.avoid)},
                      job_.allProcesses(), iterationMargin, clock_, limit, outbox_);
   return {};
 }
@@ -89,7 +90,8 @@ void RoleExchange::handle(ProcessId from, const Vote& vote) {
 }
 
 void RoleExchange::handle(ProcessId from, const Reshaped& outcome) {
-  if (agreement_ && !moving_) (void)state();  // the last vote may have come with it
+  if (outcome.agreement == 0 && outcome.done) firstRoles_ = rolesOf(job_);  // once all have said so, theirs
+  if (agreement_ && !moving_) (void)state();                                // the last vote may have come with it
   if (!moving_ || !agreement_ || agreement_->id() != outcome.agreement || moving_->awaited.erase(from) == 0) return;
   moving_->seconds = std::max(moving_->seconds, outcome.seconds);
   if (!outcome.done && moving_->problem.empty()) moving_->problem = outcome.problem;

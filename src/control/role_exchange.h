@@ -28,6 +28,7 @@ class RoleExchange final : public PlaceExchange {
   Status begin(const rebalance::Plan& plan) override;
   State state() override;
   std::string outcome() const override { return outcome_; }
+  std::vector<int> firstRoles() const override { return firstRoles_; }
   void abandon() override;
 
   void handle(ProcessId from, const Counter& counter);
@@ -52,6 +53,7 @@ class RoleExchange final : public PlaceExchange {
   const NextId nextId_;
   std::optional<Agreement> agreement_;
   std::optional<Moving> moving_;
+  std::vector<int> firstRoles_;  ///< where the program has exchanged them itself
   State state_ = State::failed;
   std::string outcome_;
 };

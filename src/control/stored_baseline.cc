@@ -17,6 +17,7 @@
 #include "base/owned.h"
 #include "base/system_error.h"
 #include "base/whole_file.h"
+#include "control/job_attempts.h"
 #include "instrument/call_log.h"
 
 namespace falcon::control {
@@ -264,20 +265,9 @@ Result<StoredBaseline> readBaseline(const std::string& folder) {
 }
 
 std::optional<StoredBaseline> earlierBaseline(const std::string& job, double startWallTime) {
-  const auto earlier = [&](const std::string& name) -> std::optional<StoredBaseline> {
-    auto stored = readBaseline(instrument::jobFolder(name));
-    if (!stored || stored->wallTime >= startWallTime) return std::nullopt;
-    return std::move(*stored);
-  };
-  if (auto own = earlier(job)) return own;
-  const char* restarts = std::getenv("TORCHELASTIC_RESTART_COUNT");
-  const std::string suffix = restarts ? "." + std::string(restarts) : "";
-  if (suffix.empty() || !job.ends_with(suffix)) return std::nullopt;
-  const std::string base = job.substr(0, job.size() - suffix.size());
-  constexpr int farthest = 8;
-  const int attempt = std::atoi(restarts);
-  for (int before = attempt - 1; before >= std::max(0, attempt - farthest); --before)
-    if (auto found = earlier(fmt::format("{}.{}", base, before))) return found;
+  for (const std::string& name : attemptsOf(job))
+    if (auto stored = readBaseline(instrument::jobFolder(name)); stored && stored->wallTime < startWallTime)
+      return std::move(*stored);
   return std::nullopt;
 }
 

@@ -314,6 +314,17 @@ std::string withoutReroute(const JobFacts& job, std::span<const Culprit> culprit
                      100 * order.slowBytesAfter / order.slowBytesBefore);
 }
 
+/// In both directions where both are slow.
+std::vector<Link> slowLinksOf(std::span<const Culprit> culprits) {
+  std::vector<Link> links;
+  for (const Culprit& culprit : culprits) {
+    if (culprit.kind != CulpritKind::link) continue;
+    links.push_back(culprit.link);
+    if (culprit.bothWays) links.push_back({culprit.link.to, culprit.link.from});
+  }
+  return links;
+}
+
 std::vector<Plan> plansForLinks(const JobFacts& job, std::span<const Culprit> culprits) {
   Plan reroute, blocked;
   bool isAvoided = false, isLittleLeft = false;
@@ -407,6 +418,8 @@ std::vector<Plan> plansFor(const JobFacts& job, std::span<const Culprit> culprit
     for (Plan& plan : plansForLinks(job, culprits))
       plans.push_back(std::move(plan)), plans.back().against = CulpritKind::link;
   // One restart serves all causes together.
+  for (Plan& plan : plans)
+    if (!plan.roles.empty()) plan.avoid = slowLinksOf(culprits);
   const auto isRestart = [](const Plan& plan) { return plan.kind == PlanKind::restart; };
   const auto first = std::find_if(plans.begin(), plans.end(), isRestart);
   if (first != plans.end()) {
@@ -436,8 +449,11 @@ std::vector<Plan> undoFor(const JobFacts& job, std::span<const Culprit> culprits
       plans.push_back(std::move(plan));
     }
   }
-  std::vector<int> own(job.roles.size());
-  std::iota(own.begin(), own.end(), 0);
+  std::vector<int> own = job.firstRoles;
+  if (own.size() != job.roles.size()) {
+    own.resize(job.roles.size());
+    std::iota(own.begin(), own.end(), 0);
+  }
   if (culprits.empty() && job.roles != own) {
     Plan plan;
     plan.kind = PlanKind::swap;

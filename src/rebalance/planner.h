@@ -67,6 +67,7 @@ struct JobFacts {
   std::optional<double> restartSeconds;
   /// What an exchange of places between nodes is known to take; nothing: the framework cannot move its state.
   std::optional<double> swapSeconds;
+  std::vector<int> firstRoles;  ///< before the first exchange, by job rank; empty: each rank had its own
 };
 
 enum class PlanKind : std::uint8_t { none, splitMicroBatches, reroute, advise, restart, swap };
@@ -79,6 +80,7 @@ struct Plan {
   /// swap: who goes where. advise: at the next chance; nothing: checkpoint and restart.
   std::optional<NodePermutation> permutation;
   std::vector<int> roles;      ///< swap: by job rank, the role that it takes; empty: roles cannot be exchanged
+  std::vector<Link> avoid;     ///< swap: slow links, over which no state should go
   std::vector<Rank> leaveOut;  ///< restart: whose places somebody else is to take
   double priceSeconds = 0;     ///< restart, swap: what it will cost
   bool ifTooLittle = false;    ///< swap, restart: only where what was done before helps too little

@@ -80,7 +80,7 @@ class Reshaping {
          {std::pair{ReshapeStep::agree, &Reshaping::agree}, std::pair{ReshapeStep::prepare, &Reshaping::prepare},
           std::pair{ReshapeStep::move, &Reshaping::move}, std::pair{ReshapeStep::rebuild, &Reshaping::rebuild}}) {
       world_.at(step);
-      if (const Status done = told([&] { return (this->*work)(); }); !done) {
+      if (const Status done = told([&, work = work] { return (this->*work)(); }); !done) {
         world_.abandon();
         return Error(done.error().code(), fmt::format("{}: {}", nameOf(step), done.error().message()));
       }

@@ -176,7 +176,8 @@ TEST(Decisions, KnowNoLayoutWhereRanksRegisterDifferentOnes) {
   JobView job = healthyJob();
   ASSERT_TRUE(jobFactsOf(job, 4, false).layout.has_value());
   // As many ranks in all, so that each of them takes it for right.
-  for (const ProcessId process : {10, 11}) job.handle(process, LayoutKnown{4, 1, 1, process - 10, 0, 0, 16, {}});
+  for (const ProcessId process : {10, 11})
+    job.handle(process, LayoutKnown{4, 1, 1, static_cast<int>(process) - 10, 0, 0, 16, {}});
   EXPECT_FALSE(jobFactsOf(job, 4, false).layout.has_value());
 }
 

@@ -328,6 +328,7 @@ TEST(Planner, ExchangesRolesAndTakesThemBack) {
   int moved = 0;
   for (std::size_t rank = 0; rank < 4; ++rank) moved += roles[rank] != static_cast<int>(rank) ? 1 : 0;
   EXPECT_EQ(moved, 2);
+  EXPECT_EQ(plans[0].avoid, (std::vector<Link>{{0, 2}, {2, 0}}));
   EXPECT_EQ(std::abs(roles[0] - roles[2]) == 2, false) << "0 and 2 still share a stage";
   EXPECT_NE(plans[0].reason.find("exchange their roles"), std::string::npos) << plans[0].reason;
   EXPECT_TRUE(undoFor(job, {}).empty()) << "everybody has its own";
@@ -342,6 +343,8 @@ TEST(Planner, ExchangesRolesAndTakesThemBack) {
   ASSERT_EQ(back.size(), 1u);
   EXPECT_EQ(back[0].kind, PlanKind::swap);
   EXPECT_EQ(back[0].roles, (std::vector<int>{0, 1, 2, 3}));
+  job.firstRoles = roles;
+  EXPECT_TRUE(undoFor(job, {}).empty()) << "the program has exchanged them itself";
 
   job.deterministic = true;
   job.roles = {0, 1, 2, 3};
