@@ -149,3 +149,9 @@ def test_wrong_arguments_are_named():
     communicator.close()
     with pytest.raises(_native.CallError, match="was destroyed"):
         communicator.run(ALL_REDUCE, address(values), address(values), 1, FLOAT32, 0, -1)
+
+
+def test_a_forked_child_keeps_its_timeouts():
+    parents = _native.Communicator.create(_native.unique_id(), 1, 0, 30)  # has the watchdog's thread
+    run_ranks(2, overdue)
+    parents.close()
