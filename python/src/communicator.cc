@@ -227,6 +227,7 @@ ncclResult_t Communicator::callAll(std::span<const Operation> operations, ncclCo
 void Communicator::run(std::span<const Operation> operations) {
   const std::shared_ptr<ncclComm> comm = handle();
   if (operations.empty()) return;
+  const std::lock_guard calling(calling_);
   begin();
   const struct Ended {
     Communicator& self;
@@ -245,7 +246,7 @@ std::shared_ptr<Completion> Communicator::queue(std::span<const Operation> opera
   }
   const std::shared_ptr<Stream> queued = stream();
   std::unique_ptr<Underway> underway(new Underway{shared_from_this(), completion});
-  const std::lock_guard together(queueing_);
+  const std::lock_guard calling(calling_);
   begin();
   ncclResult_t result = ncclSuccess;
   try {

@@ -103,7 +103,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::shared_ptr<ncclComm> handle_;
   std::weak_ptr<ncclComm> used_;  ///< also after close(), while calls are in it
   std::shared_ptr<Stream> stream_;
-  std::mutex queueing_;  ///< the stream's callback gets the errors of all before it: calls and theirs stay together
+  /// The library takes the calls of a communicator one after the other, those of its stream included; and the stream's
+  /// callback gets the errors of all before it, so that a call and its callback stay together.
+  std::mutex calling_;
   std::optional<std::string> failure_;
   std::map<std::pair<int, int>, ncclRedOp_t> bitwise_;
   std::atomic<Milliseconds> timeout_;
