@@ -2,6 +2,7 @@
 
 import atexit
 import collections
+import functools
 import hashlib
 import os
 import threading
@@ -20,7 +21,7 @@ from ._register import NAME
 from ._types import RECEIVE, SEND
 from ._work import Done, Underway, stop_futures
 
-# As many dropped works are kept before those that have ended are let go.
+# Where more works are kept, all are looked at whether they have ended; before, only the oldest.
 _MOST_KEPT = 64
 # A process that ends waits so long for operations that nobody waited for.
 _GRACE = 2.0
@@ -28,6 +29,8 @@ _GRACE = 2.0
 _RENEWAL = 30.0
 
 _backends = weakref.WeakSet()
+# Those that were closed while the library worked on memory of theirs.
+_leaving = set()
 # Set where the process ends: what then fails is nobody's loss.
 _ending = threading.Event()
 # PyTorch's debug mode wraps a backend and keeps only what of it is C++: a Python backend would be lost.
@@ -37,7 +40,9 @@ _wrapped = set()
 def create(options, backend_options=None):
     """What torch.distributed calls for each process group: `options` are c10d's DistributedBackendOptions."""
     timeout = getattr(backend_options, "_timeout", None) or options.timeout
-    backend = FalconBackend(options.store, options.group_rank, options.group_size, timeout, options.group_id)
+    _let_leave()
+    ranks = list(options.global_ranks_in_group or range(options.group_size))
+    backend = FalconBackend(options.store, options.group_rank, ranks, timeout, options.group_id)
     if dist.get_debug_level() == dist.DebugLevel.DETAIL:
         _wrapped.add(backend)
     return backend
@@ -51,18 +56,21 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
     group's host stream.
     """
 
-    def __init__(self, store, rank: int, size: int, timeout: timedelta, name: str = ""):
+    def __init__(self, store, rank: int, ranks: list, timeout: timedelta, name: str = ""):
+        """ranks: those of the job that are in it, this one's at `rank`."""
+        size = len(ranks)
         super().__init__(rank, size)
         self._store = store
         self._rank, self._size = rank, size
         self._timeout = timeout
-        self._name = name
+        self._name, self._ranks = name, ranks
         self._sequence = 0
         self._barriers = 0
         self._splits = 0
         self._shrinks = 0
         self._lock = threading.Lock()
-        self._underway = collections.deque()
+        self._underway = collections.OrderedDict()
+        self._most_kept = _MOST_KEPT
         self._coalesced = None
         self._closed = None
         self._goes_by_roles = False
@@ -70,7 +78,7 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
         self._role_hooks = None
         self._process = os.getpid()
         self._recorder = recorder()
-        self._group = Group(name, rank, size, timeout)
+        self._group = Group(name, rank, ranks, timeout, self)
         self._operations = Operations(rank, size)
         self._communicator = self._connect(timeout)
         self._messages = Messages(self._store, rank, size)
@@ -158,7 +166,8 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
                 if call is not None:
                     call.over = True
                 if prepared.finish is not None:
-                    prepared.finish()
+                    with torch.no_grad():
+                        prepared.finish()
                 return None
             completion = communicator.queue(*operations[0]) if is_one else communicator.queue_all(operations)
         except _native.CallError as error:
@@ -178,90 +187,107 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
 
     def _keep(self, work):
         """What its caller drops is kept until it has ended."""
-        underway = self._underway
-        underway.append(work)
-        if len(underway) > _MOST_KEPT:
+        with self._lock:
+            ended = []
+            while self._underway and (oldest := next(iter(self._underway))).ended():
+                del self._underway[oldest]
+                ended.append(oldest)
+            self._underway[work] = None
+            are_many = len(self._underway) > self._most_kept
+        work.let_go = self._let_go
+        for each in ended:
+            each.settle()
+        if are_many:
             self._sweep()
+            # Not before there are twice as many again: each is looked at a few times only.
+            self._most_kept = max(_MOST_KEPT, 2 * len(self._underway))
         return work
+
+    def _let_go(self, work):
+        with self._lock:
+            self._underway.pop(work, None)
 
     def _sweep(self) -> bool:
         """Lets go what has ended; whether that was all."""
         with self._lock:
-            left = collections.deque()
-            while self._underway:
-                work = self._underway.popleft()
-                if work.ended():
-                    work.settle()
-                else:
-                    left.append(work)
-            self._underway.extendleft(reversed(left))
-            return not left
+            ended = [work for work in self._underway if work.ended()]
+            for work in ended:
+                del self._underway[work]
+            is_all = not self._underway
+        for work in ended:
+            work.settle()
+        return is_all
 
     # Collectives.
 
-    def _run(self, prepared, opts):
-        return self._start(prepared, getattr(opts, "asyncOp", False))
+    def _run(self, prepare, *arguments):
+        """The last one: c10d's options."""
+        try:
+            return self._start(prepare(*arguments), getattr(arguments[-1], "asyncOp", False))
+        except BaseException:
+            self._coalesced = None  # PyTorch does not end what is coalesced then
+            raise
 
     def allreduce(self, tensors, opts):
-        return self._run(self._operations.allreduce(tensors, opts), opts)
+        return self._run(self._operations.allreduce, tensors, opts)
 
     def allreduce_coalesced(self, tensors, opts):
-        return self._run(self._operations.allreduce_coalesced(tensors, opts), opts)
+        return self._run(self._operations.allreduce_coalesced, tensors, opts)
 
     def allreduce_sparse(self, tensors, opts):
         raise NotImplementedError("falcon: sparse tensors are not reduced; pass dense ones: tensor.to_dense()")
 
     def broadcast(self, tensors, opts):
-        return self._run(self._operations.broadcast(tensors, opts), opts)
+        return self._run(self._operations.broadcast, tensors, opts)
 
     def reduce(self, tensors, opts):
-        return self._run(self._operations.reduce(tensors, opts), opts)
+        return self._run(self._operations.reduce, tensors, opts)
 
     def allgather(self, output_lists, inputs, opts):
-        return self._run(self._operations.allgather(output_lists, inputs, opts), opts)
+        return self._run(self._operations.allgather, output_lists, inputs, opts)
 
     def all_gather_single(self, output, source, opts):
-        return self._run(self._operations.all_gather_single(output, source, opts), opts)
+        return self._run(self._operations.all_gather_single, output, source, opts)
 
     _allgather_base = all_gather_single
 
     def allgather_coalesced(self, output_lists, inputs, opts):
-        return self._run(self._operations.allgather_coalesced(output_lists, inputs, opts), opts)
+        return self._run(self._operations.allgather_coalesced, output_lists, inputs, opts)
 
     def all_gather_single_coalesced(self, outputs, inputs, opts):
-        return self._run(self._operations.all_gather_single_coalesced(outputs, inputs, opts), opts)
+        return self._run(self._operations.all_gather_single_coalesced, outputs, inputs, opts)
 
     allgather_into_tensor_coalesced = all_gather_single_coalesced
 
     def reduce_scatter(self, outputs, input_lists, opts):
-        return self._run(self._operations.reduce_scatter(outputs, input_lists, opts), opts)
+        return self._run(self._operations.reduce_scatter, outputs, input_lists, opts)
 
     def reduce_scatter_single(self, output, source, opts):
-        return self._run(self._operations.reduce_scatter_single(output, source, opts), opts)
+        return self._run(self._operations.reduce_scatter_single, output, source, opts)
 
     _reduce_scatter_base = reduce_scatter_single
 
     def reduce_scatter_single_coalesced(self, outputs, inputs, opts):
-        return self._run(self._operations.reduce_scatter_single_coalesced(outputs, inputs, opts), opts)
+        return self._run(self._operations.reduce_scatter_single_coalesced, outputs, inputs, opts)
 
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
 
     def all_to_all_single(self, output, source, output_splits, input_splits, opts):
-        return self._run(self._operations.all_to_all_single(output, source, output_splits, input_splits, opts), opts)
+        return self._run(self._operations.all_to_all_single, output, source, output_splits, input_splits, opts)
 
     alltoall_base = all_to_all_single
 
     def alltoall(self, outputs, inputs, opts):
-        return self._run(self._operations.alltoall(outputs, inputs, opts), opts)
+        return self._run(self._operations.alltoall, outputs, inputs, opts)
 
     def gather(self, output_lists, inputs, opts):
-        return self._run(self._operations.gather(output_lists, inputs, opts), opts)
+        return self._run(self._operations.gather, output_lists, inputs, opts)
 
     def scatter(self, outputs, input_lists, opts):
-        return self._run(self._operations.scatter(outputs, input_lists, opts), opts)
+        return self._run(self._operations.scatter, outputs, input_lists, opts)
 
     def barrier(self, opts):
-        return self._run(self._operations.barrier(opts), opts)
+        return self._run(self._operations.barrier, opts)
 
     def monitored_barrier(self, opts, wait_all_ranks=False):
         """Over the store, so that a rank which does not come is known by its number."""
@@ -306,46 +332,58 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
     # Messages.
 
     def send(self, tensors, peer, tag):
-        self._expect_members("send")
-        dense = in_memory(only(tensors, "send"))
-        completion = self._messages.send(tag, dense.data_ptr(), size_of(dense), peer)
-        return self._message(tensors, completion, dense, None, SEND, peer)
+        return self._message(SEND, tensors, peer, tag)
 
     def recv(self, tensors, peer, tag):
-        self._expect_members("recv")
-        tensor = only(tensors, "recv")
-        dense = in_memory(tensor)
-        finish = (lambda: tensor.copy_(dense)) if dense.data_ptr() != tensor.data_ptr() else None
-        completion = self._messages.receive(tag, dense.data_ptr(), size_of(dense), peer)
-        return self._message(tensors, completion, dense, finish, RECEIVE, peer)
+        return self._message(RECEIVE, tensors, peer, tag)
 
     def recv_anysource(self, tensors, tag):
         raise NotImplementedError("falcon: recv from any source is not there; name the rank that sends: recv(tensor, src)")
 
-    def _message(self, tensors, completion, kept, finish, kind, peer):
-        if self._recorder is not None:
-            name = f"send {self._rank}->{peer}" if kind == SEND else f"recv {self._rank}<-{peer}"
-            operation = moving(kind, 0, 0, kept, peer)
-            self._recorder.note(self._group, [operation], name).completion = completion
-        work = Underway(
-            tensors, [completion], kept, finish, self._messages.close, self._failed, self._timeout, self._communicator.trouble
-        )
+    def _message(self, kind, tensors, peer, tag):
+        try:
+            work = self._posted(kind, tensors, peer, tag)
+        except BaseException:
+            self._coalesced = None
+            raise
         if self._coalesced is not None:
             self._coalesced.works.append(work)
         return self._keep(work)
 
+    def _posted(self, kind, tensors, peer, tag):
+        what = "send" if kind == SEND else "recv"
+        self._expect_members(what)
+        tensor = only(tensors, what)
+        dense = in_memory(tensor)
+        finish = None
+        if kind == SEND:
+            ends, name = (self._rank, peer), f"send {self._rank}->{peer}"
+            completion = self._messages.send(tag, dense.data_ptr(), size_of(dense), peer)
+        else:
+            ends, name = (peer, self._rank), f"recv {self._rank}<-{peer}"
+            if dense.data_ptr() != tensor.data_ptr():
+                finish = lambda: tensor.copy_(dense)
+            completion = self._messages.receive(tag, dense.data_ptr(), size_of(dense), peer)
+        if self._recorder is not None:
+            operation = moving(kind, 0, 0, dense, peer)
+            self._recorder.note(self._group, [operation], name).completion = completion
+        end = functools.partial(self._messages.close_one, *ends)
+        return Underway(tensors, [completion], dense, finish, end, self._failed, self._timeout, self._communicator.trouble)
+
     # Several as one.
 
     def start_coalescing(self):
-        if self._coalesced is not None:
-            raise RuntimeError("falcon: coalescing has begun already on this process group")
+        # Where something went wrong in the one before, PyTorch has not ended it.
         self._coalesced = _Coalesced()
 
     def end_coalescing(self):
         coalesced, self._coalesced = self._coalesced, None
+        if coalesced is None and self._closed is not None:
+            return Done([])  # PyTorch aborts groups in between
         if coalesced is None:
-            raise RuntimeError("falcon: coalescing has not begun on this process group")
+            raise RuntimeError("falcon: no calls are being coalesced on this process group; one of them may have failed")
         works = coalesced.works
+        has_messages = len(works) > 0
         if coalesced.operations:
             works.append(self._start(coalesced.prepared(), True))
         if len(works) == 1:
@@ -353,18 +391,35 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
         completions = [completion for work in works for completion in work._completions]
         if not completions:
             return Done(coalesced.results)
-        return self._keep(Underway(coalesced.results, completions, works, lambda: [work.settle() for work in works], self._communicator.abort, self._failed))
+
+        def finish():
+            for work in works:
+                work.settle()
+            if (error := next((work.exception() for work in works if work.exception() is not None), None)) is not None:
+                raise error
+
+        def end(text):
+            for work in works:
+                if not work.ended():
+                    work.end(text)
+
+        # Collectives have the communicator's watchdog; messages have nobody but who waits.
+        limit, trouble = (self._timeout, self._communicator.trouble) if has_messages else (None, None)
+        return self._keep(Underway(coalesced.results, completions, works, finish, end, self._failed, limit, trouble))
 
     # Life.
 
     def split(self, store, ranks, opts):
         self._expect_members("split_group")
         if self._rank not in ranks:
-            return None
+            raise _NoMember(
+                f"falcon: rank {self._rank} of the process group is in none of split_group's lists; give it a list of its own, "
+                "or make the group with new_group"
+            )
         timeout = getattr(opts, "_timeout", None) or self._timeout
         self._splits += 1
-        name = f"{self._name}:split:{self._splits}"
-        return FalconBackend(store, ranks.index(self._rank), len(ranks), timeout, name)
+        name = getattr(opts, "group_name", None) or f"{self._name}:split:{self._splits}"
+        return FalconBackend(store, ranks.index(self._rank), [self._ranks[rank] for rank in ranks], timeout, name)
 
     def shrink(self, ranks_to_exclude, shrink_flags=0, opts_override=None):
         """The group of the ranks that are left. They meet over the store anew, so that neither a dead rank nor a broken
@@ -383,7 +438,8 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
         # An own connection: this group's may be in a call that waits.
         store = dist.PrefixStore(f"shrink/{self._shrinks}", self._store.clone())
         timeout = getattr(opts_override, "_timeout", None) or self._timeout
-        return FalconBackend(store, left.index(self._rank), len(left), timeout, f"{self._name}:shrink:{self._shrinks}")
+        ranks = [self._ranks[rank] for rank in left]
+        return FalconBackend(store, left.index(self._rank), ranks, timeout, f"{self._name}:shrink:{self._shrinks}")
 
     def set_timeout(self, timeout):
         self._timeout = timeout
@@ -406,14 +462,40 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
         if self._closed is not None:
             return
         self._closed = text
+        self._coalesced = None
         if at_once:
             self._communicator.abort(text)
+        else:
+            self._let_end(text)
         self._messages.close(text)
         self._communicator.close()
         self._state.clear()
         self._role_hooks = None
         _backends.discard(self)
         _wrapped.discard(self)
+        if not self._sweep():
+            _leaving.add(self)
+        _let_leave()
+
+    def _let_end(self, text):
+        """What is queued, for as long as the timeout. The watchdog ends it sooner where nothing of it moves."""
+        communicator = self._communicator
+        was_well = communicator.failure() is None
+        if not self._is_idle(self._timeout.total_seconds()):
+            communicator.abort(f"{text}, and an operation had not ended within its timeout")
+            self._is_idle(_GRACE)
+        if was_well and communicator.failure() is not None and self._recorder is not None:
+            self._recorder.failed()
+
+    def _is_idle(self, limit) -> bool:
+        """Waits for it so long."""
+        end, pause = time.monotonic() + limit, 0.0001
+        while self._communicator.busy():
+            if time.monotonic() > end:
+                return False
+            time.sleep(pause)
+            pause = min(2 * pause, 0.01)
+        return True
 
     def _set_sequence_number_for_group(self):
         self._sequence = 0
@@ -459,18 +541,46 @@ class _Coalesced:
             finish()
 
 
+class _NoMember(RuntimeError):
+    """This rank has no part in the group that is being made."""
+
+
+def make_non_members_known() -> None:
+    """PyTorch 2.15 cannot be told by a Python backend that a rank is in none of split_group's lists."""
+    theirs = dist.distributed_c10d.split_group
+
+    @functools.wraps(theirs)
+    def split_group(parent_pg=None, *arguments, **named):
+        try:
+            return theirs(parent_pg, *arguments, **named)
+        except _NoMember:
+            # Another backend's ranks may make theirs all together, this one too.
+            group = parent_pg or dist.group.WORLD
+            if len(group._device_types) > 1:
+                raise
+            return dist.GroupMember.NON_GROUP_MEMBER
+
+    dist.distributed_c10d.split_group = dist.split_group = split_group
+
+
+def _let_leave() -> None:
+    for backend in list(_leaving):
+        if backend._sweep():
+            _leaving.discard(backend)
+
+
 def _end_of_process():
     """No memory of PyTorch's may be freed while the library works on it, and nothing may come back to Python after."""
     _ending.set()
     # A forked child has its parent's, but not their threads.
-    backends = [backend for backend in _backends if backend._process == os.getpid()]
+    backends = [backend for backend in [*_backends, *_leaving] if backend._process == os.getpid()]
     end = time.monotonic() + _GRACE
     while not all([backend._sweep() for backend in backends]) and time.monotonic() < end:
         time.sleep(0.001)
     for backend in backends:
-        backend._end("the process ends", not backend._sweep())
+        backend._end("the process ends", not backend._sweep() or backend._communicator.busy())
     for backend in backends:
-        for work in backend._underway:
+        for work in list(backend._underway):
             for completion in work._completions:
                 completion.wait(_GRACE)
     stop_futures()

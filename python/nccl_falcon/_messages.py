@@ -2,6 +2,8 @@
 
 import threading
 
+import torch.distributed as dist
+
 from . import _native
 
 
@@ -15,6 +17,7 @@ class Messages:
         self._size = size
         self._lock = threading.Lock()
         self._channels = {}
+        self._closed = None
 
     def send(self, tag: int, address: int, size: int, peer: int):
         return self._channel(self._rank, peer).post(tag, address, size)
@@ -27,22 +30,34 @@ class Messages:
         if channel is not None:
             return channel
         with self._lock:
+            if self._closed is not None:
+                raise dist.DistBackendError(f"falcon: {self._closed}")
             if (source, destination) not in self._channels:
                 self._channels[source, destination] = self._open(source, destination)
             return self._channels[source, destination]
 
     def _open(self, source: int, destination: int):
-        name = f"messages from rank {source} to rank {destination}"
         identity = self._identity(f"messages/{source}/{destination}")
-        return _native.Channel(identity, source == self._rank, name)
+        return _native.Channel(identity, source == self._rank, _name(source, destination))
 
     def _identity(self, key: str) -> bytes:
         if self._store.check([key]):
             return bytes.fromhex(self._store.get(key).decode())
         return bytes.fromhex(self._store.compare_set(key, "", _native.unique_id().hex()).decode())
 
+    def close_one(self, source: int, destination: int, text: str) -> None:
+        """What is under way and what comes later on this way fails with that text; the other ways stay."""
+        self._channel(source, destination).close(f"{_name(source, destination)}: {text}")
+
     def close(self, text: str) -> None:
+        """All ways, also those that nobody has gone yet."""
         with self._lock:
+            if self._closed is None:
+                self._closed = text
             channels, self._channels = self._channels, {}
         for channel in channels.values():
             channel.close(text)
+
+
+def _name(source: int, destination: int) -> str:
+    return f"messages from rank {source} to rank {destination}"

@@ -160,7 +160,7 @@ class Operations:
     def _gathered_unevenly(self, outputs, source):
         own = outputs[self.rank]
         _expect(own.numel() == source.numel(), f"{source.numel()} elements to gather, but room for {own.numel()}")
-        own.copy_(source.view_as(own))
+        own.detach().copy_(source.view_as(own))
         prepared = [(output, dense := in_memory(output), dense.data_ptr() != output.data_ptr()) for output in outputs]
         operations = [
             moving(BROADCAST, dense.data_ptr(), dense.data_ptr(), dense, root)
@@ -169,6 +169,10 @@ class Operations:
         return operations, prepared, lambda: _copy_back(prepared)
 
     def all_gather_single(self, output, source, opts):
+        operations, kept, finish = self._gathered_single(output, source)
+        return Prepared(operations, [output], kept, finish)
+
+    def _gathered_single(self, output, source):
         target, dense = in_memory(output), in_memory(source)
         _expect_types([output], source)
         _expect(
@@ -177,7 +181,7 @@ class Operations:
         )
         operation = moving(ALL_GATHER, dense.data_ptr(), target.data_ptr(), dense)
         finish = (lambda: output.copy_(target)) if target.data_ptr() != output.data_ptr() else None
-        return Prepared([operation], output, (target, dense), finish)
+        return [operation], (target, dense), finish
 
     def allgather_coalesced(self, output_lists, inputs, opts):
         _expect(
@@ -189,10 +193,7 @@ class Operations:
         return self._many(parts, output_lists)
 
     def all_gather_single_coalesced(self, outputs, inputs, opts):
-        return self._many(
-            [self._gathered([*output.view(-1).chunk(self.size)], in_memory(source)) for output, source in zip(outputs, inputs, strict=True)],
-            outputs,
-        )
+        return self._many([self._gathered_single(output, source) for output, source in zip(outputs, inputs, strict=True)], outputs)
 
     def _many(self, parts, results):
         operations = [operation for part in parts for operation in part[0]]
@@ -230,7 +231,7 @@ class Operations:
 
     def reduce_scatter_single(self, output, source, opts):
         operations, kept, finish = self._scattered_single(output, source, opts)
-        return Prepared(operations, output, kept, finish)
+        return Prepared(operations, [output], kept, finish)
 
     def _scattered_single(self, output, source, opts):
         _expect_types([output], source)
@@ -260,12 +261,12 @@ class Operations:
             number, factor = _types.moved(source.dtype)
             count = source.numel() // self.size * factor
             operation = (ALL_TO_ALL, dense.data_ptr(), target.data_ptr(), count, number, 0, -1)
-            return Prepared([operation], output, kept, finish)
+            return Prepared([operation], [output], kept, finish)
         operations = [
             *self._parts(SEND, dense, self._splits_of(dense, input_splits)),
             *self._parts(RECEIVE, target, self._splits_of(target, output_splits)),
         ]
-        return Prepared(operations, output, kept, finish)
+        return Prepared(operations, [output], kept, finish)
 
     def _splits_of(self, tensor, splits):
         """Elements for each rank."""

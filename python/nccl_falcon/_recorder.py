@@ -12,8 +12,10 @@ import pickle
 import sys
 import threading
 import time
+import weakref
 from pathlib import Path
 
+import torch
 import torch.distributed as dist
 
 from . import _types
@@ -61,16 +63,26 @@ _PACKAGE = os.path.dirname(__file__) + os.sep
 class Group:
     """What is told of a process group. Counts its calls: `sequence` those of all ranks, `messages` the others."""
 
-    def __init__(self, name: str, rank: int, size: int, timeout):
-        self.name, self.rank, self.size, self.timeout = name, rank, size, timeout
+    def __init__(self, name: str, rank: int, ranks: list, timeout, backend):
+        """ranks: those of the job that are in it."""
+        self.name, self.rank, self.ranks, self.size, self.timeout = name, rank, ranks, len(ranks), timeout
+        self.description = "undefined"
         self.sequence = self.messages = self.calls = 0
+        self._backend = weakref.ref(backend)
 
-    def described(self):
-        """(PyTorch's description, ranks of the job)."""
-        for group, name in dist.distributed_c10d._world.pg_names.items():
-            if name == self.name and dist.distributed_c10d._world.pg_group_ranks.get(group):
-                return group.group_desc, dist.get_process_group_ranks(group)
-        return "undefined", list(range(self.size))
+    def look(self) -> None:
+        """PyTorch's name and description of it: it names a group that was split or shrunk after its backend was made."""
+        for group, name in list(dist.distributed_c10d._world.pg_names.items()):
+            if name == self.name or self._is_of(group):
+                self.name, self.description = name, group.group_desc
+                return
+
+    def _is_of(self, group) -> bool:
+        backend = self._backend()
+        try:
+            return backend is not None and group._get_backend(torch.device("cpu")) is backend
+        except RuntimeError:
+            return False  # it has none for this device
 
 
 class Call:
@@ -131,8 +143,9 @@ class Recorder:
 
     def trace(self) -> dict:
         calls = list(self._calls)
+        for group in {call.group for call in calls}:
+            group.look()
         groups = {call.group.name: call.group for call in calls}
-        described = {name: group.described() for name, group in groups.items()}
         status = {
             name: {
                 "last_enqueued_collective": group.sequence,
@@ -145,10 +158,10 @@ class Recorder:
             "version": "2.10",
             "comm_lib_version": "NCCL Falcon",
             "pg_config": {
-                name: {"name": name, "desc": desc, "ranks": str(ranks)} for name, (desc, ranks) in described.items()
+                name: {"name": name, "desc": group.description, "ranks": str(group.ranks)} for name, group in groups.items()
             },
             "pg_status": status,
-            "entries": [_entry(call, described[call.group.name][0]) for call in calls],
+            "entries": [_entry(call) for call in calls],
         }
 
 
@@ -174,7 +187,7 @@ def _line(code, instruction) -> int:
     return code.co_firstlineno
 
 
-def _entry(call: Call, description: str) -> dict:
+def _entry(call: Call) -> dict:
     kinds = {operation[0] for operation in call.operations}
     kind = min(kinds, default=ALL_TO_ALL)
     name = call.name or (_SEVERAL if len(call.operations) > 1 else _ONE)[kind]
@@ -186,7 +199,7 @@ def _entry(call: Call, description: str) -> dict:
     return {
         "record_id": call.number,
         "pg_id": 0,
-        "process_group": (call.group.name, description),
+        "process_group": (call.group.name, call.group.description),
         "collective_seq_id": call.sequence,
         "p2p_seq_id": call.messages,
         "op_id": call.order,

@@ -28,10 +28,11 @@ def register(torch) -> None:
     if _is_old(torch):
         backend.register_backend(NAME, _refuse_version(torch), devices=["cpu"])
         return
-    from ._backend import create
-    from ._work import make_completion_known
+    from ._backend import create, make_non_members_known
+    from ._work import make_outcomes_known
 
-    make_completion_known()
+    make_outcomes_known()
+    make_non_members_known()
     backend.register_backend(NAME, create, extended_api=True, devices=["cpu"])
 
 

@@ -42,6 +42,8 @@ class Done(dist.Work):
 
     def get_future(self):
         future = torch.futures.Future()
+        if _is_asked_for(self):
+            return future
         future.set_result(self._results)
         return future
 
@@ -61,13 +63,15 @@ class Underway(dist.Work):
         self._completions = completions
         self._kept = kept
         self._finish = finish
-        self._end = end
+        self.end = end
         self._failed = failed
         self._limit = limit
         self._trouble = trouble
         self._lock = threading.Lock()
         self._error = None
         self._settled = False
+        # let_go(work), of who keeps it.
+        self.let_go = None
         self._inner = self._future = None
 
     def ended(self) -> bool:
@@ -79,11 +83,20 @@ class Underway(dist.Work):
             if self._settled:
                 return
             text = next((text for one in self._completions if (text := one.error()) is not None), None)
-            if text is None and self._finish is not None:
-                self._finish()
-            self._error = None if text is None else dist.DistBackendError(f"falcon: {text}")
+            if text is not None:
+                self._error = dist.DistBackendError(f"falcon: {text}")
+            elif self._finish is not None:
+                try:
+                    # Whichever thread this is; and a tensor that wants a gradient is written to all the same.
+                    with torch.no_grad():
+                        self._finish()
+                except Exception as error:
+                    self._error = error
             self._kept = self._finish = None
             self._settled = True
+        let_go, self.let_go = self.let_go, None
+        if let_go is not None:
+            let_go(self)
         if text is not None and self._failed is not None:
             self._failed()
 
@@ -105,8 +118,8 @@ class Underway(dist.Work):
     def _give_up(self, text) -> None:
         if self._failed is not None:
             self._failed()
-        if self._end is not None:
-            self._end(text)
+        if self.end is not None:
+            self.end(text)
         raise dist.DistBackendError(f"falcon: {text}")
 
     def is_completed(self):
@@ -126,6 +139,8 @@ class Underway(dist.Work):
         return self._results
 
     def get_future(self):
+        if _is_asked_for(self):
+            return torch.futures.Future()
         with self._lock:
             if self._future is not None:
                 return self._future
@@ -149,21 +164,49 @@ class Underway(dist.Work):
         self._inner.set_result(None)
 
 
-def make_completion_known() -> None:
+# Whether this thread asks a work of PyTorch's for ours, and which it is.
+_asking = threading.local()
+
+
+def _is_asked_for(work) -> bool:
+    if not getattr(_asking, "asks", False):
+        return False
+    _asking.found = work
+    return True
+
+
+def _ours(work):
+    """What we gave to PyTorch, which handed out `work`; None: it is of another backend. Its get_future() asks ours for
+    one, on this thread."""
+    if type(work) is not dist.Work:
+        return None  # a Python class, which answers itself
+    _asking.asks, _asking.found = True, None
+    try:
+        work.get_future()
+    except Exception:
+        return None
+    finally:
+        found, _asking.asks, _asking.found = _asking.found, False, None
+    return found
+
+
+def make_outcomes_known() -> None:
     """PyTorch 2.15 hands out a Python backend's work inside of one of its own, which passes on wait() and get_future()
-    but not is_completed(): that stays False for ever. Its future knows better."""
-    ask = dist.Work.is_completed
+    only: is_completed() stays False for ever, and one that has failed looks as if it had not. Ours answer themselves;
+    works of other backends as ever."""
 
-    def is_completed(self):
-        if ask(self):
-            return True
-        try:
-            return self.get_future().done()
-        except (RuntimeError, NotImplementedError):
-            return False
+    def forward(name):
+        theirs = getattr(dist.Work, name)
 
-    is_completed.__doc__ = ask.__doc__
-    dist.Work.is_completed = is_completed
+        def ask(self):
+            work = _ours(self)
+            return theirs(self) if work is None else getattr(work, name)()
+
+        ask.__name__, ask.__doc__ = name, theirs.__doc__
+        setattr(dist.Work, name, ask)
+
+    for name in ("is_completed", "is_success", "exception", "result"):
+        forward(name)
 
 
 class _Futures:

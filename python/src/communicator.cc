@@ -76,12 +76,22 @@ void check(ncclResult_t result) {
 
 int Communicator::rank() const {
   int rank = 0;
-  check(library().ncclCommUserRank(handle(), &rank));
+  check(library().ncclCommUserRank(handle().get(), &rank));
   return rank;
 }
 
 Communicator::Communicator(ncclComm_t handle, Milliseconds timeout)
-    : handle_(handle), timeout_(timeout), movedAt_(SteadyClock::now()) {}
+    : isBroken_(std::make_shared<std::atomic<bool>>(false)),
+      handle_(handle,
+              [isBroken = isBroken_](ncclComm_t comm) {
+                if (*isBroken)
+                  library().ncclCommAbort(comm);
+                else
+                  library().ncclCommDestroy(comm);
+              }),
+      used_(handle_),
+      timeout_(timeout),
+      movedAt_(SteadyClock::now()) {}
 
 Communicator::~Communicator() {
   close();
@@ -97,7 +107,7 @@ void Communicator::finish() {
   unfinished_.fetch_sub(1, std::memory_order_release);
 }
 
-ncclComm_t Communicator::handle() const {
+std::shared_ptr<ncclComm> Communicator::handle() const {
   const std::lock_guard lock(mutex_);
   if (failure_) throw CallError(*failure_);
   if (!handle_) throw CallError("the process group was destroyed");
@@ -110,10 +120,14 @@ std::optional<std::string> Communicator::failure() const {
 }
 
 std::optional<std::string> Communicator::trouble() const {
-  const std::lock_guard lock(mutex_);
-  if (failure_ || !handle_) return failure_;
+  std::shared_ptr<ncclComm> comm;
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_ || !handle_) return failure_;
+    comm = handle_;
+  }
   ncclResult_t state = ncclSuccess;
-  const ncclResult_t asked = library().ncclCommGetAsyncError(handle_, &state);
+  const ncclResult_t asked = library().ncclCommGetAsyncError(comm.get(), &state);
   if (asked != ncclSuccess || state == ncclSuccess || state == ncclInProgress) return {};
   return textOf(state);
 }
@@ -123,11 +137,13 @@ std::string Communicator::explained(const std::string& text) const {
   return why ? *why : text;
 }
 
-cudaStream_t Communicator::stream() {
+std::shared_ptr<Communicator::Stream> Communicator::stream() {
   const std::lock_guard lock(mutex_);
-  if (!stream_)
-    if (const ncclResult_t made = library().ncclFalconStreamCreate(&stream_); made != ncclSuccess)
-      throw CallError(textOf(made));
+  if (stream_) return stream_;
+  cudaStream_t made = nullptr;
+  if (const ncclResult_t result = library().ncclFalconStreamCreate(&made); result != ncclSuccess)
+    throw CallError(textOf(result));
+  stream_ = std::shared_ptr<Stream>(made, [](cudaStream_t each) { library().ncclFalconStreamDestroy(each); });
   return stream_;
 }
 
@@ -209,36 +225,38 @@ ncclResult_t Communicator::callAll(std::span<const Operation> operations, ncclCo
 }
 
 void Communicator::run(std::span<const Operation> operations) {
-  const ncclComm_t comm = handle();
+  const std::shared_ptr<ncclComm> comm = handle();
   if (operations.empty()) return;
+  const std::lock_guard calling(calling_);
   begin();
   const struct Ended {
     Communicator& self;
     ~Ended() { self.finish(); }
   } ended{*this};
-  if (const ncclResult_t result = callAll(operations, comm, nullptr); result != ncclSuccess)
+  if (const ncclResult_t result = callAll(operations, comm.get(), nullptr); result != ncclSuccess)
     throw CallError(explained(textOf(result)));
 }
 
 std::shared_ptr<Completion> Communicator::queue(std::span<const Operation> operations) {
-  const ncclComm_t comm = handle();
+  const std::shared_ptr<ncclComm> comm = handle();
   auto completion = std::make_shared<Completion>();
   if (operations.empty()) {
     completion->end({});
     return completion;
   }
-  const cudaStream_t queued = stream();
+  const std::shared_ptr<Stream> queued = stream();
   std::unique_ptr<Underway> underway(new Underway{shared_from_this(), completion});
+  const std::lock_guard calling(calling_);
   begin();
   ncclResult_t result = ncclSuccess;
   try {
-    result = callAll(operations, comm, queued);
+    result = callAll(operations, comm.get(), queued.get());
   } catch (...) {
     finish();
     throw;
   }
   // Also where the call was refused: nothing of it is in the stream, and the callback would tell no error of it.
-  if (result == ncclSuccess) result = library().ncclFalconStreamCallback(queued, Underway::end, underway.get());
+  if (result == ncclSuccess) result = library().ncclFalconStreamCallback(queued.get(), Underway::end, underway.get());
   if (result != ncclSuccess) {
     const std::string text = textOf(result);
     finish();
@@ -249,32 +267,23 @@ std::shared_ptr<Completion> Communicator::queue(std::span<const Operation> opera
 }
 
 void Communicator::abort(const std::string& text) {
-  ncclComm_t comm = nullptr;
+  std::shared_ptr<ncclComm> comm;
   {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = text;
-    comm = handle_;
+    *isBroken_ = true;
+    comm = used_.lock();
   }
-  // Not freed yet: threads may be on their way into it.
-  if (comm) library().ncclCommRevoke(comm, NCCL_REVOKE_DEFAULT);
+  if (comm) library().ncclCommRevoke(comm.get(), NCCL_REVOKE_DEFAULT);
 }
 
 void Communicator::close() {
-  ncclComm_t comm = nullptr;
-  cudaStream_t stream = nullptr;
-  bool failed = false;
-  {
-    const std::lock_guard lock(mutex_);
-    comm = std::exchange(handle_, nullptr);
-    stream = std::exchange(stream_, nullptr);
-    failed = failure_.has_value();
-  }
-  if (stream) library().ncclFalconStreamDestroy(stream);
-  if (!comm) return;
-  if (failed)
-    library().ncclCommAbort(comm);
-  else
-    library().ncclCommDestroy(comm);
+  // The stream first; both without the lock, which the library's callbacks want.
+  std::shared_ptr<ncclComm> comm;
+  std::shared_ptr<Stream> stream;
+  const std::lock_guard lock(mutex_);
+  comm = std::exchange(handle_, nullptr);
+  stream = std::exchange(stream_, nullptr);
 }
 
 void Communicator::endIfOverdue(SteadyClock::time_point now) {

@@ -11,6 +11,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -70,15 +71,16 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void setTimeout(Milliseconds timeout) { timeout_.store(timeout, std::memory_order_relaxed); }
   /// Ends what is under way, with that text; later calls fail with it. Others hear of it.
   void abort(const std::string& text);
-  /// Frees it; waits until what is under way has ended.
+  /// Frees it once no call of another thread is in it. Does not wait for what is queued, which is still carried out, or
+  /// ends soon where there was an abort(): its memory must stay until the completions have ended.
   void close();
   /// Why it is of no use any more.
   std::optional<std::string> failure() const;
   bool busy() const { return unfinished_.load(std::memory_order_acquire) > 0; }
   /// What is wrong with a rank of it, though nothing of this one's waits for it.
   std::optional<std::string> trouble() const;
-  /// For the functions of nccl_falcon.h. Throws CallError after abort() or close().
-  ncclComm_t handle() const;
+  /// For the functions of nccl_falcon.h; not freed while it is held. Throws CallError after abort() or close().
+  std::shared_ptr<ncclComm> handle() const;
   /// This process's place in it, which changes where its members go by their roles. Throws CallError.
   int rank() const;
 
@@ -87,17 +89,23 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
  private:
   struct Underway;
+  using Stream = std::remove_pointer_t<cudaStream_t>;
   ncclResult_t call(const Operation& operation, ncclComm_t comm, cudaStream_t stream);
   ncclResult_t callAll(std::span<const Operation> operations, ncclComm_t comm, cudaStream_t stream);
   ncclRedOp_t reductionOf(const Operation& operation, ncclComm_t comm, bool& ownOne);
-  cudaStream_t stream();
+  std::shared_ptr<Stream> stream();
   void begin();
   void finish();
   std::string explained(const std::string& text) const;
 
   mutable std::mutex mutex_;
-  ncclComm_t handle_;
-  cudaStream_t stream_ = nullptr;
+  std::shared_ptr<std::atomic<bool>> isBroken_;  ///< then it is aborted where it is freed
+  std::shared_ptr<ncclComm> handle_;
+  std::weak_ptr<ncclComm> used_;  ///< also after close(), while calls are in it
+  std::shared_ptr<Stream> stream_;
+  /// The library takes the calls of a communicator one after the other, those of its stream included; and the stream's
+  /// callback gets the errors of all before it, so that a call and its callback stay together.
+  std::mutex calling_;
   std::optional<std::string> failure_;
   std::map<std::pair<int, int>, ncclRedOp_t> bitwise_;
   std::atomic<Milliseconds> timeout_;

@@ -100,14 +100,14 @@ void registerLayout(const Communicator& self, int data, int pipeline, int tensor
   layout.leastMicroBatches = least;
   layout.mostMicroBatches = most;
   layout.evenOnly = evenOnly;
-  check(library().ncclFalconRegisterLayout(self.handle(), &layout));
+  check(library().ncclFalconRegisterLayout(self.handle().get(), &layout));
 }
 
 nb::tuple iterationBegin(const Communicator& self, std::uint64_t iteration) {
   ncclFalconPlan_t plan{sizeof plan, 0, 0, 0, 0};
   {
     const nb::gil_scoped_release unlocked;
-    check(library().ncclFalconIterationBegin(self.handle(), iteration, &plan));
+    check(library().ncclFalconIterationBegin(self.handle().get(), iteration, &plan));
   }
   return nb::make_tuple(plan.version, plan.microBatches, plan.firstMicroBatch, plan.gradientWeight);
 }
@@ -116,12 +116,12 @@ void registerState(const Communicator& self, const std::string& name, std::uintp
                    bool replicated) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): Python tells memory by its address.
   void* const memory = reinterpret_cast<void*>(address);
-  check(library().ncclFalconRegisterState(self.handle(), name.c_str(), memory, bytes,
+  check(library().ncclFalconRegisterState(self.handle().get(), name.c_str(), memory, bytes,
                                           replicated ? NCCL_FALCON_STATE_REPLICATED : 0));
 }
 
 void unregisterState(const Communicator& self, const std::string& name) {
-  check(library().ncclFalconUnregisterState(self.handle(), name.c_str()));
+  check(library().ncclFalconUnregisterState(self.handle().get(), name.c_str()));
 }
 
 const char* folderOf(const std::optional<std::string>& folder) {
@@ -129,25 +129,25 @@ const char* folderOf(const std::optional<std::string>& folder) {
 }
 
 void checkpoint(const Communicator& self, std::uint64_t iteration, const std::optional<std::string>& folder) {
-  check(library().ncclFalconCheckpoint(self.handle(), iteration, folderOf(folder)));
+  check(library().ncclFalconCheckpoint(self.handle().get(), iteration, folderOf(folder)));
 }
 
 std::optional<std::uint64_t> restore(const Communicator& self, const std::optional<std::string>& folder) {
   std::uint64_t iteration = 0;
-  check(library().ncclFalconRestore(self.handle(), folderOf(folder), &iteration));
+  check(library().ncclFalconRestore(self.handle().get(), folderOf(folder), &iteration));
   if (iteration == NCCL_FALCON_NO_CHECKPOINT) return std::nullopt;
   return iteration;
 }
 
 unsigned wanted(const Communicator& self, std::uint64_t iteration) {
   unsigned flags = 0;
-  check(library().ncclFalconWanted(self.handle(), iteration, &flags));
+  check(library().ncclFalconWanted(self.handle().get(), iteration, &flags));
   return flags;
 }
 
 int restart(const Communicator& self) {
   int code = 0;
-  check(library().ncclFalconRestart(self.handle(), &code));
+  check(library().ncclFalconRestart(self.handle().get(), &code));
   return code;
 }
 
@@ -209,7 +209,8 @@ NB_MODULE(_native, module) {
       .def("checkpoint", checkpoint, "iteration"_a, "folder"_a.none(), Unlocked())
       .def(
           "checkpoint_synchronize",
-          [](const Communicator& self) { check(library().ncclFalconCheckpointSynchronize(self.handle())); }, Unlocked())
+          [](const Communicator& self) { check(library().ncclFalconCheckpointSynchronize(self.handle().get())); },
+          Unlocked())
       .def("restore", restore, "folder"_a.none(), Unlocked())
       .def("wanted", wanted, "iteration"_a, Unlocked())
       .def("restart", restart, Unlocked())
@@ -219,11 +220,12 @@ NB_MODULE(_native, module) {
       .def(
           "suspend",
           [](const Communicator& self, unsigned milliseconds) {
-            check(library().ncclFalconSuspend(self.handle(), milliseconds));
+            check(library().ncclFalconSuspend(self.handle().get(), milliseconds));
           },
           "limit_milliseconds"_a, Unlocked())
       .def(
-          "resume", [](const Communicator& self) { check(library().ncclFalconResume(self.handle())); }, Unlocked());
+          "resume", [](const Communicator& self) { check(library().ncclFalconResume(self.handle().get())); },
+          Unlocked());
 
   nb::class_<Channel>(module, "Channel")
       .def(

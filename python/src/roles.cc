@@ -33,9 +33,12 @@ RoleHooks::RoleHooks(nb::object prepare, nb::object commit, nb::object abandon)
     : prepare_(std::move(prepare)), commit_(std::move(commit)), abandon_(std::move(abandon)) {}
 
 void RoleHooks::registerFor(const Communicator& job, const nb::list& groups) {
+  std::vector<std::shared_ptr<ncclComm>> held;
   std::vector<ncclComm_t> handles;
-  for (const nb::handle group : groups)
-    handles.push_back(group.is_none() ? nullptr : nb::cast<std::shared_ptr<Communicator>>(group)->handle());
+  for (const nb::handle group : groups) {
+    held.push_back(group.is_none() ? nullptr : nb::cast<std::shared_ptr<Communicator>>(group)->handle());
+    handles.push_back(held.back().get());
+  }
   const ncclFalconReshapeHooks_t hooks{sizeof hooks,
                                        this,
                                        &RoleHooks::prepare,
@@ -43,7 +46,7 @@ void RoleHooks::registerFor(const Communicator& job, const nb::list& groups) {
                                        &RoleHooks::abandon,
                                        handles.data(),
                                        static_cast<int>(handles.size())};
-  check(library().ncclFalconRegisterReshape(job.handle(), &hooks));
+  check(library().ncclFalconRegisterReshape(job.handle().get(), &hooks));
 }
 
 ncclResult_t RoleHooks::prepare(void* context, int role, const ncclFalconBuffer_t** buffers, size_t* count) {
@@ -85,12 +88,12 @@ void reshape(const Communicator& job, const nb::list& roles) {
   std::vector<int> numbers;
   for (const nb::handle role : roles) numbers.push_back(nb::cast<int>(role));
   const nb::gil_scoped_release unlocked;
-  check(library().ncclFalconReshape(job.handle(), numbers.data(), static_cast<int>(numbers.size())));
+  check(library().ncclFalconReshape(job.handle().get(), numbers.data(), static_cast<int>(numbers.size())));
 }
 
 nb::list rolesOf(const Communicator& job, int size) {
   std::vector<int> numbers(static_cast<std::size_t>(size));
-  check(library().ncclFalconRoles(job.handle(), numbers.data(), size));
+  check(library().ncclFalconRoles(job.handle().get(), numbers.data(), size));
   nb::list roles;
   for (const int role : numbers) roles.append(role);
   return roles;

@@ -14,8 +14,12 @@ namespace falcon::python {
 constexpr std::chrono::milliseconds interval{200};
 
 Watchdog& Watchdog::instance() {
-  // Never destroyed: its thread goes on while the process exits.
-  static auto* const only = new Watchdog;
+  // Never destroyed: its thread goes on while the process exits. A forked child has neither that thread nor its
+  // parent's communicators, and perhaps a mutex that nobody will ever let go: it gets another one.
+  static Watchdog* only = [] {
+    pthread_atfork(nullptr, nullptr, [] { only = new Watchdog; });
+    return new Watchdog;
+  }();
   return *only;
 }
 

@@ -258,6 +258,98 @@ def test_futures_are_set_without_anybody_waiting():
     run_ranks(2, futures)
 
 
+def values_of_futures(rank):
+    """A list, as NCCL's: hooks of DDP and FSDP take its first tensor."""
+    for make in (
+        lambda: dist.all_reduce(torch.ones(4), async_op=True),
+        lambda: dist.all_gather_into_tensor(torch.empty(8), torch.ones(4), async_op=True),
+        lambda: dist.reduce_scatter_tensor(torch.empty(2), torch.ones(4), async_op=True),
+        lambda: dist.all_to_all_single(torch.empty(4), torch.ones(4), async_op=True),
+        lambda: dist.all_to_all_single(torch.empty(4), torch.ones(4), [2, 2], [2, 2], async_op=True),
+    ):
+        work = make()
+        told = work.get_future().wait()
+        assert isinstance(told, list) and len(told) == 1 and isinstance(told[0], torch.Tensor), told
+        assert work.result()[0] is told[0] or torch.equal(work.result()[0], told[0])
+
+
+def test_futures_hold_lists():
+    run_ranks(2, values_of_futures)
+
+
+def wants_gradients(rank):
+    """Leaves with gaps, whose results are copied back, on whichever thread."""
+    for way in ("blocking", "wait", "future"):
+        leaf = stretched(torch.full((5,), rank + 1.0)).requires_grad_()
+        work = dist.all_reduce(leaf, async_op=way != "blocking")
+        if way == "wait":
+            work.wait()
+        if way == "future":
+            assert work.get_future().wait() is not None
+        assert leaf.tolist() == [3.0] * 5, way
+    parts = [torch.zeros(other + 1).requires_grad_() for other in range(2)]
+    dist.all_gather(parts, torch.full((rank + 1,), float(rank)))
+    assert parts[1].tolist() == [1.0, 1.0]
+
+
+def test_tensors_that_want_gradients():
+    run_ranks(2, wants_gradients)
+
+
+def gathers_coalesced(rank):
+    outputs = [stretched(torch.zeros(4)), torch.zeros(2, 3)]
+    inputs = [torch.full((2,), float(rank)), torch.full((3,), float(rank))]
+    with dist._coalescing_manager():
+        for output, source in zip(outputs, inputs):
+            dist.all_gather_into_tensor(output, source)
+    assert outputs[0].tolist() == [0, 0, 1, 1] and outputs[1].tolist() == [[0, 0, 0], [1, 1, 1]]
+    room = torch.zeros(16)
+    backend = dist.distributed_c10d._get_default_group()
+    with pytest.raises(ValueError, match="2 times 4 elements to gather, but room for 7"):
+        backend.all_gather_single_coalesced([room[:7]], [torch.ones(4)]).wait()
+    assert torch.all(room == 0)
+
+
+def test_coalesced_gathers_stay_in_their_outputs():
+    run_ranks(2, gathers_coalesced)
+
+
+def fails_in_a_region(rank):
+    group = dist.distributed_c10d._get_default_group()
+    cpu = torch.device("cpu")
+    group._start_coalescing(cpu)
+    with pytest.raises(ValueError, match="non-integral"):
+        dist.all_reduce(torch.ones(3), dist.ReduceOp.BAND)
+    mine = torch.ones(3)
+    dist.all_reduce(mine)
+    assert mine[0] == 2, "it was not swallowed"
+    group._start_coalescing(cpu)  # and nobody ends it
+    with dist._coalescing_manager(group, cpu):
+        mine = torch.ones(3)
+        dist.broadcast(mine, 0)
+    group._start_coalescing(cpu)
+    group.abort()
+
+
+def test_a_failed_region_swallows_nothing():
+    run_ranks(2, fails_in_a_region)
+
+
+def splits_some(rank):
+    pair = dist.split_group(split_ranks=[[2, 0]])
+    assert (pair is dist.GroupMember.NON_GROUP_MEMBER) == (rank == 1)
+    if rank != 1:
+        mine = torch.tensor([rank])
+        dist.all_reduce(mine, group=pair)
+        assert mine.item() == 2 and dist.get_rank(pair) == (0 if rank == 2 else 1)
+    again = dist.split_group(None, [[0, 1], [2]])
+    assert dist.get_world_size(again) == (1 if rank == 2 else 2)
+
+
+def test_a_rank_may_have_no_part_in_a_split():
+    run_ranks(3, splits_some)
+
+
 def refusals(rank):
     for tensor, op, words in [
         (torch.ones(3), dist.ReduceOp.BAND, "non-integral"),

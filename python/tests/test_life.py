@@ -83,31 +83,178 @@ def test_a_dead_sender_is_named_within_seconds():
     run_ranks(2, dies_before_a_message, lost={1})
 
 
-def dies_before_any_message(rank):
+def asked_for(how):
+    """A work that receives from rank 1; of a batch, one for two messages."""
+    if how == "alone":
+        return dist.irecv(torch.empty(1), 1)
+    (work,) = dist.batch_isend_irecv([dist.P2POp(dist.irecv, torch.empty(1), 1) for _ in range(2)])
+    return work
+
+
+def dies_before_any_message(rank, how):
     if rank == 1:
         os._exit(0)
     began = time.monotonic()
     with pytest.raises(dist.DistBackendError, match="falcon"):
-        dist.recv(torch.empty(1), 1)
+        asked_for(how).wait()
     assert time.monotonic() - began < 5
 
 
-def test_a_dead_rank_that_never_sent_is_known_within_seconds():
-    run_ranks(2, dies_before_any_message, lost={1})
+@pytest.mark.parametrize("how", ["alone", "in a batch"])
+def test_a_dead_rank_that_never_sent_is_known_within_seconds(how):
+    run_ranks(2, dies_before_any_message, how, lost={1})
 
 
-def sends_nothing(rank):
+def sends_nothing(rank, how, limit):
     if rank == 1:
         time.sleep(3)
         return
+    if limit is None:  # the group's
+        dist.distributed_c10d._get_default_group().set_timeout(timedelta(seconds=1))
     began = time.monotonic()
     with pytest.raises(dist.DistBackendError, match="within 1 s, its timeout"):
-        dist.irecv(torch.empty(1), 1).wait(timedelta(seconds=1))
+        work = asked_for(how)
+        work.wait() if limit is None else work.wait(timedelta(seconds=limit))
     assert time.monotonic() - began < 2.5
 
 
-def test_a_message_is_waited_for_no_longer_than_said():
-    run_ranks(2, sends_nothing)
+@pytest.mark.parametrize("limit", [1, None])
+@pytest.mark.parametrize("how", ["alone", "in a batch"])
+def test_a_message_is_waited_for_no_longer_than_said(how, limit):
+    run_ranks(2, sends_nothing, how, limit)
+
+
+def sends_on_other_ways(rank):
+    if rank == 1:
+        dist.barrier()
+        dist.send(torch.ones(1), 2)
+        return
+    if rank == 0:
+        with pytest.raises(dist.DistBackendError, match="within 1 s, its timeout"):
+            dist.irecv(torch.empty(1), 1).wait(timedelta(seconds=1))
+        began = time.monotonic()
+        with pytest.raises(dist.DistBackendError, match="messages from rank 1 to rank 0: .* within 1 s, its timeout"):
+            dist.recv(torch.empty(1), 1)
+        assert time.monotonic() - began < 1
+    dist.barrier()
+    got = torch.zeros(1)
+    if rank == 0:
+        dist.recv(got, 2)
+    else:
+        dist.send(torch.ones(1), 0)
+        dist.recv(got, 1)
+    assert got.item() == 1
+
+
+def test_a_message_that_does_not_come_closes_its_own_way_only():
+    run_ranks(3, sends_on_other_ways)
+
+
+def destroys_too_early(rank):
+    """What is queued ends before the group does, and its results are there."""
+    mine = [torch.full((100_000,), rank + 1.0) for _ in range(3)]
+    if rank == 1:
+        time.sleep(1)
+    for each in mine:
+        dist.all_reduce(each, async_op=True)
+    dist.destroy_process_group()
+    assert all(torch.all(each == 3) for each in mine)
+
+
+def test_a_group_is_destroyed_once_its_operations_have_ended():
+    run_ranks(2, destroys_too_early)
+
+
+def destroys_what_does_not_end(rank):
+    if rank == 1:
+        time.sleep(5)
+        return
+    dist.distributed_c10d._get_default_group().set_timeout(timedelta(seconds=1))
+    mine = torch.ones(1000)
+    work = dist.all_reduce(mine, async_op=True)
+    began = time.monotonic()
+    dist.destroy_process_group()
+    assert 0.9 < time.monotonic() - began < 3
+    assert work.is_completed() and not work.is_success()
+    assert Path(os.environ["TORCH_FR_DUMP_TEMP_FILE"] + "0").exists(), "it has failed, and the newest calls tell how"
+
+
+def test_destroying_a_group_takes_no_longer_than_its_timeout(tmp_path):
+    run_ranks(2, destroys_what_does_not_end, environment={"TORCH_FR_DUMP_TEMP_FILE": str(tmp_path / "rank")})
+
+
+def fails_and_tells(rank):
+    well = dist.all_reduce(torch.ones(2), async_op=True)
+    well.wait()
+    assert well.is_completed() and well.is_success() and well.exception() is None
+    if rank == 1:
+        time.sleep(3)
+        return
+    dist.distributed_c10d._get_default_group().set_timeout(timedelta(seconds=1))
+    work = dist.all_reduce(torch.ones(2), async_op=True)
+    assert not work.is_completed() and not work.is_success()
+    end = time.monotonic() + 5
+    while not work.is_completed():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    assert not work.is_success()
+    assert "1000 ms, its timeout" in str(work.exception())
+    with pytest.raises(dist.DistBackendError, match="1000 ms, its timeout"):
+        work.result()
+
+
+def test_a_failed_work_does_not_look_well():
+    run_ranks(2, fails_and_tells)
+
+
+def test_works_of_others_answer_themselves():
+    class Enqueued(dist.Work):
+        """As NCCL's: its future is done as soon as the operation is in a stream."""
+
+        def get_future(self):
+            future = torch.futures.Future()
+            future.set_result([])
+            return future
+
+    assert not Enqueued().is_completed()
+
+
+def test_what_cannot_be_finished_fails_its_future():
+    from nccl_falcon._work import Underway
+
+    class Ended:
+        ended = wait = lambda self, *_: True
+        error = lambda self: None
+
+    def finish():
+        raise ValueError("no room for the results")
+
+    work = Underway([], [Ended()], finish=finish)
+    future = work.get_future()
+    assert future.done() and work.is_completed() and not work.is_success()
+    with pytest.raises(RuntimeError, match="no room"):
+        future.wait()
+    with pytest.raises(ValueError, match="no room"):
+        work.wait()
+
+
+def many_at_once(rank):
+    backend = dist.distributed_c10d._get_default_group()._get_backend(torch.device("cpu"))
+    for _ in range(200):
+        dist.all_reduce(torch.ones(1), async_op=True).wait()
+    assert not backend._underway, "what was waited for is not kept"
+    asked = []
+    theirs = type(backend)._sweep
+    type(backend)._sweep = lambda self: asked.append(len(self._underway)) or theirs(self)
+    works = [dist.irecv(torch.zeros(1), 1 - rank, tag=tag) for tag in range(1000)]
+    assert sum(asked) < 10_000, asked
+    works += [dist.isend(torch.ones(1), 1 - rank, tag=tag) for tag in range(1000)]
+    for work in works:
+        work.wait()
+
+
+def test_many_operations_are_kept_cheaply():
+    run_ranks(2, many_at_once)
 
 
 def does_not_come(rank, asynchronous):
@@ -155,6 +302,19 @@ def aborted(rank):
 
 def test_abort_ends_what_waits():
     run_ranks(2, aborted)
+
+
+def aborts_with_everything(rank):
+    """PyTorch's way, inside of a region of calls that it coalesces."""
+    dist.irecv(torch.empty(1), 1 - rank)
+    if rank == 0:
+        dist.all_reduce(torch.ones(3), async_op=True)
+    dist.distributed_c10d._abort_process_group()
+    assert not dist.is_initialized()
+
+
+def test_pytorch_aborts_a_group():
+    run_ranks(2, aborts_with_everything)
 
 
 def shrinks(rank, how):

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import operator
+import threading
 import time
 from array import array
 from functools import reduce
@@ -149,3 +150,49 @@ def test_wrong_arguments_are_named():
     communicator.close()
     with pytest.raises(_native.CallError, match="was destroyed"):
         communicator.run(ALL_REDUCE, address(values), address(values), 1, FLOAT32, 0, -1)
+
+
+def test_a_forked_child_keeps_its_timeouts():
+    parents = _native.Communicator.create(_native.unique_id(), 1, 0, 30)  # has the watchdog's thread
+    run_ranks(2, overdue)
+    parents.close()
+
+
+def from_threads(identity, ranks, rank):
+    """One that runs and one that queues, on the same communicator; every other time it is closed below them."""
+    del identity, ranks, rank
+    for number in range(60):
+        communicator = _native.Communicator.create(_native.unique_id(), 1, 0, 5)
+        errors, begun = [], threading.Barrier(3)
+
+        def call(queued):
+            values = array("f", [1.0] * 64)
+            operation = (ALL_REDUCE, address(values), address(values), 64, FLOAT32, 0, -1)
+            pending = []
+            begun.wait()
+            try:
+                for _ in range(500):
+                    if queued:
+                        pending.append(communicator.queue(*operation))
+                    else:
+                        communicator.run(*operation)
+            except _native.CallError as error:
+                errors.append(str(error))
+            for each in pending:
+                assert each.wait(10)
+
+        callers = [threading.Thread(target=call, args=(queued,)) for queued in (False, True)]
+        for caller in callers:
+            caller.start()
+        begun.wait()
+        if number % 2 == 0:
+            time.sleep(0.001)
+            communicator.close()
+        for caller in callers:
+            caller.join()
+        communicator.close()
+        assert all("was destroyed" in error for error in errors), errors
+
+
+def test_threads_may_call_at_once_and_close():
+    run_ranks(1, from_threads)

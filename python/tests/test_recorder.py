@@ -120,3 +120,26 @@ def remembers(rank):
 def test_only_the_newest_calls_are_kept():
     for sizes in run_ranks(2, remembers, environment={"TORCH_FR_BUFFER_SIZE": "3"}):
         assert sizes == [[[8]], [[9]], [[10]]]
+
+
+def has_many_groups(rank):
+    from nccl_falcon import _recorder
+
+    half = dist.split_group(split_ranks=[[1, 2], [0]], group_desc="half")
+    dist.all_reduce(torch.ones(1), group=half)
+    left = None if rank == 0 else dist.shrink_group([0])
+    if left is not None:
+        dist.all_reduce(torch.ones(2), group=left)
+    told = _recorder.recorder().trace()
+    ranks = {config["desc"]: (name, config["ranks"]) for name, config in told["pg_config"].items()}
+    assert {entry["process_group"][0] for entry in told["entries"]} == set(told["pg_config"])
+    if left is None:
+        assert ranks["half"] == (half.group_name, "[0]")
+        return
+    assert ranks["default:shrunken"] == (left.group_name, "[1, 2]")
+    # Shrinking the default group has destroyed it.
+    assert [ranks for _, ranks in ranks.values()] == ["[1, 2]", "[1, 2]"]
+
+
+def test_groups_have_pytorchs_names():
+    run_ranks(3, has_many_groups)
