@@ -83,7 +83,8 @@ ncclResult_t ncclFalconIterationBegin(ncclComm_t comm, uint64_t iteration, ncclF
  * on return.
  *
  * Order: operations of a stream run one after the other, as queued. So do all operations of a communicator, whatever
- * streams they are on; one with NULL waits for those queued before. Different streams with different communicators run
+ * streams they are on; one with NULL waits for those queued before, and none may be queued for its communicator, by
+ * another thread or a callback, before it has returned. Different streams with different communicators run
  * side by side. A group is one operation on every stream that its calls name: it starts when those before it on all
  * these streams and of all its communicators are done, and all its calls end together; a group that also has host calls
  * with NULL waits for it in ncclGroupEnd.

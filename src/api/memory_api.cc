@@ -80,9 +80,13 @@ Status registerWindow(ncclComm_t comm, void* buffer, size_t size, ncclWindow_t* 
   constexpr const char* function = "ncclCommWindowRegister";
   auto use = requireReady(function, comm);
   if (!use) return use.error();
-  if (const Status given = requireOutput(function, "win", window); !given) return given;
   if (const Status open = checkOpenOrRevoked(function, **use); !open) return open;
-  if (const Status sound = checkBuffer(function, buffer, size); !sound) return sound;
+  Status sound = requireOutput(function, "win", window);
+  if (sound) sound = checkBuffer(function, buffer, size);
+  if (!sound) {
+    if ((*use)->host) (*use)->host->missWindow();
+    return sound;
+  }
   // Collective: the vendor would wait here for ranks that this thread has yet to ask for.
   if ((*use)->vendors && Group::ofThisThread().open())
     return log::decided(Error::invalidUsage("{}: windows of device memory cannot be registered in a group", function));

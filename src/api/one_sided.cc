@@ -28,6 +28,7 @@ class QueuedOneSided final : public QueuedWork {
     if (hold) hold->noteCall(SystemClock::instance().now());
     const Status done = runNow(work_);
     if (hold) hold->noteCall(HoldPoint::resting);
+    work_.use->endSoon();
     return done;
   }
 

@@ -26,7 +26,8 @@ void runInBackground(SetupJob job) {
   else
     CommunicatorUse::release(communicator);
   try {
-    libraryThread(threadName, [job = std::move(job), use = CommunicatorUse(communicator)] {
+    libraryThread(threadName, [job = std::move(job), use = CommunicatorUse(communicator)]() mutable {
+      use.endSoon();
       if (const Status made = runGuarded(job); !made)
         keepError(made.error(), [&](Error error) { use->fail(std::move(error)); });
       if (job.parent) job.parent->done();

@@ -15,7 +15,7 @@ namespace falcon {
 template <class Body>
 std::thread libraryThread(const char* name, Body&& body) {
   const SignalsBlocked forTheThread;
-  return std::thread([name, body = std::forward<Body>(body)] {
+  return std::thread([name, body = std::forward<Body>(body)]() mutable {
     pthread_setname_np(pthread_self(), name);
     body();
   });

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "bootstrap/star_center.h"
 #include "transport/descriptor_limit.h"
+#include "transport/fork_guard.h"
 
 namespace falcon::bootstrap {
 
@@ -235,8 +236,12 @@ void StarMember::dial(Rank heir, transport::Purpose purpose) {
                    name(heir),
                    [weak = weak_from_this(), heir, purpose](const transport::SharedSocket& socket) {
                      // Who has dialled keeps its own until it is told.
-                     FileDescriptor own(fcntl(socket->get(), F_DUPFD_CLOEXEC, 0));
-                     if (const auto self = weak.lock(); self && own) self->reached(heir, purpose, std::move(own));
+                     FileDescriptor own = newDescriptor(fcntl(socket->get(), F_DUPFD_CLOEXEC, 3));
+                     const auto self = weak.lock();
+                     if (!self) return;
+                     if (!own) return self->missed(heir);
+                     transport::closeInForkedChildren(own.get());
+                     self->reached(heir, purpose, std::move(own));
                    },
                    [weak = weak_from_this(), heir](const Error&) {
                      if (const auto self = weak.lock()) self->missed(heir);

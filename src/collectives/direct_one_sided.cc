@@ -33,6 +33,8 @@ Status DirectOneSided::send(const char* function, const OneSidedMessage& message
       return log::decided(
           Error::invalidArgument("{}: {} bytes at offset {} do not fit into the window of rank {}, which has {}",
                                  function, message.bytes, message.offset, message.peer, window.bytes));
+    // Its memory may be somebody else's by now.
+    if (hasLeftInOrder(message.peer)) return member_->fail(hasLeftError(function, message.peer));
     const auto* const from = static_cast<const std::byte*>(message.from);
     const Status put = member_->direct->write(message.peer, window.address + message.offset, from, message.bytes);
     if (!put) return member_->fail(put.error());

@@ -67,6 +67,7 @@ class LocalCommunicator final : public HostCommunicator {
   Status deregisterBuffer(void* handle) override;
   Result<void*> registerWindow(void* buffer, std::size_t size, int flags) override;
   Status deregisterWindow(void* window) override;
+  void missWindow() override;
   Result<void*> addressOf(void* window) override;
   Result<std::uint64_t> numberOf(const char* function, const void* window) const override;
 
@@ -190,6 +191,11 @@ Result<void*> LocalCommunicator::registerWindow(void* buffer, std::size_t size, 
   const std::uint64_t number = oneSided_->openWindow(buffer, sound ? size : 0);
   if (!sound) return sound.error();
   return windows_.add({buffer, size, number});
+}
+
+void LocalCommunicator::missWindow() {
+  const std::lock_guard lock(windowsMutex_);
+  oneSided_->openWindow(nullptr, 0);
 }
 
 Status LocalCommunicator::deregisterWindow(void* window) {

@@ -54,6 +54,8 @@ class HostCommunicator : public Engine {
 
   /// Messages into windows that other ranks have registered.
   virtual OneSided& oneSided() = 0;
+  /// A window that this rank was to register and could not: the others count it all the same.
+  virtual void missWindow() = 0;
   /// What the other ranks know this window of registerWindow() by. Errors (invalidUsage): there is none.
   virtual Result<std::uint64_t> numberOf(const char* function, const void* window) const = 0;
 

@@ -167,7 +167,7 @@ Status Checkpointing::checkpoint(std::uint64_t iteration, const char* folder, co
   if (const Status taken = checkpoints_.take(*into, iteration, keep, place, exchange); !taken)
     return decidedIn(function, taken);
   folder_ = *into;
-  if (job) job->checkpointed(iteration, checkpoints_.times().waitedSeconds, writing);
+  if (job) job->checkpointed(iteration, checkpoints_.times().waitedSeconds, writing, checkpoints_.seesOthers());
   return {};
 }
 

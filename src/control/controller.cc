@@ -11,9 +11,9 @@
 namespace falcon::control {
 namespace {
 
-constexpr int attemptsPerOnset = 3;
 constexpr Nanoseconds profilingPause = 3s;  // after the first attempt; after others that many times as long
-constexpr Nanoseconds settledJob = 1s;      // nobody joined for so long
+constexpr Nanoseconds longestProfilingPause = 5min;
+constexpr Nanoseconds settledJob = 1s;  // nobody joined for so long
 // What is slower by less and by nobody's fault may be a moment of the machine: severity 1 and half of 2.
 constexpr double smallOnset = 1.25;
 
@@ -94,13 +94,22 @@ std::optional<ProcessId> Controller::watched() const {
   return lowest;
 }
 
+// As watched() == process, of one that delivers, without a walk over all ranks for each message.
+bool Controller::isWatched(ProcessId process) const {
+  const auto placeOf = [](const auto& member) { return std::pair(member.second.identity.jobRank, member.first); };
+  const auto own = job_.members().find(process);
+  if (own == job_.members().end() || own->second.received == 0) return false;
+  return std::none_of(job_.members().begin(), job_.members().end(),
+                      [&](const auto& other) { return other.second.received > 0 && placeOf(other) < placeOf(*own); });
+}
+
 void Controller::handle(ProcessId from, const Message& message) {
   // Also when Falcon is off: who waits for a decision is not left waiting.
   if (const auto* recall = std::get_if<Recall>(&message)) return succession_.handle(from, *recall);
   if (off_) return;
   if (const auto* samples = std::get_if<Samples>(&message)) {
     job_.handle(from, *samples);
-    if (watched() != from) return;
+    if (!isWatched(from)) return;
     for (const Sample& sample : samples->samples)
       if (!sample.disturbed && !sample.provisional) onPattern(sample), onSample(sample);
   } else if (const auto* introduce = std::get_if<Introduce>(&message)) {
@@ -360,15 +369,16 @@ void Controller::track() {
     rebase();
   }
   if (mitigation_.agreeing()) return;
-  if (std::exchange(relearnDue_, false) && failSlows_.empty()) {
-    // With a culprit known, the old baseline is the only healthy one there is.
+  // With a culprit known, the old baseline is the only healthy one there is.
+  if (relearnDue_ && failSlows_.empty()) {
+    relearnDue_ = false;
     learnFrom_ = job_.receivedNow();
     periodKnown_ = false;
     phase_ = Phase::learning;
     return;
   }
   const Nanoseconds now = clock_.now();
-  if (onsetOpen_ && attempts_ < attemptsPerOnset && now - phaseStarted_ > profilingPause * std::max(1, attempts_) &&
+  if (onsetOpen_ && now - phaseStarted_ > pauseBeforeLooking() &&
       (!settings_.validate || budget_.allows(now, traps_ == 0)))
     return startProfiling();
   if (profileMinor()) return;
@@ -382,6 +392,12 @@ void Controller::track() {
   if (!isSlow()) return;
   startProfiling();
   quiet_ = true;
+}
+
+// Who was hidden by noise in the first looks is looked for as long as the job is slow, less and less often.
+Nanoseconds Controller::pauseBeforeLooking() const {
+  if (attempts_ < attemptsPerOnset) return profilingPause * std::max(1, attempts_);
+  return std::min(longestProfilingPause, profilingPause * (1 << std::min(attempts_, 10)));
 }
 
 bool Controller::isSlow() const {

@@ -87,6 +87,8 @@ class Controller {
   bool isOff() const { return off_; }
 
  private:
+  static constexpr int attemptsPerOnset = 3;  ///< looks of which is said that they found nobody
+
   /// Probes of one slow link and of the healthy ones beside it, a wave at a time.
   struct LinkProbe {
     std::uint64_t failSlow = 0;
@@ -100,6 +102,7 @@ class Controller {
   void emit(Event event);
   void announce();
   void learn();
+  bool haveAllSince(const std::map<ProcessId, std::uint64_t>& mark) const;
   void takeBaseline(ProcessId watched);
   void noticeFaster();
   bool isFaster(ProcessId watched) const;
@@ -113,6 +116,7 @@ class Controller {
   void beginSlow(double beforeSeconds, Event event);
   void track();
   bool isSlow() const;
+  Nanoseconds pauseBeforeLooking() const;
   void onSample(const Sample& sample);
   void onPattern(const Sample& sample);
   void onOtherMeasure();
@@ -125,6 +129,7 @@ class Controller {
   void switchOff();
   void rebase();
   std::optional<ProcessId> watched() const;
+  bool isWatched(ProcessId process) const;
   /// Half of what a change is: less of a healthy iteration is nobody's fault.
   double leastShare() const { return settings_.onsetThresholdPercent / 200; }
   std::size_t window() const { return static_cast<std::size_t>(settings_.profilingIterations); }
@@ -172,6 +177,7 @@ class Controller {
   void giveUpExamination(const std::string& why);
 
   void watchRelief();
+  bool isGone(const Culprit& culprit) const;
   bool hasRecovered(FailSlow& failSlow);
   bool hostHasRecovered(FailSlow& failSlow);
   void probe(FailSlow& failSlow);
@@ -179,7 +185,7 @@ class Controller {
   void onProbe(const LinkResults& results);
   FailSlow* find(std::uint64_t id);
   std::vector<FailSlow>::iterator find(const Culprit& culprit);
-  void relieve(std::uint64_t id);
+  void relieve(std::uint64_t id, const char* how = "is as fast as before");
   /// What an iteration takes just now.
   double measuredMilliseconds() const;
 

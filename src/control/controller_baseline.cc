@@ -32,13 +32,21 @@ void Controller::learn() {
     emit({.kind = EventKind::periodKnown, .text = why + "; a short profile is taken as the healthy baseline"});
     outbox_.toAll(profilingOrder());
   }
-  if (job_.samplesSince(learnFrom_) >= settings_.baselineIterations) takeBaseline(*process);
+  if (haveAllSince(learnFrom_)) takeBaseline(*process);
+}
+
+// A process that never iterates is not waited for: twice as many iterations of most others tell that it does not.
+bool Controller::haveAllSince(const std::map<ProcessId, std::uint64_t>& mark) const {
+  return job_.samplesSince(mark) >= settings_.baselineIterations ||
+         job_.samplesOfMostSince(mark) >= 2 * settings_.baselineIterations;
 }
 
 void Controller::takeBaseline(ProcessId watched) {
   if (becameFaster_ && !isFaster(watched)) return keepFormerBaseline();
   for (auto& [id, member] : job_.members()) {
-    member.healthy = JobView::means(member, static_cast<std::size_t>(settings_.baselineIterations));
+    member.healthy.reset();
+    if (!member.recent.empty())
+      member.healthy = JobView::means(member, static_cast<std::size_t>(settings_.baselineIterations));
     member.healthyQuotaCores = member.recent.empty() ? 0 : member.recent.back().quotaCores;
   }
   baselineDue_ = job_.allProcesses();
@@ -141,7 +149,7 @@ bool Controller::askPeers() {
     return false;
   }
   if (!byPeers_->empty() && peerRounds_ < peerRounds) {
-    if (job_.samplesSince(peersSince_) < settings_.baselineIterations) return false;
+    if (!haveAllSince(peersSince_)) return false;
     byPeers_ = inBoth(byPeers(), *byPeers_);
     ++peerRounds_;
     peersSince_ = job_.receivedNow();

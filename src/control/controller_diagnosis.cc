@@ -79,7 +79,7 @@ bool Controller::explainedByHosts() {
   }
   if (named)
     onsetOpen_ = false;
-  else if (!quiet_)
+  else if (!quiet_ && attempts_ <= attemptsPerOnset)
     emit({.kind = EventKind::inconclusive,
           .ranges = rangeGrowths(job_, window()),
           .text = "slower, and nobody stands out: " + unnamed});
@@ -112,6 +112,7 @@ void Controller::suspect() {
   if (quiet_ && (!isSlow() || suspects.empty())) return;  // who recovered was all, or it is known
   suspects.reason += chain;
   if (suspects.empty()) {
+    if (attempts_ > attemptsPerOnset) return;  // it has been said
     if (waitsWhetherItLasts()) return;
     sayOnset();
     emit({.kind = EventKind::inconclusive,

@@ -38,6 +38,13 @@ void Controller::watchRelief() {
   if (clock_.now() - lastProbe_ > probePatience) probe_.reset();
   FailSlow* next = nullptr;  // of the links, who was not probed for longest
   for (FailSlow& each : failSlows_) {
+    if (isGone(each.culprit)) {
+      // Not at the job's end, when all of them go.
+      if (!each.goneSince) each.goneSince = job_.receivedNow();
+      if (job_.samplesOfMostSince(*each.goneSince) >= settings_.baselineIterations)
+        return relieve(each.id, "has left the job, which goes on");
+      continue;
+    }
     if (each.culprit.kind != CulpritKind::link) {
       const bool recovered = each.culprit.kind == CulpritKind::rank ? hasRecovered(each) : hostHasRecovered(each);
       if (recovered) return relieve(each.id);
@@ -48,6 +55,13 @@ void Controller::watchRelief() {
   if (!next || probe_) return;
   if (clock_.now() - lastProbe_ > (next->linkRelief.mayBeHealthy() ? probeIntervalWhenFaster : probeInterval))
     probe(*next);
+}
+
+bool Controller::isGone(const Culprit& culprit) const {
+  if (culprit.kind == CulpritKind::rank) return !job_.processOf(culprit.rank);
+  if (culprit.kind == CulpritKind::link) return !job_.processOf(culprit.link.from) || !job_.processOf(culprit.link.to);
+  return std::none_of(job_.members().begin(), job_.members().end(),
+                      [&](const auto& each) { return each.second.identity.host == culprit.host; });
 }
 
 bool Controller::hasRecovered(FailSlow& failSlow) {
@@ -116,14 +130,14 @@ void Controller::onProbe(const LinkResults& results) {
   if (failSlow && failSlow->linkRelief.add(done.rates) && !validation_) relieve(failSlow->id);
 }
 
-void Controller::relieve(std::uint64_t id) {
+void Controller::relieve(std::uint64_t id, const char* how) {
   const FailSlow failSlow = *find(id);
   std::erase_if(failSlows_, [&](const FailSlow& each) { return each.id == id; });
   emit({.kind = EventKind::relief,
         .beforeMilliseconds = failSlow.slowMilliseconds,
         .afterMilliseconds = measuredMilliseconds(),
         .culprit = failSlow.culprit,
-        .text = nameOf(failSlow.culprit) + " is as fast as before"});
+        .text = nameOf(failSlow.culprit) + " " + how});
   mitigation_.relieved(failSlow.culprit);
   lookAgain_ = true;
   // An onset whose only culprit has recovered is over, and has been said to be.

@@ -267,12 +267,11 @@ double delayOf(const JobView& job, std::size_t window) {
   return delay;
 }
 
-std::optional<double> shareOfDelay(const JobView& job, const MemberView& member, std::size_t window) {
+std::optional<double> shareOfDelay(const MemberView& member, std::size_t window, double delay, double usual) {
   const auto now = JobView::comparableMeans(member, window);
-  const double delay = delayOf(job, window);
   if (!now || !(delay > 0) || member.healthy->outside == Sample::unknownOutside) return std::nullopt;
-  const double usual = member.healthy->outsidePerMicroBatch * std::max(1.0, usualGrowth(job, window));
-  return (now->outsidePerMicroBatch - usual) * now->microBatches / delay;
+  const double expected = member.healthy->outsidePerMicroBatch * std::max(1.0, usual);
+  return (now->outsidePerMicroBatch - expected) * now->microBatches / delay;
 }
 
 std::vector<RangeGrowth> rangeGrowths(const JobView& job, std::size_t window) {
@@ -295,7 +294,17 @@ std::vector<RangeGrowth> rangeGrowths(const JobView& job, std::size_t window) {
   return growths;
 }
 
+bool hasFoldersOfHosts(const JobView& job) {
+  bool some = false, others = false;
+  for (const auto& [process, member] : job.members()) {
+    if (member.restart.checkpoint < 0) continue;
+    (member.restart.seesOthers ? some : others) = true;
+  }
+  return some && others;  // where nobody finds it, it is not there
+}
+
 std::optional<double> restartSecondsOf(const JobView& job) {
+  if (hasFoldersOfHosts(job)) return std::nullopt;
   double expected = 0, measured = 0, keeping = 0;
   for (const auto& [process, member] : job.members()) {
     const RestartKnown& known = member.restart;

@@ -41,7 +41,9 @@ double iterationGrowth(const JobView& job, std::size_t window);
 /// Seconds that an iteration takes longer than in the baseline, of the rank where that is most; NaN: no baseline.
 double delayOf(const JobView& job, std::size_t window);
 /// What the own time grew by beyond the usual growth, over that delay; nothing where either is unknown or no delay.
-std::optional<double> shareOfDelay(const JobView& job, const MemberView& member, std::size_t window);
+/// @param delay  delayOf()
+/// @param usual  usualGrowth()
+std::optional<double> shareOfDelay(const MemberView& member, std::size_t window, double delay, double usual);
 
 /// The application's ranges that take longer than in their rank's healthy baseline, the most first; at most eight.
 std::vector<RangeGrowth> rangeGrowths(const JobView& job, std::size_t window);
@@ -49,6 +51,9 @@ std::vector<RangeGrowth> rangeGrowths(const JobView& job, std::size_t window);
 /// What a restart takes: as the last one did, else as is expected, and a checkpoint to be written before; nothing where
 /// not every process's framework asks whether one is wanted.
 std::optional<double> restartSecondsOf(const JobView& job);
+/// Whether checkpoints are kept in a folder on each host: then a rank finds its part only where it was written, with
+/// the role that it had.
+bool hasFoldersOfHosts(const JobView& job);
 
 /// What the planner decides from. Rings and splits can be changed only where everybody concerned runs Falcon.
 rebalance::JobFacts jobFactsOf(const JobView& job, std::size_t window, bool deterministic);

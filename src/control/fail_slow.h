@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 
 #include "base/clock.h"
@@ -26,6 +27,8 @@ struct FailSlow {
   LinkRelief linkRelief;             ///< of a slow link
   std::uint64_t watchedSamples = 0;  ///< of a slow rank, already seen by the watch
   Nanoseconds probed{0};             ///< a slow link, the last time
+  /// What had been received of each process when the culprit was first seen to have left the job.
+  std::optional<std::map<ProcessId, std::uint64_t>> goneSince{};
 };
 
 }  // namespace falcon::control

@@ -154,11 +154,12 @@ class LiveJob final : public Job, private CallRecorder, public std::enable_share
   }
   std::vector<Rank> leftOut() override { return restarts_.decided().value_or(std::vector<Rank>()); }
   void restarts() override { noteRestart(files_->folder(), wallTime()); }
-  void checkpointed(std::uint64_t iteration, double waitedSeconds, double writtenSeconds) override {
+  void checkpointed(std::uint64_t iteration, double waitedSeconds, double writtenSeconds, bool seesOthers) override {
     sayRestart([&](RestartKnown& known) {
       known.checkpoint = static_cast<std::int64_t>(iteration);
       known.waitedSeconds = waitedSeconds;
       known.writtenSeconds = writtenSeconds;
+      known.seesOthers = seesOthers;
     });
   }
   void aside(const std::function<void()>& work) override {

@@ -123,7 +123,7 @@ class Job {
   /// The framework is about to end and to be started again.
   virtual void restarts() = 0;
   /// A checkpoint was taken: the number, how long training waited, and how long the one before took to be written.
-  virtual void checkpointed(std::uint64_t iteration, double waitedSeconds, double writtenSeconds) = 0;
+  virtual void checkpointed(std::uint64_t iteration, double waitedSeconds, double writtenSeconds, bool seesOthers) = 0;
   /// Runs `work`, for whose calling thread the trap does not wait meanwhile: it waits for other ranks itself.
   virtual void aside(const std::function<void()>& work) = 0;
 

@@ -40,7 +40,8 @@ Member::Member(MemberParts parts, Introduce identity)
 
 void Member::newController() {
   letGo();
-  parts_.transfers.enable(false);
+  heldBy_ = 0;  // who died while it held the job was told of before: see left()
+  stopProfiling();
   window_.start(0);
   for (const auto& [agreement, proposal] : proposals_) orphans_.insert(agreement);
   if (!orphans_.empty()) undecidedUntil_ = parts_.clock.now() + decisionPatience;
@@ -144,6 +145,9 @@ void Member::readLog() {
     window_.add(record);
     for (const instrument::IterationSample& iteration : finder_.add(record)) report(iteration);
   }
+  // Once for all of these calls: the list of who is sent to grows with the job.
+  for (const CommunicatorId id : std::exchange(newTraffic_, {}))
+    if (const auto traffic = traffic_.find(id); traffic != traffic_.end()) say(traffic->second);
   if (!finder_.following()) parts_.log.header().iterationNanoseconds.store(0, std::memory_order_relaxed);
   if (pending_.samples.empty()) return;
   say(pending_);
@@ -173,7 +177,7 @@ void Member::noteTraffic(const CallRecord& record) {
     if (std::find(peers.begin(), peers.end(), record.peer) != peers.end()) return;
     peers.push_back(record.peer);
   }
-  say(traffic);
+  newTraffic_.insert(record.communicator);
 }
 
 void Member::report(const instrument::IterationSample& iteration) {
@@ -422,11 +426,16 @@ void Member::order(const ShowState& order) {
   header.failslowActive.store(order.failslows, std::memory_order_relaxed);
 }
 
+void Member::stopProfiling() {
+  parts_.transfers.enable(false);
+  if (parts_.launched) parts_.launched->times().enable(false);
+}
+
 void Member::order(const SwitchOff&) {
   off_ = true;
   heldBy_ = 0;
   letGo();
-  parts_.transfers.enable(false);
+  stopProfiling();
   parts_.log.header().state.store(static_cast<std::uint32_t>(instrument::JobState::off), std::memory_order_relaxed);
 }
 

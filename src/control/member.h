@@ -118,6 +118,7 @@ class Member {
   void decide(std::uint64_t agreement, bool commit);
   void giveUpUndecided();
   void noteTraffic(const CallRecord& record);
+  void stopProfiling();
   void order(const Decide& order);
   void order(const ShowState& order);
   void order(const SwitchOff& order);
@@ -128,6 +129,7 @@ class Member {
   std::optional<LayoutKnown> layout_;
   std::optional<RestartKnown> restart_;
   std::map<CommunicatorId, Traffic> traffic_;
+  std::set<CommunicatorId> newTraffic_;  ///< of which there is more to say
   instrument::PeriodFinder finder_;
   instrument::ProcessorMeter processors_;
   RangeSums ranges_;

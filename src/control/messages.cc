@@ -67,7 +67,7 @@ void visit(A& a, Reshaped& m) {
 }
 template <class A>
 void visit(A& a, RestartKnown& m) {
-  all(a, m.asked, m.expectedSeconds, m.measuredSeconds, m.checkpoint, m.waitedSeconds, m.writtenSeconds);
+  all(a, m.asked, m.expectedSeconds, m.measuredSeconds, m.checkpoint, m.waitedSeconds, m.writtenSeconds, m.seesOthers);
 }
 template <class A>
 void visit(A& a, Traffic& m) {

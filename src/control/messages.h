@@ -70,6 +70,7 @@ struct RestartKnown {
   std::int64_t checkpoint = -1;  ///< number of the last one; -1: none yet
   double waitedSeconds = 0;      ///< training, for the last one
   double writtenSeconds = 0;     ///< the one before took in the background; 0: unknown
+  bool seesOthers = true;        ///< it finds in its folder what another rank wrote
 };
 
 /// What this process does with a communicator; said again when it does more.

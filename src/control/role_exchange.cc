@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "control/decisions.h"
 #include "control/role_baselines.h"
 #include "control/role_book.h"
 
@@ -26,6 +27,7 @@ double iterationSeconds(const JobView& job) {
 }  // namespace
 
 std::optional<double> RoleExchange::expectedSeconds() const {
+  if (hasFoldersOfHosts(job_)) return std::nullopt;
   double bytes = 0, measured = 0;
   for (const auto& [process, member] : job_.members()) {
     if (!member.layout || member.layout->role < 0) return std::nullopt;

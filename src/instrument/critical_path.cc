@@ -127,6 +127,9 @@ WaitGraph::WaitGraph(const JobTimeline& timeline, std::span<const CommunicatorMe
       row.latest.push_back(later ? i : row.latest.back());
     }
   }
+  for (auto& match : matches_)
+    std::stable_sort(match.begin(), match.end(),
+                     [&](Participant one, Participant other) { return callOf(one).enter > callOf(other).enter; });
 }
 
 const TimelineCall& WaitGraph::callOf(Participant participant) const {
@@ -146,10 +149,12 @@ bool WaitGraph::waitsFor(Participant waiting, Participant other) const {
 }
 
 WaitGraph::Readiness WaitGraph::readiness(Participant participant) const {
-  Readiness ready{callOf(participant).enter, participant};
-  for (const Participant other : matches_[rows_[participant.rank].matches[participant.call]])
-    if (callOf(other).enter > ready.at && waitsFor(participant, other)) ready = {callOf(other).enter, other};
-  return ready;
+  const Nanoseconds own = callOf(participant).enter;
+  for (const Participant other : matches_[rows_[participant.rank].matches[participant.call]]) {
+    if (callOf(other).enter <= own) break;
+    if (waitsFor(participant, other)) return {callOf(other).enter, other};
+  }
+  return {own, participant};
 }
 
 // The calls of a group share their span: the one whose partner came last held all of them up.

@@ -71,7 +71,7 @@ class WaitGraph {
   const JobTimeline& timeline_;
   std::unordered_map<CommunicatorId, std::vector<Rank>> members_;
   std::vector<Row> rows_;                          // by rank of the timeline
-  std::vector<std::vector<Participant>> matches_;  // the calls that belong together, by match
+  std::vector<std::vector<Participant>> matches_;  // the calls that belong together, by match; the last to enter first
 };
 
 }  // namespace falcon::instrument

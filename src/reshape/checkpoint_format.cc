@@ -10,7 +10,7 @@
 namespace falcon::reshape {
 namespace {
 
-constexpr std::string_view firstLine = "falcon-checkpoint 1";
+constexpr std::string_view firstLine = "falcon-checkpoint 2", firstLineWithoutRun = "falcon-checkpoint 1";
 constexpr std::string_view folderPrefix = "iteration-";
 
 std::string_view takeLine(std::string_view& text) {
@@ -39,6 +39,10 @@ bool readJob(std::string_view line, Manifest& manifest) {
          takeNumber(line, manifest.pipelineSize) && takeNumber(line, manifest.tensorSize) && line.empty();
 }
 
+bool readRun(std::string_view line, Manifest& manifest) {
+  return takeWord(line) == "run" && takeNumber(line, manifest.run, 16) && line.empty();
+}
+
 bool readBuffer(std::string_view line, Manifest& manifest) {
   Manifest::Buffer buffer;
   if (takeWord(line) != "buffer" || !takeNumber(line, buffer.bytes) || !takeNumber(line, buffer.checksum, 16))
@@ -59,8 +63,8 @@ std::uint64_t Manifest::bytes() const {
 }
 
 std::string encode(const Manifest& manifest) {
-  std::string text = fmt::format("{}\njob {} {} {} {}\n", firstLine, manifest.iteration, manifest.ranks,
-                                 manifest.pipelineSize, manifest.tensorSize);
+  std::string text = fmt::format("{}\njob {} {} {} {}\nrun {:016x}\n", firstLine, manifest.iteration, manifest.ranks,
+                                 manifest.pipelineSize, manifest.tensorSize, manifest.run);
   for (const Manifest::Buffer& buffer : manifest.buffers)
     text += fmt::format("buffer {} {:016x} {}\n", buffer.bytes, buffer.checksum, buffer.name);
   return text + fmt::format("end {:016x}\n", Checksum::of(text));
@@ -69,10 +73,14 @@ std::string encode(const Manifest& manifest) {
 Result<Manifest> decodeManifest(std::string_view text) {
   const std::string_view all = text;
   Manifest manifest;
-  if (takeLine(text) != firstLine)
+  const std::string_view version = takeLine(text);
+  if (version != firstLine && version != firstLineWithoutRun)
     return Error::invalidArgument("not a checkpoint of this version: it does not begin with \"{}\"", firstLine);
   if (!readJob(takeLine(text), manifest)) return Error::invalidArgument("line 2 of the manifest cannot be read");
-  for (int number = 3; !text.empty(); ++number) {
+  const bool hasRun = version == firstLine;
+  if (hasRun && !readRun(takeLine(text), manifest))
+    return Error::invalidArgument("line 3 of the manifest cannot be read");
+  for (int number = hasRun ? 4 : 3; !text.empty(); ++number) {
     const std::size_t before = all.size() - text.size();
     std::string_view line = takeLine(text);
     if (!line.starts_with("end ")) {

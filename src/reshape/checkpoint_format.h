@@ -45,10 +45,20 @@ struct Manifest {
   };
   std::uint64_t iteration = 0;
   int ranks = 1, pipelineSize = 1, tensorSize = 1;
+  std::uint64_t run = 0;        ///< see Found
   std::vector<Buffer> buffers;  ///< in the order of the state file
   bool operator==(const Manifest&) const = default;
 
   std::uint64_t bytes() const;
+};
+
+/// A part that is there. The same number of `run` have those that were taken together: after a restart an iteration may
+/// come again, with other state, and one rank has its new part when another still has the old one. 0: it does not say.
+struct Found {
+  Found() = default;
+  Found(std::uint64_t number, std::uint64_t together = 0) : iteration(number), run(together) {}
+  std::uint64_t iteration = 0, run = 0;
+  auto operator<=>(const Found&) const = default;
 };
 
 std::string encode(const Manifest& manifest);

@@ -92,7 +92,7 @@ Status readState(Storage& storage, const std::string& path, const Manifest& mani
 
 }  // namespace
 
-void stage(std::span<const StateBuffer> buffers, const Place& place, std::uint64_t iteration, std::string name,
+void stage(std::span<const StateBuffer> buffers, const Place& place, const Found& as, std::string name,
            StagedPart& staged) {
   const std::size_t bytes = bytesOf(buffers);
   if (staged.capacity < bytes) {
@@ -102,7 +102,7 @@ void stage(std::span<const StateBuffer> buffers, const Place& place, std::uint64
     staged.capacity = bytes;
   }
   staged.name = std::move(name);
-  staged.manifest = {iteration, place.ranks, place.pipelineSize, place.tensorSize, {}};
+  staged.manifest = {as.iteration, place.ranks, place.pipelineSize, place.tensorSize, as.run, {}};
   std::byte* to = staged.content.get();
   for (const StateBuffer& buffer : buffers) {
     staged.manifest.buffers.push_back({buffer.name, buffer.bytes, 0});
@@ -147,12 +147,12 @@ Status write(Storage& storage, const std::string& folder, StagedPart& staged) {
   return done;
 }
 
-Result<std::vector<std::uint64_t>> iterationsOf(Storage& storage, const std::string& folder, const std::string& part,
-                                                std::span<const StateBuffer> buffers, const Place& place,
-                                                const std::function<void(const std::string&)>& refused) {
+Result<std::vector<Found>> iterationsOf(Storage& storage, const std::string& folder, const std::string& part,
+                                        std::span<const StateBuffer> buffers, const Place& place,
+                                        const std::function<void(const std::string&)>& refused) {
   const auto names = storage.list(folder);
   if (!names) return names.error();
-  std::vector<std::uint64_t> found;
+  std::vector<Found> found;
   for (const std::string& name : *names) {
     const auto iteration = iterationOf(name);
     if (!iteration) continue;
@@ -162,13 +162,17 @@ Result<std::vector<std::uint64_t>> iterationsOf(Storage& storage, const std::str
     const std::string problem =
         manifest ? difference(*manifest, *iteration, buffers, place, part) : manifest.error().message();
     if (problem.empty() && *size == manifest->bytes())
-      found.push_back(*iteration);
+      found.emplace_back(*iteration, manifest->run);
     else
       refused(fmt::format("{} of iteration {} does not count: {}", part, *iteration,
                           problem.empty() ? "its state has another length" : problem));
   }
   std::sort(found.rbegin(), found.rend());
   return found;
+}
+
+bool hasPart(Storage& storage, const std::string& folder, std::uint64_t iteration, const std::string& part) {
+  return static_cast<bool>(storage.size(manifestFile(folder, iteration, part)));
 }
 
 Status verify(Storage& storage, const std::string& folder, std::uint64_t iteration, const std::string& part) {

@@ -23,7 +23,7 @@ struct StagedPart {
 };
 
 /// Copies the buffers into `staged`, whose memory is used again where it is large enough. Throws std::bad_alloc.
-void stage(std::span<const StateBuffer> buffers, const Place& place, std::uint64_t iteration, std::string name,
+void stage(std::span<const StateBuffer> buffers, const Place& place, const Found& as, std::string name,
            StagedPart& staged);
 
 /// State first, manifest last, each under a draft's name until all of it is on the storage: whatever the writer's last
@@ -33,9 +33,12 @@ Status write(Storage& storage, const std::string& folder, StagedPart& staged);
 /// The iterations of which there is such a part, the newest first: its manifest is whole and of this job's shape, has
 /// these buffers, and the state has its length. The state's bytes are not looked at. Errors: the folder cannot be read.
 /// @param refused  told in words why a part that is there does not count
-Result<std::vector<std::uint64_t>> iterationsOf(
+Result<std::vector<Found>> iterationsOf(
     Storage& storage, const std::string& folder, const std::string& part, std::span<const StateBuffer> buffers,
     const Place& place, const std::function<void(const std::string&)>& refused = [](const std::string&) {});
+
+/// Whether there is a manifest of it.
+bool hasPart(Storage& storage, const std::string& folder, std::uint64_t iteration, const std::string& part);
 
 /// Reads all of the part's state and compares its checksums; nothing is changed.
 Status verify(Storage& storage, const std::string& folder, std::uint64_t iteration, const std::string& part);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <mutex>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -25,25 +26,37 @@ double secondsSince(Nanoseconds start) {
   return seconds(SystemClock::instance().now() - start);
 }
 
-/// Of the iterations that this rank has stored last, those that every rank has.
-Result<std::vector<std::uint64_t>> agreeOn(std::uint64_t iteration, const std::vector<std::uint64_t>& stored,
-                                           Exchange& exchange) {
+struct Agreed {
+  std::uint64_t run = 0;                ///< rank 0's
+  std::vector<std::uint64_t> complete;  ///< of the iterations that this rank has stored, those that every rank has
+  Rank writer = -1;                     ///< the lowest that writes a part
+  std::string part;                     ///< which that is
+};
+/// `part`: one that this rank writes; "": it writes none.
+Result<Agreed> agreeOn(std::uint64_t iteration, std::uint64_t run, const std::vector<std::uint64_t>& stored,
+                       const std::string& part, Exchange& exchange) {
   WireWriter mine;
-  mine.put(iteration).put(static_cast<std::uint32_t>(stored.size()));
+  mine.put(iteration).put(run).put(std::string_view(part)).put(static_cast<std::uint32_t>(stored.size()));
   for (const std::uint64_t each : stored) mine.put(each);
   const auto words = exchange.allGather(mine.bytes());
   if (!words) return words.error();
+  Agreed agreed;
   std::vector<std::vector<std::uint64_t>> byRank;
   for (std::size_t rank = 0; rank < words->size(); ++rank) {
     WireReader wire((*words)[rank]);
     const auto its = wire.get<std::uint64_t>();
+    const auto itsRun = wire.get<std::uint64_t>();
+    if (rank == 0) agreed.run = itsRun;
+    const std::string itsPart = wire.getString();
+    if (agreed.part.empty() && !itsPart.empty()) agreed.writer = static_cast<Rank>(rank), agreed.part = itsPart;
     std::vector<std::uint64_t>& has = byRank.emplace_back(wire.getCount(sizeof(std::uint64_t)));
     for (std::uint64_t& each : has) each = wire.get<std::uint64_t>();
     if (!wire.finished() || its != iteration)
       return Error::invalidUsage("rank {} takes the checkpoint of iteration {}, this rank that of {}", rank, its,
                                  iteration);
   }
-  return commonOf(byRank);
+  agreed.complete = commonOf(byRank);
+  return agreed;
 }
 
 /// Where there is none that can be used, of the newest that somebody has.
@@ -52,7 +65,7 @@ void warnOfIncomplete(const std::vector<Findings>& byRank, const std::string& fo
   bool any = false;
   for (const Findings& each : byRank)
     for (const auto* list : {&each.own, &each.replicated})
-      for (const std::uint64_t iteration : *list) newest = std::max(newest, iteration), any = true;
+      for (const Found& found : *list) newest = std::max(newest, found.iteration), any = true;
   if (any)
     log::warn(
         "no checkpoint in {} is complete on all ranks; the newest that some rank finds a part of is that of iteration "
@@ -85,7 +98,10 @@ struct Checkpoints::Writing {
   CheckpointTimes times;
 };
 
-Checkpoints::Checkpoints(Storage& storage) : storage_(storage), writing_(std::make_shared<Writing>(storage)) {}
+Checkpoints::Checkpoints(Storage& storage, std::optional<std::uint64_t> run)
+    : storage_(storage),
+      writing_(std::make_shared<Writing>(storage)),
+      run_(run.value_or(static_cast<std::uint64_t>(wallTime() * 1e9))) {}
 
 // Whoever aborts a communicator must not wait for a storage that does not answer.
 Checkpoints::~Checkpoints() {
@@ -102,22 +118,33 @@ Status Checkpoints::take(const std::string& folder, std::uint64_t iteration, int
   if (iteration == none) return Error::invalidArgument("iteration {} is none: it stands for no checkpoint", iteration);
   const Nanoseconds start = SystemClock::instance().now();
   await();
-  const auto complete = agreeOn(iteration, lastStored(), exchange);
-  if (!complete) return complete.error();
   std::vector<std::pair<std::string, std::vector<StateBuffer>>> parts;
   if (auto own = state_.buffers(false); !own.empty()) parts.emplace_back(ownPart(place), std::move(own));
   if (auto replicated = state_.buffers(true); !replicated.empty() && writesReplicated(place))
     parts.emplace_back(replicatedPart(place), std::move(replicated));
+  const auto agreed = agreeOn(iteration, run_, lastStored(), parts.empty() ? "" : parts[0].first, exchange);
+  if (!agreed) return agreed.error();
+  if (folder == folder_ && !agreed->complete.empty() && !agreed->part.empty()) {
+    const bool sees = hasPart(storage_, folder, agreed->complete.back(), agreed->part);
+    if (!sees && std::exchange(seesOthers_, false))
+      log::notice(
+          "the checkpoint folder {} is another one here than where rank {} runs: Falcon neither lets ranks exchange "
+          "their "
+          "roles nor restarts the job elsewhere, since parts would be looked for where they are not",
+          folder, agreed->writer);
+    seesOthers_ = sees;
+  }
+  folder_ = folder;
   Writing& writing = *writing_;
   writing.staged.resize(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i)
-    stage(parts[i].second, place, iteration, parts[i].first, writing.staged[i]);
+    stage(parts[i].second, place, {iteration, agreed->run}, parts[i].first, writing.staged[i]);
   {
     const std::lock_guard lock(writing.mutex);
     writing.times = {secondsSince(start), 0};
     writing.taken = iteration;
   }
-  writer_ = libraryThread("nccl-falcon-ckp", [=, shared = writing_, complete = *complete] {
+  writer_ = libraryThread("nccl-falcon-ckp", [=, shared = writing_, complete = agreed->complete] {
     contained([&] { shared->write(folder, iteration, complete, keep); },
               [&](const char* problem) { shared->fail(Error(ErrorCode::system, problem)); });
   });
@@ -192,8 +219,7 @@ Result<std::optional<std::uint64_t>> Checkpoints::restore(const std::string& fol
   await();
   const auto own = state_.buffers(false), replicated = state_.buffers(true);
   Findings mine{groupOf(place), !own.empty(), !replicated.empty(), {}, {}, {}};
-  const auto find = [&](const std::vector<StateBuffer>& buffers, const std::string& part,
-                        std::vector<std::uint64_t>& found) {
+  const auto find = [&](const std::vector<StateBuffer>& buffers, const std::string& part, std::vector<Found>& found) {
     if (buffers.empty()) return;
     auto iterations = iterationsOf(storage_, folder, part, buffers, place, [&](const std::string& why) {
       // On a job of another shape all ranks would say so.

@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "base/clock.h"
 #include "reshape/checkpoint_part.h"
 #include "reshape/exchange.h"
 #include "reshape/registered_state.h"
@@ -24,7 +25,8 @@ struct CheckpointTimes {
 /// what was copied is still written, as long as the process lives and the storage, which outlives that.
 class Checkpoints {
  public:
-  explicit Checkpoints(Storage& storage = fileStorage());
+  /// `run`: see Found. Rank 0's counts. Otherwise the time, of which no two runs of a job have the same.
+  explicit Checkpoints(Storage& storage = fileStorage(), std::optional<std::uint64_t> run = {});
   ~Checkpoints();
   Checkpoints(const Checkpoints&) = delete;
   Checkpoints& operator=(const Checkpoints&) = delete;
@@ -52,6 +54,8 @@ class Checkpoints {
   std::optional<std::uint64_t> stored() const;
   /// Those of them that this process has taken or restored and not removed since, ascending.
   std::vector<std::uint64_t> lastStored() const;
+  /// Whether this rank finds a part in the folder that another one has written, as far as is known.
+  bool seesOthers() const { return seesOthers_; }
   /// Whether the last one taken is among them. True where none was taken.
   bool isTakenStored() const;
 
@@ -62,8 +66,11 @@ class Checkpoints {
 
   Storage& storage_;
   RegisteredState state_;
+  const std::uint64_t run_;
   std::shared_ptr<Writing> writing_;  ///< what the writer's thread uses
   std::thread writer_;
+  std::string folder_;  ///< of the last take()
+  bool seesOthers_ = true;
 };
 
 }  // namespace falcon::reshape

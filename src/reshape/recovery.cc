@@ -8,23 +8,24 @@
 namespace falcon::reshape {
 namespace {
 
-bool has(const std::vector<std::uint64_t>& iterations, std::uint64_t iteration) {
-  return std::find(iterations.begin(), iterations.end(), iteration) != iterations.end();
+template <class Item>
+bool has(const std::vector<Item>& items, const Item& item) {
+  return std::find(items.begin(), items.end(), item) != items.end();
 }
 
-std::optional<Recovery> at(std::uint64_t iteration, const std::vector<Findings>& byRank, bool shared) {
+std::optional<Recovery> at(const Found& found, const std::vector<Findings>& byRank, bool shared) {
   std::map<int, Rank> readerOf;
   for (std::size_t rank = 0; rank < byRank.size(); ++rank)
-    if (byRank[rank].needsReplicated && has(byRank[rank].replicated, iteration))
+    if (byRank[rank].needsReplicated && has(byRank[rank].replicated, found))
       readerOf.emplace(byRank[rank].group, static_cast<Rank>(rank));
-  Recovery recovery{iteration, {}};
+  Recovery recovery{found.iteration, {}};
   for (std::size_t rank = 0; rank < byRank.size(); ++rank) {
     const Findings& each = byRank[rank];
-    if (each.needsOwn && !has(each.own, iteration)) return std::nullopt;
+    if (each.needsOwn && !has(each.own, found)) return std::nullopt;
     recovery.readers.push_back(static_cast<Rank>(rank));
     if (!each.needsReplicated) continue;
     if (!shared) {
-      if (!has(each.replicated, iteration)) return std::nullopt;
+      if (!has(each.replicated, found)) return std::nullopt;
       continue;
     }
     const auto reader = readerOf.find(each.group);
@@ -51,7 +52,7 @@ std::string encode(const Findings& findings) {
   wire.put(findings.group).put(findings.needsOwn).put(findings.needsReplicated);
   for (const auto* list : {&findings.own, &findings.replicated}) {
     wire.put(static_cast<std::uint32_t>(list->size()));
-    for (const std::uint64_t iteration : *list) wire.put(iteration);
+    for (const Found& each : *list) wire.put(each.iteration).put(each.run);
   }
   wire.put(std::string_view(findings.problem));
   return wire.take();
@@ -64,8 +65,11 @@ Result<Findings> decodeFindings(std::string_view bytes) {
   findings.needsOwn = wire.get<bool>();
   findings.needsReplicated = wire.get<bool>();
   for (auto* list : {&findings.own, &findings.replicated}) {
-    list->resize(wire.getCount(sizeof(std::uint64_t)));
-    for (std::uint64_t& iteration : *list) iteration = wire.get<std::uint64_t>();
+    list->resize(wire.getCount(2 * sizeof(std::uint64_t)));
+    for (Found& each : *list) {
+      each.iteration = wire.get<std::uint64_t>();
+      each.run = wire.get<std::uint64_t>();
+    }
   }
   findings.problem = wire.getString();
   if (wire.finished()) return findings;
@@ -74,14 +78,14 @@ Result<Findings> decodeFindings(std::string_view bytes) {
 
 std::optional<Recovery> chooseRecovery(const std::vector<Findings>& byRank, bool shared,
                                        const std::set<std::uint64_t>& spoiled) {
-  std::set<std::uint64_t, std::greater<>> candidates;
+  std::set<Found, std::greater<>> candidates;
   for (const Findings& each : byRank) {
     candidates.insert(each.own.begin(), each.own.end());
     candidates.insert(each.replicated.begin(), each.replicated.end());
   }
-  for (const std::uint64_t iteration : candidates)
-    if (!spoiled.contains(iteration))
-      if (auto recovery = at(iteration, byRank, shared)) return recovery;
+  for (const Found& found : candidates)
+    if (!spoiled.contains(found.iteration))
+      if (auto recovery = at(found, byRank, shared)) return recovery;
   return std::nullopt;
 }
 

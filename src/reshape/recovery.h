@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "reshape/checkpoint_format.h"
 
 namespace falcon::reshape {
 
@@ -18,9 +19,9 @@ struct Findings {
   int group = 0;          ///< ranks of the same number share the replicated part
   bool needsOwn = false;  ///< it has registered state of its own
   bool needsReplicated = false;
-  std::vector<std::uint64_t> own;         ///< iterations of its own part that it finds
-  std::vector<std::uint64_t> replicated;  ///< of its group's
-  std::string problem;                    ///< why it could not look; "": it could
+  std::vector<Found> own;         ///< of its own part
+  std::vector<Found> replicated;  ///< of its group's
+  std::string problem;            ///< why it could not look; "": it could
 };
 /// The iterations that are in all of these lists, ascending.
 std::vector<std::uint64_t> commonOf(const std::vector<std::vector<std::uint64_t>>& lists);

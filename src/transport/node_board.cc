@@ -51,6 +51,7 @@ Result<std::unique_ptr<NodeBoard>> NodeBoard::open(const std::string& name, int 
     auto segment = SharedSegment::open(name, bytesFor(ranks));
     if (!segment) return segment.error();
     shared = std::make_shared<SharedSegment>(std::move(*segment));
+    std::erase_if(mapped.byName, [](const auto& entry) { return entry.second.expired(); });
     mapped.byName[name] = shared;
   }
   return std::unique_ptr<NodeBoard>(new NodeBoard(std::move(shared), ranks));

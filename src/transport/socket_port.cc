@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/log.h"
 #include "transport/tcp_state.h"
@@ -184,14 +185,18 @@ Result<bool> SocketReceivePort::beginInPlace(std::span<std::byte> to) {
   return readInPlace();
 }
 
-/// The rest of the payload, and no more of what follows than its padding and the next header: what comes next is put in
-/// place too.
+/// The rest of the payload and its padding, and no more of what follows than the next header: what comes next is put in
+/// place too. A chunk is there with its padding only: a socket that is closed with bytes unread throws away what was to
+/// be sent.
 Result<bool> SocketReceivePort::readInPlace() {
-  while (placed_ < inPlace_.size()) {
-    begin_ = end_ = 0;  // all that was in the buffer is in place
+  const std::size_t padding = FrameHeader::paddingOf(inPlace_.size());
+  while (placed_ < inPlace_.size() || end_ - begin_ < padding) {
+    // All that was in the buffer is in place, or is part of the padding.
+    if (placed_ < inPlace_.size()) begin_ = end_;
+    if (begin_ > 0) std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
+    end_ -= std::exchange(begin_, 0);
     const auto rest = inPlace_.subspan(placed_);
-    iovec parts[2] = {{rest.data(), rest.size()},
-                      {buffer_.get(), FrameHeader::paddingOf(inPlace_.size()) + sizeof(FrameHeader)}};
+    iovec parts[2] = {{rest.data(), rest.size()}, {buffer_.get() + end_, padding + sizeof(FrameHeader) - end_}};
     msghdr message{};
     message.msg_iov = parts;
     message.msg_iovlen = 2;
@@ -199,7 +204,7 @@ Result<bool> SocketReceivePort::readInPlace() {
     if (!got) return got.error();
     if (*got == 0) return false;
     placed_ += std::min(*got, rest.size());
-    end_ = *got - std::min(*got, rest.size());
+    end_ += *got - std::min(*got, rest.size());
   }
   chunk_ = inPlace_;
   shown_ = true;

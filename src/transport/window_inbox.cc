@@ -58,8 +58,21 @@ void WindowInbox::openWindow(std::uint64_t number, const void* address, std::siz
   const std::lock_guard lock(mutex_);
   registered_ = number;
   if (bytes > 0) windows_[number] = {static_cast<std::byte*>(const_cast<void*>(address)), bytes};
-  for (auto& [from, writer] : writers_)
-    if (std::exchange(writer.waits, false)) watch(from, writer);
+  for (auto at = writers_.begin(); at != writers_.end();) {
+    auto& [from, writer] = *at;
+    auto done = Step::goesOn;
+    if (std::exchange(writer.waits, false)) {
+      watch(from, writer);
+      // A message without bytes is there as a whole: of it nobody tells again.
+      while (done == Step::goesOn && isWhole(writer)) done = step(from, writer);
+    }
+    if (done == Step::ended) {
+      thread_->loop().unwatch(writer.socket.get());
+      at = writers_.erase(at);
+    } else {
+      ++at;
+    }
+  }
 }
 
 void WindowInbox::closeWindow(std::uint64_t number) {

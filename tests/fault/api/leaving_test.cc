@@ -63,6 +63,22 @@ TEST(Goodbye, IsToldAfterCallsOnAStream) {
   });
 }
 
+TEST(Goodbye, IsToldAfterAWaitForASignalOnAStream) {
+  expectGoodbye(true, [](ncclComm_t comm, int rank) -> std::string {
+    ncclFalconStream_t stream = nullptr;
+    if (const auto made = ncclFalconStreamCreate(&stream); made != ncclSuccess) return saying("create", made);
+    ncclSignal(1 - rank, 0, 0, 0, comm, stream);
+    ncclWaitSignalDesc_t signal{1, 1 - rank, 0, 0};
+    ncclWaitSignal(1, &signal, comm, stream);
+    const auto done = ncclFalconStreamSynchronize(stream);
+    return done == ncclSuccess ? "" : saying("ncclWaitSignal", done);
+  });
+}
+
+TEST(Goodbye, IsToldWhereACommunicatorWasMadeInTheBackgroundAndNotUsed) {
+  expectGoodbye(false, [](ncclComm_t, int) -> std::string { return ""; });
+}
+
 TEST(Goodbye, IsToldAfterASplitThatTheRankHadNoPartIn) {
   expectGoodbye(false, [](ncclComm_t comm, int rank) -> std::string {
     ncclComm_t child = nullptr;

@@ -112,7 +112,8 @@ class OtherRankSaysTheSame final : public Exchange {
 
 /// A rank that comes back to its second checkpoint, and takes the third.
 bool goOnTo3(Storage& storage, const std::string& folder, Rank rank) {
-  Checkpoints checkpoints(storage);
+  constexpr std::uint64_t run = 2;  // of both ranks
+  Checkpoints checkpoints(storage, run);
   std::vector<int> state(4000);
   OtherRankSaysTheSame exchange;
   if (!checkpoints.state().add(

@@ -57,7 +57,9 @@ TEST(Decisions, SayNothingOfWhoHasNoBaseline) {
 
 TEST(Decisions, TellWhatPartOfTheDelayIsARanksOwn) {
   JobView job = healthyJob();
-  const auto shareOf = [&](ProcessId process) { return shareOfDelay(job, job.members().at(process), 4); };
+  const auto shareOf = [&](ProcessId process) {
+    return shareOfDelay(job.members().at(process), 4, delayOf(job, 4), usualGrowth(job, 4));
+  };
   EXPECT_FALSE(shareOf(10).has_value()) << "there is no delay";
   const auto now = [&](ProcessId process, double outside, int microBatches) {
     for (int i = 0; i < 4; ++i)
@@ -170,6 +172,19 @@ TEST(Decisions, ChangeNothingWhereSomebodyRunsWithoutFalcon) {
   const auto facts = jobFactsOf(job, 4, false);
   EXPECT_FALSE(facts.communicators[0].ringCollectives);
   EXPECT_FALSE(facts.layout.has_value());
+}
+
+TEST(Decisions, RestartNothingElsewhereWhereEachHostKeepsItsOwnCheckpoints) {
+  JobView job = healthyJob();
+  for (const ProcessId process : {10, 11, 12, 13})
+    job.handle(process, RestartKnown{.asked = true, .expectedSeconds = 30, .checkpoint = 7});
+  EXPECT_TRUE(restartSecondsOf(job));
+  job.handle(12, RestartKnown{.asked = true, .expectedSeconds = 30, .checkpoint = 7, .seesOthers = false});
+  EXPECT_TRUE(hasFoldersOfHosts(job));
+  EXPECT_FALSE(restartSecondsOf(job));
+  for (const ProcessId process : {10, 11, 13})
+    job.handle(process, RestartKnown{.asked = true, .expectedSeconds = 30, .checkpoint = 7, .seesOthers = false});
+  EXPECT_TRUE(restartSecondsOf(job)) << "what nobody finds was not written";
 }
 
 TEST(Decisions, KnowNoLayoutWhereRanksRegisterDifferentOnes) {

@@ -51,6 +51,7 @@ class IdleHost final : public Idle<collectives::HostCommunicator> {
   Result<void*> registerWindow(void*, std::size_t, int) override { return nothing(); }
   Status deregisterWindow(void*) override { return nothing(); }
   Result<void*> addressOf(void*) override { return nothing(); }
+  void missWindow() override {}
   Result<std::uint64_t> numberOf(const char*, const void*) const override { return nothing(); }
   Status revoke() override { return nothing(); }
   Status finalize() override { return nothing(); }

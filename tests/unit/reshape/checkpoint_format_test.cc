@@ -4,10 +4,13 @@
 
 #include <set>
 
+#include "base/format.h"
+#include "reshape/checksum.h"
+
 namespace falcon::reshape {
 namespace {
 
-const Manifest some{1'234'567'890'123, 8, 2, 4, {{"a", 1, 0xabc}, {"layer-0.weights", 1ULL << 40, ~0ULL}}};
+const Manifest some{1'234'567'890'123, 8, 2, 4, 0x77, {{"a", 1, 0xabc}, {"layer-0.weights", 1ULL << 40, ~0ULL}}};
 
 TEST(Manifest, ComesBackAsItWentOut) {
   for (const Manifest& manifest : {some, Manifest{}}) {
@@ -15,6 +18,15 @@ TEST(Manifest, ComesBackAsItWentOut) {
     ASSERT_TRUE(back) << back.error().message();
     EXPECT_EQ(*back, manifest);
   }
+}
+
+TEST(Manifest, OfBeforeThereWereRunsIsRead) {
+  // As the version before wrote it.
+  const std::string text = "falcon-checkpoint 1\njob 5 4 2 1\nbuffer 8 00000000000000ab dice\n";
+  const auto older = decodeManifest(text + fmt::format("end {:016x}\n", Checksum::of(text)));
+  ASSERT_TRUE(older) << older.error().message();
+  EXPECT_EQ(older->iteration, 5u);
+  EXPECT_EQ(older->run, 0u);
 }
 
 TEST(Manifest, EveryCutAndEveryChangeIsRefused) {

@@ -45,7 +45,10 @@ Status writeOf(Storage& storage, int iteration) {
 
 std::vector<std::uint64_t> found(Storage& storage) {
   Content content;
-  return *iterationsOf(storage, folder, part, content.buffers(), place);
+  std::vector<std::uint64_t> iterations;
+  const auto all = iterationsOf(storage, folder, part, content.buffers(), place);
+  for (const Found& each : *all) iterations.push_back(each.iteration);
+  return iterations;
 }
 
 TEST(CheckpointPart, ComesBackAsItWent) {

@@ -135,6 +135,21 @@ TEST_F(CheckpointsOnDisk, TheNewestAreKeptThatAllHave) {
   expectRestored(6);
 }
 
+TEST_F(CheckpointsOnDisk, AHostWithAFolderOfItsOwnIsSeenFromTheSecondOneOn) {
+  asRanks(ranks, [&](Rank rank, Exchange& exchange) {
+    ARank self(rank);
+    const std::string folder = folder_ + (rank < 2 ? "/here" : "/there");
+    ASSERT_TRUE(self.checkpoints.take(folder, 1, 2, placeOf(rank), exchange));
+    EXPECT_TRUE(self.checkpoints.seesOthers()) << "nothing is known yet";
+    ASSERT_TRUE(self.checkpoints.take(folder, 2, 2, placeOf(rank), exchange));
+    EXPECT_EQ(self.checkpoints.seesOthers(), rank < 2) << rank;
+    // Another folder, which all have.
+    ASSERT_TRUE(self.checkpoints.take(folder_, 3, 2, placeOf(rank), exchange));
+    ASSERT_TRUE(self.checkpoints.take(folder_, 4, 2, placeOf(rank), exchange));
+    EXPECT_TRUE(self.checkpoints.seesOthers()) << rank;
+  });
+}
+
 TEST_F(CheckpointsOnDisk, ReplicatedStateIsWrittenOnce) {
   trainTo(1);
   std::size_t states = 0;

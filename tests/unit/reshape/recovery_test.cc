@@ -8,11 +8,11 @@ namespace {
 
 using testing::ElementsAre;
 
-Findings own(std::vector<std::uint64_t> iterations) {
-  return {0, true, false, std::move(iterations), {}};
+Findings own(std::vector<Found> iterations) {
+  return {0, true, false, std::move(iterations), {}, {}};
 }
-Findings replica(int group, std::vector<std::uint64_t> iterations) {
-  return {group, false, true, {}, std::move(iterations)};
+Findings replica(int group, std::vector<Found> iterations) {
+  return {group, false, true, {}, std::move(iterations), {}};
 }
 
 TEST(Recovery, IsFromTheNewestThatAllHave) {
@@ -26,6 +26,12 @@ TEST(Recovery, ASpoiledOneIsPassedOver) {
   const std::vector<Findings> all{own({30, 20, 10}), own({30, 20, 10})};
   EXPECT_EQ(chooseRecovery(all, true, {30})->iteration, 20u);
   EXPECT_FALSE(chooseRecovery(all, true, {10, 20, 30}));
+}
+
+// Rank 1 had not replaced its part of iteration 30 when the second run was ended.
+TEST(Recovery, PartsOfDifferentRunsAreNotOneCheckpoint) {
+  EXPECT_EQ(chooseRecovery({own({{30, 2}, {20, 1}}), own({{30, 1}, {20, 1}})}, true)->iteration, 20u);
+  EXPECT_EQ(chooseRecovery({own({{30, 2}, {20, 1}}), own({{30, 2}, {20, 1}})}, true)->iteration, 30u);
 }
 
 TEST(Recovery, OneOfAGroupReadsForAll) {
@@ -46,13 +52,14 @@ TEST(Recovery, WithoutABroadcastEverybodyReadsForItself) {
 }
 
 TEST(Recovery, WordsComeBackAndCutOnesAreRefused) {
-  const Findings findings{3, true, true, {5, 4}, {9}};
+  const Findings findings{3, true, true, {{5, 77}, {4, 70}}, {{9, 77}}, "no folder"};
   const std::string bytes = encode(findings);
   const auto back = decodeFindings(bytes);
   ASSERT_TRUE(back);
   EXPECT_EQ(back->group, 3);
   EXPECT_EQ(back->own, findings.own);
   EXPECT_EQ(back->replicated, findings.replicated);
+  EXPECT_EQ(back->problem, findings.problem);
   for (std::size_t length = 0; length < bytes.size(); ++length) EXPECT_FALSE(decodeFindings(bytes.substr(0, length)));
 }
 

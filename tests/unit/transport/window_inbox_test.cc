@@ -194,5 +194,15 @@ TEST_F(WindowsOfARank, AMessageForAWindowToComeWaitsForIt) {
   EXPECT_EQ(memory[1], 'a');
 }
 
+TEST_F(WindowsOfARank, AMessageWithoutBytesForAWindowToComeWaitsForItToo) {
+  char memory[1] = {};
+  begin({.kind = 1, .window = 1, .bytes = 0});
+  std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(inbox.signalsFrom(1, 1), 0u);
+  inbox.openWindow(1, memory, 1);
+  EXPECT_EQ(outcome(), Outcome::done);
+  EXPECT_EQ(inbox.signalsFrom(1, 1), 1u);
+}
+
 }  // namespace
 }  // namespace falcon::transport
