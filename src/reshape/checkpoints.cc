@@ -100,8 +100,8 @@ struct Checkpoints::Writing {
 
 Checkpoints::Checkpoints(Storage& storage, std::optional<std::uint64_t> run)
     : storage_(storage),
-      writing_(std::make_shared<Writing>(storage)),
-      run_(run.value_or(static_cast<std::uint64_t>(wallTime() * 1e9))) {}
+      run_(run.value_or(static_cast<std::uint64_t>(wallTime() * 1e9))),
+      writing_(std::make_shared<Writing>(storage)) {}
 
 // Whoever aborts a communicator must not wait for a storage that does not answer.
 Checkpoints::~Checkpoints() {

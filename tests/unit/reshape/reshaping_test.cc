@@ -23,7 +23,7 @@ using topology::Layout;
 /// What all ranks of a job share.
 class Table {
  public:
-  explicit Table(int ranks) : ranks_(ranks), texts_(static_cast<std::size_t>(ranks)), all_(ranks) {}
+  explicit Table(int ranks) : texts_(static_cast<std::size_t>(ranks)), all_(ranks) {}
 
   std::vector<std::string> allGather(Rank rank, std::string_view mine) {
     texts_[static_cast<std::size_t>(rank)] = mine;
@@ -59,7 +59,6 @@ class Table {
   }
 
  private:
-  const int ranks_;
   std::vector<std::string> texts_;
   std::barrier<> all_;
   std::mutex mutex_;
