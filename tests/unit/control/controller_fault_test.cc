@@ -34,6 +34,38 @@ TEST_F(ControllerFaultTest, ARankThatDoesNotComeIsNotWaitedForLong) {
   EXPECT_EQ(job.count(trapClosed), 1) << "the budget of half a percent is used up by one trap\n" << job.text();
 }
 
+TEST_F(ControllerFaultTest, ACulpritThatLeavesAJobThatGoesOnIsRelieved) {
+  FakeJob& job = slowJob();
+  ASSERT_TRUE(job.runUntil(verdict, 60)) << job.text();
+  job.run(10);
+  job.shrinks = true;
+  job.compute.clear();
+  job.leave(3);
+  ASSERT_TRUE(job.runUntil(relief, 60)) << job.text();
+  EXPECT_EQ(job.last(relief)->culprit, slowRank(3));
+  EXPECT_NE(job.last(relief)->text.find("has left the job, which goes on"), std::string::npos) << job.text();
+}
+
+TEST_F(ControllerFaultTest, ACulpritThatLeavesWithAllOthersIsNotSaidToHaveRecovered) {
+  FakeJob& job = slowJob();
+  ASSERT_TRUE(job.runUntil(verdict, 60)) << job.text();
+  job.run(10);
+  const int before = job.count(relief);
+  for (const Rank rank : {3, 1, 2, 4, 5, 6, 7}) job.leave(rank);
+  job.run(10);
+  EXPECT_EQ(job.count(relief), before) << job.text();
+}
+
+TEST_F(ControllerFaultTest, AProcessThatNeverIteratesIsNotWaitedFor) {
+  FakeJob job(automatic());
+  job.idle = {5};
+  ASSERT_TRUE(job.runUntil(baselineTaken, 60)) << job.text();
+  job.run(5);
+  job.compute[3] = 2.5;
+  ASSERT_TRUE(job.runUntil(verdict, 60)) << job.text();
+  EXPECT_EQ(job.last(verdict)->culprit, slowRank(3));
+}
+
 TEST_F(ControllerFaultTest, OfWhoGivesNoAnswerToATestOthersDecide) {
   FakeJob& job = slowJob();
   job.deaf = [](Rank rank, const Message& message) { return rank == 6 && is<RunCompute>(message); };

@@ -126,7 +126,7 @@ void FakeJob::step() {
 
 void FakeJob::iterate() {
   for (const auto& [process, member] : members_)
-    if (!member.alive) return;
+    if (!member.alive && !shrinks) return;
   if (anyHeld()) {
     iterationEnds_ += stepTime;
     disturbed_ = true;
@@ -136,7 +136,7 @@ void FakeJob::iterate() {
     double jobCores = 0;
     for (const Spent& each : spent_) jobCores += each.own / everyone * processorTime / each.arrival;
     for (auto& [process, member] : members_) {
-      if (spent_.empty() || member.off) continue;
+      if (spent_.empty() || member.off || idle.contains(member.rank)) continue;
       const Spent& spent = spent_[static_cast<std::size_t>(member.rank)];
       Sample sample{.index = iteration_,
                     .seconds = spent.arrival,

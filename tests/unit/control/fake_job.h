@@ -44,13 +44,15 @@ class FakeJob final : public Outbox, public EventSink {
   /// Orders for which this is true are never answered, and not obeyed.
   std::function<bool(Rank, const Message&)> deaf;
   std::set<Rank> refusing;  ///< vote no
+  std::set<Rank> idle;      ///< are in the job and take no part in iterations, as far as anybody is told
+  bool shrinks = false;     ///< the job goes on without who has left
   int microBatches = 32;
   std::set<std::vector<Rank>> restartsWithout;  ///< what members were told to leave out, each
 
   void run(double seconds);
   /// Runs until there are `count` events of the kind, at most `limit` seconds; says whether there are.
   bool runUntil(EventKind kind, double limit, int count = 1);
-  /// The process ends; the rest of the job stands still.
+  /// The process ends; the rest of the job stands still, unless it shrinks.
   void leave(Rank rank);
   void say(Rank rank, const Message& message) { inbox_.push_back({processOf(rank), message}); }
   /// Another process becomes the controller; all members introduce themselves again.
