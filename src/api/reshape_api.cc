@@ -255,18 +255,27 @@ Status reshapeTo(const char* function, ncclComm& communicator, reshape::Roles af
   return {};
 }
 
+namespace {
+
+/// Falcon is told of it, however it went. `change.agreement` 0: the program wants it.
+Status reshapeAndTell(const char* function, ncclComm& communicator, const control::Job::RolesDue& change) {
+  const auto begun = std::chrono::steady_clock::now();
+  const Status done = reshapeTo(function, communicator, change.roles, {change.avoid.begin(), change.avoid.end()});
+  if (!communicator.job) return done;
+  sayRole(communicator);
+  communicator.job->reshaped(change, seconds(std::chrono::steady_clock::now() - begun),
+                             done ? std::string() : std::string(done.error().message()));
+  return done;
+}
+
+}  // namespace
+
 Status reshapeBefore(const char* function, ncclComm& communicator, std::uint64_t iteration) {
-  control::Job& job = *communicator.job;
   // Frameworks make part of their state in the first step.
   if (communicator.reshape.toldBytes != communicator.checkpoints.state().bytes()) sayRole(communicator);
-  const auto due = job.rolesDue(*communicator.engine, iteration);
+  const auto due = communicator.job->rolesDue(*communicator.engine, iteration);
   if (!due) return {};
-  const auto begun = std::chrono::steady_clock::now();
-  const Status done = reshapeTo(function, communicator, due->roles, {due->avoid.begin(), due->avoid.end()});
-  sayRole(communicator);
-  job.reshaped(*due, seconds(std::chrono::steady_clock::now() - begun),
-               done ? std::string() : std::string(done.error().message()));
-  return done ? Status() : communicator.engine->asyncError();
+  return reshapeAndTell(function, communicator, *due) ? Status() : communicator.engine->asyncError();
 }
 
 }  // namespace falcon::api
@@ -286,16 +295,10 @@ ncclResult_t ncclFalconReshape(ncclComm_t comm, const int* roles, int count) {
     if (count != (*use)->engine->size())
       return log::decided(
           Error::invalidArgument("{}: {} roles for {} ranks of comm", function, count, (*use)->engine->size()));
-    reshape::Roles after(roles, roles + count);
+    const reshape::Roles after(roles, roles + count);
     if (const Status valid = reshape::checkRoles(after, count); !valid)
       return log::decided(Error::invalidArgument("{}: {}", function, valid.error().message()));
-    const auto begun = std::chrono::steady_clock::now();
-    if (const Status done = reshapeTo(function, **use, after, {}); !done) return done;
-    if (control::Job* const job = (*use)->job.get()) {
-      sayRole(**use);
-      job->reshaped({0, std::move(after), {}}, seconds(std::chrono::steady_clock::now() - begun), "");
-    }
-    return {};
+    return reshapeAndTell(function, **use, {0, after, {}});
   });
 }
 

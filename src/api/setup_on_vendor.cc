@@ -19,7 +19,7 @@
 namespace falcon::api {
 namespace {
 
-using VendorNetwork = std::shared_ptr<bootstrap::CommunicatorNetwork>;
+using Network = std::shared_ptr<bootstrap::CommunicatorNetwork>;
 using Vendors = std::unique_ptr<gpu::VendorCommunicator>;
 
 void notWatched(const Error& why) {
@@ -59,7 +59,7 @@ Result<ncclUniqueId> shareVendorsId(bootstrap::CommunicatorNetwork& network) {
 }
 
 /// `network`: null where nobody watches the communicator; else it says what Falcon calls it.
-void startOnVendor(ncclComm& communicator, Vendors made, VendorNetwork network, std::shared_ptr<control::Job> job) {
+void startOnVendor(ncclComm& communicator, Vendors made, Network network, std::shared_ptr<control::Job> job) {
   gpu::VendorCommunicator& vendors = *made;
   if (network) vendors.nameIt(network->id());
   communicator.vendors = &vendors;
@@ -96,14 +96,14 @@ CommunicatorId newName(const ncclComm& parent) {
 
 /// By the way that rides in an id.
 Meeting::Join joinBy(const bootstrap::UniqueId& way, Rank rank, int size, std::shared_ptr<instrument::Making> making) {
-  return [=](const bootstrap::GivenUp& givenUp) -> Result<VendorNetwork> {
+  return [=](const bootstrap::GivenUp& givenUp) -> Result<Network> {
     auto reactor = transport::processReactor();
     if (!reactor) return reactor.error();
     return control::joinShown(*reactor, way, rank, size, *making, [&] { return givenUp().has_value(); });
   };
 }
 
-using OverNetwork = std::function<Result<VendorNetwork>(bootstrap::CommunicatorNetwork&, const bootstrap::GivenUp&)>;
+using OverNetwork = std::function<Result<Network>(bootstrap::CommunicatorNetwork&, const bootstrap::GivenUp&)>;
 
 /// Of what is made of the parent. Nothing to do where nobody watches that.
 std::unique_ptr<Meeting> meetingOver(const ncclComm& parent, OverNetwork divide) {
@@ -112,7 +112,7 @@ std::unique_ptr<Meeting> meetingOver(const ncclComm& parent, OverNetwork divide)
                                        const bootstrap::GivenUp& givenUp) { return divide(*whole, givenUp); });
 }
 
-VendorNetwork networkOf(const std::unique_ptr<Meeting>& meeting) {
+Network networkOf(const std::unique_ptr<Meeting>& meeting) {
   return meeting ? meeting->network() : nullptr;
 }
 
@@ -121,7 +121,7 @@ std::unique_ptr<Meeting> stepOver(ncclComm& parent, OverNetwork step) {
   const std::uint64_t number = parent.networkSteps++;
   return meetingOver(parent,
                      [number, step = std::move(step)](bootstrap::CommunicatorNetwork& whole,
-                                                      const bootstrap::GivenUp& givenUp) -> Result<VendorNetwork> {
+                                                      const bootstrap::GivenUp& givenUp) -> Result<Network> {
                        const Status agreed = control::agreeOnStep(number, [&](std::string_view mine) {
                          return whole.allGather(mine, parameters::initTimeout.value(), givenUp);
                        });
@@ -132,7 +132,7 @@ std::unique_ptr<Meeting> stepOver(ncclComm& parent, OverNetwork step) {
 
 }  // namespace
 
-Status establishOnVendor(ncclComm& communicator, VendorNetwork network, std::shared_ptr<control::Job> job,
+Status establishOnVendor(ncclComm& communicator, Network network, std::shared_ptr<control::Job> job,
                          bool anybodyWatches) {
   const auto id = shareVendorsId(*network);
   if (!id) return id.error();
@@ -186,7 +186,7 @@ Status splitOnVendor(ncclComm& parent, ncclComm& child, int color, int key) {
       });
   auto made = parent.vendors->split(color, key, child.settings.ofChild(), newName(parent));
   if (!made) return made.error();
-  VendorNetwork part = networkOf(meeting);
+  Network part = networkOf(meeting);
   if (*made) startOnVendor(child, std::move(*made), std::move(part), parent.job);
   return {};
 }
@@ -199,7 +199,7 @@ Status shrinkOnVendor(ncclComm& parent, ncclComm& child, std::span<const Rank> e
       });
   auto made = parent.vendors->shrink(excluded, despiteFailure, child.settings.ofChild(), newName(parent));
   if (!made) return made.error();
-  VendorNetwork part = networkOf(meeting);
+  Network part = networkOf(meeting);
   if (*made) startOnVendor(child, std::move(*made), std::move(part), parent.job);
   return {};
 }
@@ -215,14 +215,14 @@ Status growOnVendor(ncclComm& parent, ncclComm& child, int size, const std::opti
   const auto meeting =
       stepOver(parent,
                [mine = ours ? gpu::read(*ours) : std::nullopt, size](
-                   bootstrap::CommunicatorNetwork& whole, const bootstrap::GivenUp& givenUp) -> Result<VendorNetwork> {
+                   bootstrap::CommunicatorNetwork& whole, const bootstrap::GivenUp& givenUp) -> Result<Network> {
                  const auto way = control::agreedId(whole, mine, givenUp);
                  if (!way) return way.error();
                  return joinBy(*way, whole.rank(), size, std::make_shared<instrument::Making>())(givenUp);
                });
   auto made = parent.vendors->grow(size, id ? &*id : nullptr, rank, child.settings.ofChild(), newName(parent));
   if (!made) return made.error();
-  VendorNetwork network = networkOf(meeting);
+  Network network = networkOf(meeting);
   if (*made) startOnVendor(child, std::move(*made), std::move(network), parent.job);
   return {};
 }

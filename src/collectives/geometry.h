@@ -64,6 +64,11 @@ constexpr std::size_t ringRound(const Geometry& geometry) {
   return (geometry.size == 2 ? 4 : 1) * geometry.chunk;
 }
 
+/// Elements of a round of what goes down a chain of ranks chunk by chunk; only bounds the list of steps.
+constexpr std::size_t chainRound(const Geometry& geometry) {
+  return 64 * geometry.chunk;
+}
+
 /// Where this rank stands in the ring.
 struct RingPosition {
   int index = 0;

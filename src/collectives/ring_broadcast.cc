@@ -3,13 +3,6 @@
 namespace falcon::collectives {
 namespace {
 
-// Only bounds the list of steps.
-constexpr std::size_t ringBroadcastChunks = 64;
-
-std::size_t ringBroadcastPerRound(const Geometry& geometry) {
-  return ringBroadcastChunks * geometry.chunk;
-}
-
 void appendRingBroadcast(const Geometry& geometry, Range round, std::vector<Step>& steps) {
   const RingPosition position = ringPosition(geometry);
   const bool isRoot = geometry.rank == geometry.root;
@@ -27,6 +20,6 @@ void appendRingBroadcast(const Geometry& geometry, Range round, std::vector<Step
 
 }  // namespace
 
-const Algorithm ringBroadcast{"ring", transport::Lane::ring, ringBroadcastPerRound, appendRingBroadcast};
+const Algorithm ringBroadcast{"ring", transport::Lane::ring, chainRound, appendRingBroadcast};
 
 }  // namespace falcon::collectives

@@ -3,13 +3,6 @@
 namespace falcon::collectives {
 namespace {
 
-// Only bounds the list of steps.
-constexpr std::size_t ringReduceChunks = 64;
-
-std::size_t ringReducePerRound(const Geometry& geometry) {
-  return ringReduceChunks * geometry.chunk;
-}
-
 /// The rank behind the root in ring order starts; the root comes last.
 void appendRingReduce(const Geometry& geometry, Range round, std::vector<Step>& steps) {
   const RingPosition position = ringPosition(geometry);
@@ -29,6 +22,6 @@ void appendRingReduce(const Geometry& geometry, Range round, std::vector<Step>& 
 
 }  // namespace
 
-const Algorithm ringReduce{"ring", transport::Lane::ring, ringReducePerRound, appendRingReduce};
+const Algorithm ringReduce{"ring", transport::Lane::ring, chainRound, appendRingReduce};
 
 }  // namespace falcon::collectives

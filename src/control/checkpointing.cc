@@ -47,8 +47,8 @@ struct Word {
 
 std::string encode(const Word& word) {
   WireWriter wire;
-  wire.put(std::string_view(word.problem)).put(static_cast<std::uint32_t>(word.stored.size()));
-  for (const std::uint64_t iteration : word.stored) wire.put(iteration);
+  wire.put(std::string_view(word.problem));
+  reshape::putIterations(wire, word.stored);
   return wire.put(word.self.rank).put(std::string_view(word.self.host)).put(word.self.device).take();
 }
 
@@ -56,8 +56,7 @@ Result<Word> decodeWord(std::string_view bytes) {
   WireReader wire(bytes);
   Word word;
   word.problem = wire.getString();
-  word.stored.resize(wire.getCount(sizeof(std::uint64_t)));
-  for (std::uint64_t& iteration : word.stored) iteration = wire.get<std::uint64_t>();
+  word.stored = reshape::takeIterations(wire);
   word.self.rank = wire.get<Rank>();
   word.self.host = wire.getString();
   word.self.device = wire.get<int>();

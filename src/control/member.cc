@@ -140,14 +140,14 @@ void Member::readLog() {
     }
     lastMicroBatches_ = current;
   }
+  std::set<CommunicatorId> moreTraffic;
   for (const CallRecord& record : records_) {
-    noteTraffic(record);
+    if (noteTraffic(record)) moreTraffic.insert(record.communicator);
     window_.add(record);
     for (const instrument::IterationSample& iteration : finder_.add(record)) report(iteration);
   }
   // Once for all of these calls: the list of who is sent to grows with the job.
-  for (const CommunicatorId id : std::exchange(newTraffic_, {}))
-    if (const auto traffic = traffic_.find(id); traffic != traffic_.end()) say(traffic->second);
+  for (const CommunicatorId id : moreTraffic) say(traffic_.at(id));
   if (!finder_.following()) parts_.log.header().iterationNanoseconds.store(0, std::memory_order_relaxed);
   if (pending_.samples.empty()) return;
   say(pending_);
@@ -165,19 +165,20 @@ void Member::overrun(std::uint64_t lost, Nanoseconds now) {
   log::info("calls come faster than Falcon looks at them ({} missed now); iterations are not judged meanwhile", lost);
 }
 
-void Member::noteTraffic(const CallRecord& record) {
-  if (record.operation == Operation::receive) return;  // its sender says it
-  if (traffic_.size() >= knownTraffics && !traffic_.contains(record.communicator)) return;
+/// Whether there is more to say of its communicator.
+bool Member::noteTraffic(const CallRecord& record) {
+  if (record.operation == Operation::receive) return false;  // its sender says it
+  if (traffic_.size() >= knownTraffics && !traffic_.contains(record.communicator)) return false;
   Traffic& traffic = traffic_[record.communicator];
   traffic.id = record.communicator;
   if (record.operation != Operation::send) {
-    if (std::exchange(traffic.collectives, true)) return;
+    if (std::exchange(traffic.collectives, true)) return false;
   } else {
     std::vector<Rank>& peers = traffic.sendsTo;
-    if (std::find(peers.begin(), peers.end(), record.peer) != peers.end()) return;
+    if (std::find(peers.begin(), peers.end(), record.peer) != peers.end()) return false;
     peers.push_back(record.peer);
   }
-  newTraffic_.insert(record.communicator);
+  return true;
 }
 
 void Member::report(const instrument::IterationSample& iteration) {

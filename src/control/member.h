@@ -117,7 +117,7 @@ class Member {
   void recall();
   void decide(std::uint64_t agreement, bool commit);
   void giveUpUndecided();
-  void noteTraffic(const CallRecord& record);
+  bool noteTraffic(const CallRecord& record);
   void stopProfiling();
   void order(const Decide& order);
   void order(const ShowState& order);
@@ -129,7 +129,6 @@ class Member {
   std::optional<LayoutKnown> layout_;
   std::optional<RestartKnown> restart_;
   std::map<CommunicatorId, Traffic> traffic_;
-  std::set<CommunicatorId> newTraffic_;  ///< of which there is more to say
   instrument::PeriodFinder finder_;
   instrument::ProcessorMeter processors_;
   RangeSums ranges_;

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <boost/interprocess/anonymous_shared_memory.hpp>
-#include <boost/interprocess/file_mapping.hpp>
 #include <cerrno>
 #include <cstring>
 
@@ -16,6 +15,7 @@
 #include "base/owned.h"
 #include "base/reserve_file.h"
 #include "base/system_error.h"
+#include "instrument/mapped_file.h"
 
 namespace falcon::instrument {
 namespace {
@@ -33,14 +33,6 @@ static_assert(labelRoom * sizeof(LabelSlot) % callLogHeaderBytes == 0, "the othe
 static_assert(transferRoom * sizeof(TransferSlot) % callLogHeaderBytes == 0, "the ring of calls follows");
 // In a table that is nearly full a search goes no further.
 constexpr std::uint32_t longestSearch = 64;
-
-Result<ipc::mapped_region> mapFile(const std::string& path) {
-  try {
-    return ipc::mapped_region(ipc::file_mapping(path.c_str(), ipc::read_write), ipc::read_write);
-  } catch (const ipc::interprocess_exception& exception) {
-    return Error::system("call log {} cannot be mapped: {}", path, exception.what());
-  }
-}
 
 struct FileSections {
   explicit FileSections(std::uint32_t capacity) {
@@ -116,7 +108,7 @@ Result<std::unique_ptr<CallLog>> CallLog::create(const std::string& path, const 
       ::unlink(path.c_str());
       return Error::system("call log {} needs {} bytes: {}", path, layout.bytes, reasonOf(failed));
     }
-    auto region = mapFile(path);
+    auto region = mapFile("call log", path, ipc::read_write);
     if (!region) return region.error();
     log->region_ = std::move(*region);
   }

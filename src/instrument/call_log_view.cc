@@ -5,14 +5,13 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <boost/interprocess/file_mapping.hpp>
-#include <boost/interprocess/mapped_region.hpp>
 #include <cerrno>
 #include <cstring>
 #include <map>
 #include <optional>
 
 #include "base/system_error.h"
+#include "instrument/mapped_file.h"
 
 namespace falcon::instrument {
 namespace {
@@ -191,16 +190,12 @@ void readTables(const Tables& tables, CallLogView& view) {
   }
 }
 
-Result<ipc::mapped_region> mapFile(const std::string& path, ipc::mode_t mode) {
+Result<ipc::mapped_region> mapLog(const std::string& path, ipc::mode_t mode) {
   // Opening a fifo or a device might wait for ever.
   struct stat facts {};
   if (::lstat(path.c_str(), &facts) != 0) return Error::system("call log {} cannot be read: {}", path, reasonOf(errno));
   if (!S_ISREG(facts.st_mode)) return Error::invalidArgument("{} is not a file", path);
-  try {
-    return ipc::mapped_region(ipc::file_mapping(path.c_str(), mode), mode);
-  } catch (const ipc::interprocess_exception& exception) {
-    return Error::system("call log {} cannot be mapped: {}", path, exception.what());
-  }
+  return mapFile("call log", path, mode);
 }
 
 std::span<const std::byte> bytesOf(const ipc::mapped_region& region) {
@@ -239,7 +234,7 @@ Result<CallLogView> viewOf(std::span<const std::byte> bytes, const std::string& 
 }
 
 Result<CallLogView> readCallLog(const std::string& path, std::size_t wanted, std::uint64_t from) {
-  const auto region = mapFile(path, ipc::read_only);
+  const auto region = mapLog(path, ipc::read_only);
   if (!region) return region.error();
   return viewOf(bytesOf(*region), path, wanted, from);
 }
@@ -249,7 +244,7 @@ bool ownerIsAlive(const CallLogView& log) {
 }
 
 Status sendCommand(const std::string& path, JobCommand command, std::uint32_t argument) {
-  auto region = mapFile(path, ipc::read_write);
+  auto region = mapLog(path, ipc::read_write);
   if (!region) return region.error();
   if (const auto checked = Tables::of(bytesOf(*region), path); !checked) return checked.error();
   static_cast<CallLogHeader*>(region->get_address())

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <boost/interprocess/anonymous_shared_memory.hpp>
-#include <boost/interprocess/file_mapping.hpp>
 #include <cerrno>
 #include <cstring>
 
@@ -15,6 +14,7 @@
 #include "base/owned.h"
 #include "base/reserve_file.h"
 #include "base/system_error.h"
+#include "instrument/mapped_file.h"
 
 namespace falcon::instrument {
 namespace {
@@ -24,15 +24,6 @@ constexpr std::uint32_t headerBytes = 4096;
 static_assert(sizeof(RangeLogHeader) <= headerBytes);
 constexpr std::uint32_t lastName = RangeLogHeader::mostNames - 1;
 constexpr std::string_view otherNames = "other";
-
-Result<ipc::mapped_region> mapLog(const std::string& path, ipc::mode_t mode) {
-  try {
-    const ipc::file_mapping file(path.c_str(), mode);
-    return ipc::mapped_region(file, mode);
-  } catch (const ipc::interprocess_exception& exception) {
-    return Error::system("range log {} cannot be mapped: {}", path, exception.what());
-  }
-}
 
 bool readSlot(const RangeSlot& slot, std::uint64_t index, RangeRecord& record) {
   if (slot.ticket.load(std::memory_order_acquire) != index + 1) return false;
@@ -60,7 +51,7 @@ Result<std::unique_ptr<RangeLog>> RangeLog::create(const std::string& path, Rank
       ::unlink(path.c_str());
       return Error::system("range log {} needs {} bytes: {}", path, bytes, reasonOf(failed));
     }
-    auto region = mapLog(path, ipc::read_write);
+    auto region = mapFile("range log", path, ipc::read_write);
     if (!region) return region.error();
     log->region_ = std::move(*region);
   }
@@ -143,7 +134,7 @@ void RangeLog::dropRecords() {
 }
 
 Result<RangeLogView> readRangeLog(const std::string& path, std::size_t wanted) {
-  auto region = mapLog(path, ipc::read_only);
+  auto region = mapFile("range log", path, ipc::read_only);
   if (!region) return region.error();
   const auto& header = *static_cast<const RangeLogHeader*>(region->get_address());
   if (region->get_size() < headerBytes || std::memcmp(header.magic, rangeLogMagic, sizeof rangeLogMagic) != 0)

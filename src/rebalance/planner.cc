@@ -417,9 +417,9 @@ std::vector<Plan> plansFor(const JobFacts& job, std::span<const Culprit> culprit
   if (std::any_of(culprits.begin(), culprits.end(), isLink))
     for (Plan& plan : plansForLinks(job, culprits))
       plans.push_back(std::move(plan)), plans.back().against = CulpritKind::link;
-  // One restart serves all causes together.
   for (Plan& plan : plans)
     if (!plan.roles.empty()) plan.avoid = slowLinksOf(culprits);
+  // One restart serves all causes together.
   const auto isRestart = [](const Plan& plan) { return plan.kind == PlanKind::restart; };
   const auto first = std::find_if(plans.begin(), plans.end(), isRestart);
   if (first != plans.end()) {

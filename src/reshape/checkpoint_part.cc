@@ -147,6 +147,10 @@ Status write(Storage& storage, const std::string& folder, StagedPart& staged) {
   return done;
 }
 
+bool hasPart(Storage& storage, const std::string& folder, std::uint64_t iteration, const std::string& part) {
+  return static_cast<bool>(storage.size(manifestFile(folder, iteration, part)));
+}
+
 Result<std::vector<Found>> iterationsOf(Storage& storage, const std::string& folder, const std::string& part,
                                         std::span<const StateBuffer> buffers, const Place& place,
                                         const std::function<void(const std::string&)>& refused) {
@@ -157,7 +161,7 @@ Result<std::vector<Found>> iterationsOf(Storage& storage, const std::string& fol
     const auto iteration = iterationOf(name);
     if (!iteration) continue;
     const auto size = storage.size(stateFile(folder, *iteration, part));
-    if (!size || !storage.size(manifestFile(folder, *iteration, part))) continue;  // incomplete
+    if (!size || !hasPart(storage, folder, *iteration, part)) continue;  // incomplete
     const auto manifest = readManifest(storage, folder, *iteration, part);
     const std::string problem =
         manifest ? difference(*manifest, *iteration, buffers, place, part) : manifest.error().message();
@@ -169,10 +173,6 @@ Result<std::vector<Found>> iterationsOf(Storage& storage, const std::string& fol
   }
   std::sort(found.rbegin(), found.rend());
   return found;
-}
-
-bool hasPart(Storage& storage, const std::string& folder, std::uint64_t iteration, const std::string& part) {
-  return static_cast<bool>(storage.size(manifestFile(folder, iteration, part)));
 }
 
 Status verify(Storage& storage, const std::string& folder, std::uint64_t iteration, const std::string& part) {
@@ -209,7 +209,7 @@ void prune(Storage& storage, const std::string& folder, const std::string& part,
     };
     // Of one that is older than all that the ranks remember nobody knows more than this.
     const bool counts = std::binary_search(complete.begin(), complete.end(), iteration) ||
-                        (iteration < complete.front() && storage.size(manifest));
+                        (iteration < complete.front() && hasPart(storage, folder, iteration, part));
     if (counts && kept++ < keep) continue;
     // Without its manifest it counts no longer, whatever the last step is.
     for (const std::string& path : {manifest, draftOf(manifest), state, draftOf(state)})

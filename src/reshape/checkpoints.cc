@@ -36,8 +36,8 @@ struct Agreed {
 Result<Agreed> agreeOn(std::uint64_t iteration, std::uint64_t run, const std::vector<std::uint64_t>& stored,
                        const std::string& part, Exchange& exchange) {
   WireWriter mine;
-  mine.put(iteration).put(run).put(std::string_view(part)).put(static_cast<std::uint32_t>(stored.size()));
-  for (const std::uint64_t each : stored) mine.put(each);
+  mine.put(iteration).put(run).put(std::string_view(part));
+  putIterations(mine, stored);
   const auto words = exchange.allGather(mine.bytes());
   if (!words) return words.error();
   Agreed agreed;
@@ -49,8 +49,7 @@ Result<Agreed> agreeOn(std::uint64_t iteration, std::uint64_t run, const std::ve
     if (rank == 0) agreed.run = itsRun;
     const std::string itsPart = wire.getString();
     if (agreed.part.empty() && !itsPart.empty()) agreed.writer = static_cast<Rank>(rank), agreed.part = itsPart;
-    std::vector<std::uint64_t>& has = byRank.emplace_back(wire.getCount(sizeof(std::uint64_t)));
-    for (std::uint64_t& each : has) each = wire.get<std::uint64_t>();
+    byRank.push_back(takeIterations(wire));
     if (!wire.finished() || its != iteration)
       return Error::invalidUsage("rank {} takes the checkpoint of iteration {}, this rank that of {}", rank, its,
                                  iteration);
@@ -129,8 +128,7 @@ Status Checkpoints::take(const std::string& folder, std::uint64_t iteration, int
     if (!sees && std::exchange(seesOthers_, false))
       log::notice(
           "the checkpoint folder {} is another one here than where rank {} runs: Falcon neither lets ranks exchange "
-          "their "
-          "roles nor restarts the job elsewhere, since parts would be looked for where they are not",
+          "their roles nor restarts the job elsewhere, since parts would be looked for where they are not",
           folder, agreed->writer);
     seesOthers_ = sees;
   }

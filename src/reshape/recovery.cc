@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "base/wire.h"
-
 namespace falcon::reshape {
 namespace {
 
@@ -45,6 +43,17 @@ std::vector<std::uint64_t> commonOf(const std::vector<std::vector<std::uint64_t>
   std::sort(common.begin(), common.end());
   common.erase(std::unique(common.begin(), common.end()), common.end());
   return common;
+}
+
+void putIterations(WireWriter& wire, const std::vector<std::uint64_t>& iterations) {
+  wire.put(static_cast<std::uint32_t>(iterations.size()));
+  for (const std::uint64_t iteration : iterations) wire.put(iteration);
+}
+
+std::vector<std::uint64_t> takeIterations(WireReader& wire) {
+  std::vector<std::uint64_t> iterations(wire.getCount(sizeof(std::uint64_t)));
+  for (std::uint64_t& iteration : iterations) iteration = wire.get<std::uint64_t>();
+  return iterations;
 }
 
 std::string encode(const Findings& findings) {

@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "base/wire.h"
 #include "reshape/checkpoint_format.h"
 
 namespace falcon::reshape {
@@ -25,6 +26,10 @@ struct Findings {
 };
 /// The iterations that are in all of these lists, ascending.
 std::vector<std::uint64_t> commonOf(const std::vector<std::vector<std::uint64_t>>& lists);
+
+/// In what ranks tell each other.
+void putIterations(WireWriter& wire, const std::vector<std::uint64_t>& iterations);
+std::vector<std::uint64_t> takeIterations(WireReader& wire);
 
 std::string encode(const Findings& findings);
 Result<Findings> decodeFindings(std::string_view bytes);

@@ -25,8 +25,8 @@ bool sameSocket(int number, ino_t inode) {
 // Never destroyed: the fork handlers may run at any time.
 GuardRegistry& guardRegistry() {
   static GuardRegistry* one = [] {
-    auto* const made =
-        new GuardRegistry;  // first: where there is no memory for it nothing is registered, or it were twice
+    // First: where there is no memory for it nothing is registered, or it were twice.
+    auto* const made = new GuardRegistry;
     pthread_atfork([] { guardRegistry().mutex.lock(); }, [] { guardRegistry().mutex.unlock(); },
                    [] {
                      // Only async-signal-safe calls here. The numbers stay taken, so that nobody closes a stranger's.

@@ -15,6 +15,12 @@ namespace {
 struct Mapped {
   std::mutex mutex;
   std::map<std::string, std::weak_ptr<SharedSegment>> byName;
+
+  /// With the mutex. Those that are gone are forgotten.
+  void add(const std::shared_ptr<SharedSegment>& segment, const std::string& name) {
+    std::erase_if(byName, [](const auto& entry) { return entry.second.expired(); });
+    byName[name] = segment;
+  }
 };
 constinit PerProcess<Mapped> mappedHere;
 
@@ -37,8 +43,7 @@ Result<std::unique_ptr<NodeBoard>> NodeBoard::create(int ranks) {
   auto shared = std::make_shared<SharedSegment>(std::move(*segment));
   Mapped& mapped = mappedHere.get();
   const std::lock_guard lock(mapped.mutex);
-  std::erase_if(mapped.byName, [](const auto& entry) { return entry.second.expired(); });
-  mapped.byName[shared->name()] = shared;
+  mapped.add(shared, shared->name());
   return std::unique_ptr<NodeBoard>(new NodeBoard(std::move(shared), ranks));
 }
 
@@ -51,8 +56,7 @@ Result<std::unique_ptr<NodeBoard>> NodeBoard::open(const std::string& name, int 
     auto segment = SharedSegment::open(name, bytesFor(ranks));
     if (!segment) return segment.error();
     shared = std::make_shared<SharedSegment>(std::move(*segment));
-    std::erase_if(mapped.byName, [](const auto& entry) { return entry.second.expired(); });
-    mapped.byName[name] = shared;
+    mapped.add(shared, name);
   }
   return std::unique_ptr<NodeBoard>(new NodeBoard(std::move(shared), ranks));
 }

@@ -12,6 +12,7 @@
 #include "demo/child_process.h"
 #include "demo/dice.h"
 #include "demo/interruption.h"
+#include "demo/remedy_demo.h"
 #include "demo/restart_evaluation.h"
 #include "demo/surroundings.h"
 #include "inject/outcome.h"
@@ -27,10 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int ranks = 4;
-constexpr double healthyFor = 15;  // s after the baseline, so that there is something to compare with
-constexpr double longest = 300;    // s, until the restart has been seen or was not
-constexpr double longestUndisturbed = 120;
 constexpr double factor = 3;  // so much less of a processor the slow place gives than the rank used
 constexpr std::size_t iterationsAfter = 40;
 constexpr auto observation = std::chrono::seconds(3);

@@ -13,6 +13,7 @@
 #include "demo/child_process.h"
 #include "demo/dice.h"
 #include "demo/interruption.h"
+#include "demo/remedy_demo.h"
 #include "demo/surroundings.h"
 #include "demo/swap_evaluation.h"
 #include "inject/outcome.h"
@@ -25,12 +26,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int swapRanks = 4, stages = 2;
-constexpr double swapHealthyFor = 15;     // s after the baseline, so that there is something to compare with
+constexpr int stages = 2;
 constexpr double longestSlow = 120;       // s, until roles were exchanged or were not
 constexpr double longestAfterwards = 90;  // s, until that was taken back or was not
-constexpr double swapLongest = 300;       // s
-constexpr double swapLongestUndisturbed = 120;
 constexpr std::size_t iterationsToJudge = 40;
 
 class SwapSession {
@@ -45,8 +43,8 @@ class SwapSession {
   }
 
   SwapRun run() {
-    say(fmt::format("1. the job with Falcon: 2 replicas of {} stages on {} nodes; {} will become slow", stages,
-                    swapRanks, nameOf(run_.slow)));
+    say(fmt::format("1. the job with Falcon: 2 replicas of {} stages on {} nodes; {} will become slow", stages, ranks,
+                    nameOf(run_.slow)));
     say("   with NCCL_FALCON_MITIGATE=auto NCCL_FALCON_TRAP_BUDGET=100");
     trainDisturbed();
     say("2. the same job, undisturbed");
@@ -60,9 +58,8 @@ class SwapSession {
 
   std::vector<std::string> command(const std::string& log, const std::vector<std::string>& launch,
                                    const std::vector<std::string>& train) const {
-    std::vector<std::string> words = {
-        programs_ + "/falcon",     "run",          "-n", std::to_string(swapRanks), "--nodes",
-        std::to_string(swapRanks), "--cgroups=try"};
+    std::vector<std::string> words = {programs_ + "/falcon", "run",          "-n", std::to_string(ranks), "--nodes",
+                                      std::to_string(ranks), "--cgroups=try"};
     words.insert(words.end(), launch.begin(), launch.end());
     words.insert(words.end(), {"--", programs_ + "/falcon-train", "--dp", "2", "--pp", std::to_string(stages),
                                "--micro-batches", "16", "--log", file(log), "--quiet"});
@@ -72,14 +69,14 @@ class SwapSession {
 
   void trainDisturbed() {
     ChildProcess job(command("iterations.jsonl", {"--describe", file("job.json")},
-                             {"--duration", fmt::format("{:.0f}", swapLongest), "--until", file("enough")}),
+                             {"--duration", fmt::format("{:.0f}", longest), "--until", file("enough")}),
                      {{"NCCL_FALCON", "1"},
                       {"NCCL_FALCON_MITIGATE", "auto"},
                       {"NCCL_FALCON_TRAP_BUDGET", "100"},
                       {"NCCL_FALCON_JOB", fmt::format("demo-{}", getpid())},
                       {"NCCL_FALCON_EVENTS", file("events.jsonl")}},
                      file("job.out"), file("job.err"));
-    const double limit = tools::monotonicNow() + swapLongest + 60;
+    const double limit = tools::monotonicNow() + longest + 60;
     while (!job.exitCode()) {
       if (tools::monotonicNow() > limit)
         throw std::runtime_error("the job did not end in time\n" + readFile(file("job.err")));
@@ -119,7 +116,7 @@ class SwapSession {
 
   /// Health, the slow link until its effect and the remedy's are seen, health again until that was undone.
   void injectOrStop() {
-    if (ended_ || baselineAt_ == 0 || tools::monotonicNow() < baselineAt_ + swapHealthyFor) return;
+    if (ended_ || baselineAt_ == 0 || tools::monotonicNow() < baselineAt_ + healthyFor) return;
     if (!injection_ && run_.slowSince == 0) {
       injection_ = std::make_unique<ChildProcess>(
           std::vector<std::string>{programs_ + "/falcon", "inject", "slow-link", "--describe", file("job.json"),
@@ -153,7 +150,7 @@ class SwapSession {
     if (run_.iterations.empty()) return;
     ChildProcess job(command("undisturbed.jsonl", {},
                              {"--iterations", std::to_string(run_.iterations.back().number + 1), "--duration",
-                              fmt::format("{:.0f}", swapLongestUndisturbed)}),
+                              fmt::format("{:.0f}", longestUndisturbed)}),
                      {{"NCCL_FALCON", "0"}}, file("undisturbed.out"), file("undisturbed.err"));
     if (const int code = job.wait(); code != 0)
       throw std::runtime_error(

@@ -37,7 +37,6 @@ struct InjectionsOptions {
   bool verbose = false;
 };
 
-constexpr double forBaseline = 240;
 constexpr int usualCount = 200, usualCountOfACell = 20;
 
 demo::JobSurroundings surroundingsIn(const tools::WorkFolder& folder, const InjectionsOptions& options,

@@ -22,8 +22,8 @@ namespace falcon::injections {
 namespace {
 
 constexpr double sweptBitsPerSecond = 200e6;
-constexpr double forLinks = 30, sweepForBaseline = 240;  ///< s
-constexpr double forFitting = 12;                        ///< s of iterations, of which a median is taken
+constexpr double forLinks = 30;    ///< s
+constexpr double forFitting = 12;  ///< s of iterations, of which a median is taken
 constexpr double undisturbed = 20, afterRelief = 5;
 constexpr double calm = 25;  ///< s after the baseline: what is healthy is known by more than that
 constexpr double longestHold = 3;
@@ -50,7 +50,7 @@ class ShapedJob {
     if (!job_->lookUntil(isDescribed, forLinks)) throw std::runtime_error("the job did not describe itself in time");
     links_.emplace(*description, surroundings.shape, sweptBitsPerSecond);
     std::ofstream(surroundings.startFile).close();
-    job_->waitForBaseline(sweepForBaseline);
+    job_->waitForBaseline(forBaseline);
     job_->wait(calm);
   }
   SlowJob& job() { return *job_; }

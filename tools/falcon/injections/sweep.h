@@ -12,6 +12,9 @@
 
 namespace falcon::injections {
 
+/// s that a job has to be known for healthy, wherever injections begin.
+inline constexpr double forBaseline = 240;
+
 struct CellResult {
   Cell cell;
   int count = 0;
