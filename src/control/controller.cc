@@ -289,6 +289,7 @@ void Controller::onSample(const Sample& sample) {
   using instrument::ChangeKind;
   if (!change || change->kind == ChangeKind::minor || change->kind == ChangeKind::minorOver) return noticeFaster();
   if (becameFaster_ && detector_.slow()) keepFormerBaseline();
+  if (isBackFromAMoment(*change)) return forgetTheMoment();
   if (phase_ != Phase::learning) onChange(*change);
 }
 
@@ -409,7 +410,7 @@ void Controller::rebase() {
   detector_.rebase();
   detectorSamples_ = changedAt_ = fasterNotBefore_ = 0;
   relearning_ = true;
-  slow_ = onsetOpen_ = becameFaster_ = false;
+  slow_ = onsetOpen_ = becameFaster_ = fasterForAMoment_ = false;
   onsetNotSaid_.reset();
   lastProbe_ = clock_.now();
   for (FailSlow& each : failSlows_) each.masked = true;

@@ -109,6 +109,8 @@ class Controller {
   /// The newest samples' iteration times with the usual work, in milliseconds.
   std::vector<double> judgedMilliseconds(ProcessId process, std::size_t count) const;
   void keepFormerBaseline();
+  bool isBackFromAMoment(const instrument::Change& change) const;
+  void forgetTheMoment();
   bool compareWithStored();
   bool askPeers();
   diagnose::Suspicion byPeers() const;
@@ -239,6 +241,7 @@ class Controller {
   bool relearnDue_ = false;                       ///< the baseline is of a pattern or of a pace that is gone
   bool becameFaster_ = false;                     ///< that is why it is learnt anew
   std::int64_t fasterNotBefore_ = 0;              ///< detectorSamples_ until which it is not looked for
+  bool fasterForAMoment_ = false;                 ///< and that is over: no baseline of it was taken
   double baselineMilliseconds_ = 0;               ///< the detector's level when the baseline was taken
   std::map<ProcessId, std::uint64_t> learnFrom_;  ///< samples received before what the baseline is to be taken of
   bool relearning_ = false;  ///< a plan came into force, and the detector does not know the new level yet

@@ -1,5 +1,6 @@
 // What is healthy: learnt at the start and after the job's calls changed, compared with what an earlier run left.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/format.h"
@@ -43,6 +44,7 @@ bool Controller::haveAllSince(const std::map<ProcessId, std::uint64_t>& mark) co
 
 void Controller::takeBaseline(ProcessId watched) {
   if (becameFaster_ && !isFaster(watched)) return keepFormerBaseline();
+  fasterForAMoment_ = false;
   for (auto& [id, member] : job_.members()) {
     member.healthy.reset();
     if (!member.recent.empty())
@@ -88,10 +90,18 @@ void Controller::noticeFaster() {
 }
 
 // Iterations may be so unsteady that the detector does not know yet that they are slow again: then what was profiled is
-// of somebody's slowness, and whoever it is would be healthy by it.
+// of somebody's slowness, and whoever it is would be healthy by it. It must be nearer to the faster level.
 bool Controller::isFaster(ProcessId watched) const {
   const auto count = static_cast<std::size_t>(settings_.baselineIterations);
-  return median(judgedMilliseconds(watched, count)) < baselineMilliseconds_;
+  const double faster = std::min(detector_.currentMilliseconds(), baselineMilliseconds_);
+  return median(judgedMilliseconds(watched, count)) < std::sqrt(faster * baselineMilliseconds_);
+}
+
+// Back at the pace of the only baseline that was taken: nobody is slow by it, and so nobody could be named.
+bool Controller::isBackFromAMoment(const instrument::Change& change) const {
+  const double clearly = 1 + settings_.onsetThresholdPercent / 100;
+  return fasterForAMoment_ && detectorSamples_ < fasterNotBefore_ && change.kind == instrument::ChangeKind::onset &&
+         failSlows_.empty() && change.after < baselineMilliseconds_ * clearly;
 }
 
 std::vector<double> Controller::judgedMilliseconds(ProcessId process, std::size_t count) const {
@@ -106,11 +116,18 @@ std::vector<double> Controller::judgedMilliseconds(ProcessId process, std::size_
 /// Who becomes slow while a faster baseline is taken, or is about to be, is slow by the one before.
 void Controller::keepFormerBaseline() {
   becameFaster_ = relearnDue_ = false;
+  fasterForAMoment_ = true;
   fasterNotBefore_ = detectorSamples_ + std::int64_t{baselinesBeforeFaster} * settings_.baselineIterations;
   if (phase_ != Phase::learning) return;
   outbox_.toAll(SetProfiling{false});
   phase_ = Phase::tracking;
   phaseStarted_ = clock_.now();
+}
+
+void Controller::forgetTheMoment() {
+  const std::int64_t left = fasterNotBefore_ - detectorSamples_;
+  rebase();
+  fasterNotBefore_ = left;
 }
 
 // A job that is slow from the start has nothing faster to be compared with but an earlier run of the same name, or else

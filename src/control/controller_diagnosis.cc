@@ -100,10 +100,12 @@ void Controller::suspect() {
   if (std::exchange(minorProfile_, false)) return sayMinor();
   if (explainedByHosts()) return;
   diagnose::SeenInProfile seen = seenInProfile(job_, window(), quiet_ ? culprits() : std::vector<Culprit>());
-  seen.chain = blameOf(job_, clocks_, window(), {.leastShare = leastShare()});
   std::string chain;
   oneStretch_.clear();
-  if (seen.chain) {
+  if (auto blame = blameOf(job_, clocks_, window(), {.leastShare = leastShare()}); !blame) {
+    chain = "; the chain of waiting is not known: " + blame.error().message();
+  } else {
+    seen.chain = std::move(*blame);
     for (const auto& cause : seen.chain->causes)
       if (cause.kind == instrument::Cause::Kind::rank && cause.oneStretch) oneStretch_.insert(cause.rank);
     chain = "; " + sentenceOf(*seen.chain, job_);

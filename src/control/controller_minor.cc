@@ -43,8 +43,9 @@ LikelyCulprit likelyCulprit(JobView& job, const ClockBook& clocks, double limit)
     if (const auto found = diagnose::explanationOf(host); found && found->isCulprit())
       return likely({.kind = CulpritKind::host, .host = found->host}, found->evidence);
   diagnose::SeenInProfile seen = seenInProfile(job, JobView::keptSamples);
-  seen.chain = blameOf(job, clocks, JobView::keptSamples,
-                       {.leastShare = limit / 2, .leastGrowth = 1 + limit / 2, .lasting = true});
+  if (auto blame = blameOf(job, clocks, JobView::keptSamples,
+                           {.leastShare = limit / 2, .leastGrowth = 1 + limit / 2, .lasting = true}))
+    seen.chain = std::move(*blame);
   const auto [ranks, groups, reason] = diagnose::suspect(
       seen, {.leastOfRank = 1 + limit / 2, .leastShare = limit / 2, .leastPart = half, .testedPart = half});
   if (ranks.size() == 1) return likely({CulpritKind::rank, ranks.front().rank, {}, false}, reason);

@@ -220,6 +220,13 @@ void Member::report(const instrument::IterationSample& iteration) {
   if (auto bundled = bundle_.add(sample)) pending_.samples.push_back(std::move(*bundled));
 }
 
+// Of long iterations milliseconds tell little: half of what clocks of other machines may be off by
+// (control/waiting.cc).
+Nanoseconds Member::deviceTolerance() const {
+  constexpr double ofAnIteration = 0.025;
+  return std::max(gpu::DeviceTimes::usuallyUncertain, fromSeconds(ofAnIteration * iterationSeconds_));
+}
+
 std::set<CommunicatorId> Member::vendorsCommunicators() {
   std::set<CommunicatorId> vendors;
   parts_.communicators.withAll([&](std::vector<KnownCommunicator>& known) {
@@ -246,7 +253,7 @@ void Member::order(const SetProfiling& order) {
   if (order.on) return window_.start(order.mostCalls);
   CallTimes times = window_.take();
   if (const auto vendors = vendorsCommunicators(); parts_.launched && !vendors.empty())
-    times.calls = asOnDevice(std::move(times.calls), vendors, parts_.launched->times().take());
+    times.calls = asOnDevice(std::move(times.calls), vendors, parts_.launched->times().take(deviceTolerance()));
   if (!times.calls.empty()) say(times);
   say(profile);  // the last word: the controller waits for it
 }

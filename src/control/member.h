@@ -91,6 +91,7 @@ class Member {
  private:
   void say(const Message& message) { parts_.bus.toController(encode(message)); }
   std::set<CommunicatorId> vendorsCommunicators();
+  Nanoseconds deviceTolerance() const;
   void readQuota();
   void readLog();
   void overrun(std::uint64_t lost, Nanoseconds now);

@@ -38,20 +38,22 @@ class BorrowedCalls {
   BorrowedCalls(const BorrowedCalls&) = delete;
   BorrowedCalls& operator=(const BorrowedCalls&) = delete;
 
-  /// The time that all ranks have calls of, cut to whole iterations at its end. Null: less than two.
-  const JobTimeline* cutTo(double iterationSeconds) {
+  /// The time that all ranks have calls of, cut to whole iterations at its end.
+  Result<const JobTimeline*> cutTo(double iterationSeconds, const char* when) {
     timeline_.start = Nanoseconds::min();
     timeline_.end = Nanoseconds::max();
     for (const auto& rank : timeline_.ranks) {
-      if (rank.calls.empty()) return nullptr;
+      if (rank.calls.empty()) return Error::internal("no call of rank {} was timed {}", rank.rank, when);
       Nanoseconds last{0};
       for (const TimelineCall& call : rank.calls) last = std::max(last, call.leave);
       timeline_.start = std::max(timeline_.start, rank.calls.front().enter);
       timeline_.end = std::min(timeline_.end, last);
     }
-    if (timeline_.ranks.empty() || iterationSeconds <= 0 || timeline_.end <= timeline_.start) return nullptr;
-    timeline_.iterations = static_cast<int>(std::floor(seconds(timeline_.end - timeline_.start) / iterationSeconds));
-    if (timeline_.iterations < fewestIterations) return nullptr;
+    const bool any = !timeline_.ranks.empty() && iterationSeconds > 0 && timeline_.end > timeline_.start;
+    const double iterations = any ? seconds(timeline_.end - timeline_.start) / iterationSeconds : 0;
+    if (iterations < fewestIterations)
+      return Error::internal("all ranks' calls were timed over {:.1f} iterations only {}", iterations, when);
+    timeline_.iterations = static_cast<int>(iterations);
     timeline_.start = timeline_.end - fromSeconds(timeline_.iterations * iterationSeconds);
     return &timeline_;
   }
@@ -87,25 +89,30 @@ std::string nameOf(const Cause& cause, const instrument::CommunicatorNames& name
 
 }  // namespace
 
-std::optional<instrument::Blame> blameOf(JobView& job, const ClockBook& clocks, std::size_t window,
-                                         const instrument::BlameRules& rules) {
-  if (!oneRankAProcess(job)) return std::nullopt;
+Result<instrument::Blame> blameOf(JobView& job, const ClockBook& clocks, std::size_t window,
+                                  const instrument::BlameRules& rules) {
+  if (!oneRankAProcess(job)) return Error::internal("a process has several ranks");
   double healthySeconds = 0, slowSeconds = 0;
   for (const auto& [process, member] : job.members()) {
-    if (!member.healthy) return std::nullopt;
+    const Rank rank = member.identity.jobRank;
+    if (!member.healthy) return Error::internal("rank {} has no healthy baseline", rank);
     healthySeconds = std::max(healthySeconds, member.healthy->duration);
     if (const auto now = JobView::comparableMeans(member, window)) {
-      if (std::abs(now->microBatches - member.healthy->microBatches) > 1e-9) return std::nullopt;
+      if (std::abs(now->microBatches - member.healthy->microBatches) > 1e-9)
+        return Error::internal("the split of the micro-batches is another than in health");
       slowSeconds = std::max(slowSeconds, now->duration);
     }
-    if (seconds(clocks.errorBound(process)) > clockTolerance * member.healthy->duration) return std::nullopt;
+    const double unsure = seconds(clocks.errorBound(process));
+    if (unsure > clockTolerance * member.healthy->duration)
+      return Error::internal("the clock of rank {} is known to {:.1f} ms only", rank, unsure * 1e3);
   }
-  if (slowSeconds <= 0) return std::nullopt;
+  if (slowSeconds <= 0) return Error::internal("no rank calls as it did in health");
   BorrowedCalls healthyCalls(job, &MemberView::healthyCalls), calls(job, &MemberView::calls);
-  const JobTimeline* const healthy = healthyCalls.cutTo(healthySeconds);
-  const JobTimeline* const now = calls.cutTo(slowSeconds);
-  if (!healthy || !now) return std::nullopt;
-  return instrument::blame(*healthy, *now, communicatorMembers(job), rules);
+  const auto healthy = healthyCalls.cutTo(healthySeconds, "in health");
+  if (!healthy) return healthy.error();
+  const auto now = calls.cutTo(slowSeconds, "now");
+  if (!now) return now.error();
+  return instrument::blame(**healthy, **now, communicatorMembers(job), rules);
 }
 
 std::string sentenceOf(const instrument::Blame& blame, const JobView& job) {

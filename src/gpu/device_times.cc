@@ -5,12 +5,15 @@
 #include <thread>
 #include <utility>
 
+#include "base/format.h"
+#include "base/log.h"
+
 namespace falcon::gpu {
 namespace {
 
-// An event on an idle stream is reached at once, unless another process has the device for a moment.
+// An event on an idle stream is reached at once, as a rule.
 constexpr int attempts = 5;
-constexpr Nanoseconds patience = 3ms;
+constexpr Nanoseconds patience = 60ms;
 constexpr Nanoseconds goodEnough = 30us;
 
 }  // namespace
@@ -64,36 +67,43 @@ void DeviceTimes::behind(TimedLaunch& launch, Nanoseconds entered) noexcept try 
   launch.streams.clear();
 }
 
-std::optional<DeviceTimes::Reference> DeviceTimes::referenceIn(void* context) {
+// The device came to each event of ours at some time between when it was asked for and when it was seen to be done, and
+// how far apart they are on the device's clock is known: together they tell more than the best of them. Where another
+// process has the device meanwhile, or others this thread's processor, each alone may be off by milliseconds.
+std::optional<DeviceTimes::Reference> DeviceTimes::referenceIn(void* context, Nanoseconds mostUncertain) {
   const StreamEvents& events = *driver_->streamEvents();
   const auto [stream, isNew] = streams_.try_emplace(context);
   if (isNew) stream->second = events.makeStream(context);
   if (!stream->second) return std::nullopt;
-  std::optional<Reference> best;
-  Nanoseconds closest = mostUncertain;
-  for (int attempt = 0; attempt < attempts && (!best || closest > goodEnough); ++attempt) {
+  void* first = nullptr;
+  Nanoseconds earliest = Nanoseconds::min(), latest = Nanoseconds::max();  // when the device came to the first event
+  const auto uncertain = [&] { return first ? latest / 2 - earliest / 2 : Nanoseconds::max(); };
+  const Nanoseconds since = clock_.now();
+  for (int attempt = 0; uncertain() > goodEnough && (attempt < attempts || uncertain() > mostUncertain); ++attempt) {
     const Nanoseconds asked = clock_.now();
+    if (asked - since > patience) break;
     void* const event = events.record(stream->second, nullptr, StreamEvents::Kind::timed);
     if (!event) break;
-    Nanoseconds seen = clock_.now();
-    while (!events.isDone(event) && seen - asked < patience) {
-      std::this_thread::yield();
-      seen = clock_.now();
+    while (!events.isDone(event) && clock_.now() - since < patience) std::this_thread::yield();
+    const Nanoseconds seen = clock_.now();
+    const auto behindFirst = !events.isDone(event) ? std::nullopt : first ? events.between(first, event) : 0ns;
+    if (behindFirst) {
+      earliest = std::max(earliest, asked - *behindFirst);
+      latest = std::min(latest, seen - *behindFirst);
+      if (!first) first = event;
     }
-    seen = clock_.now();
-    // Somewhere between the two.
-    if (const Nanoseconds uncertain = (seen - asked) / 2; uncertain < closest && events.isDone(event)) {
-      if (best) events.free(best->event);
-      best = Reference{event, asked + uncertain};
-      closest = uncertain;
-    } else {
-      events.free(event);
-    }
+    if (first != event) events.free(event);
+    // Not in step with the shares of time that the other process gets.
+    if (uncertain() > mostUncertain) clock_.sleep(attempt * 1370us % 5ms);
   }
-  return best;
+  if (uncertain() <= mostUncertain) return Reference{first, earliest + uncertain()};
+  log::info("the device's clock could not be read to {} us, but to {}", mostUncertain / 1us,
+            first ? fmt::format("{} us", uncertain() / 1us) : "nothing");
+  if (first) events.free(first);
+  return std::nullopt;
 }
 
-std::vector<DeviceTime> DeviceTimes::take() {
+std::vector<DeviceTime> DeviceTimes::take(Nanoseconds mostUncertain) {
   std::vector<Open> done;
   {
     const std::lock_guard lock(mutex_);
@@ -109,7 +119,7 @@ std::vector<DeviceTime> DeviceTimes::take() {
   const StreamEvents& events = *driver_->streamEvents();
   std::map<void*, std::optional<Reference>> references;
   for (const Open& each : done)
-    if (!references.contains(each.context)) references[each.context] = referenceIn(each.context);
+    if (!references.contains(each.context)) references[each.context] = referenceIn(each.context, mostUncertain);
   std::vector<DeviceTime> times;
   for (const Open& each : done) {
     const auto& reference = references.at(each.context);

@@ -37,14 +37,14 @@ struct DeviceTime {
 /// timed stands before every launch, and one behind it. Only while it is enabled: else a launch costs one relaxed load.
 ///
 /// Device times are brought to the host's clock by an event on an idle stream of our own, which the host waits for
-/// (tens of microseconds; more than `mostUncertain`: nothing is told). One for a process. Thread-safe, never blocks but
+/// (tens of microseconds; more than is wanted: nothing is told). One for a process. Thread-safe, never blocks but
 /// in take(), never touches a stream that is captured.
 class DeviceTimes {
  public:
   static constexpr std::size_t mostOpen = 8192;  ///< launches; then no more are timed until some are taken
-  static constexpr Nanoseconds mostUncertain = 500us;
+  static constexpr Nanoseconds usuallyUncertain = 500us;
 
-  DeviceTimes(std::function<std::shared_ptr<const CudaDriver>()> driver, const Clock& clock)
+  DeviceTimes(std::function<std::shared_ptr<const CudaDriver>()> driver, Clock& clock)
       : findDriver_(std::move(driver)), clock_(clock) {}
   ~DeviceTimes();
 
@@ -56,8 +56,10 @@ class DeviceTimes {
   /// It has. `entered`: any time within the call. Empties `launch`.
   void behind(TimedLaunch& launch, Nanoseconds entered) noexcept;
 
-  /// What is done and was not taken yet. Waits for some milliseconds at most, for an event of its own; by one thread.
-  std::vector<DeviceTime> take();
+  /// What is done and was not taken yet. Waits for tens of milliseconds at most, for an event of its own; by one
+  /// thread.
+  /// @param mostUncertain  what they may be off by, all by the same
+  std::vector<DeviceTime> take(Nanoseconds mostUncertain = usuallyUncertain);
 
  private:
   struct Open {
@@ -73,10 +75,10 @@ class DeviceTimes {
 
   const StreamEvents* events();
   void* spare();
-  std::optional<Reference> referenceIn(void* context);
+  std::optional<Reference> referenceIn(void* context, Nanoseconds mostUncertain);
 
   const std::function<std::shared_ptr<const CudaDriver>()> findDriver_;
-  const Clock& clock_;
+  Clock& clock_;
   std::atomic<bool> enabled_{false};
   std::mutex mutex_;  ///< of all below
   bool looked_ = false;

@@ -28,8 +28,7 @@ class LaunchedWork {
 class MarkedWork final : public LaunchedWork {
  public:
   /// `driver`: asked once, at the first note. Null, or one without events: nothing is known, and all counts as done.
-  explicit MarkedWork(std::function<std::shared_ptr<const CudaDriver>()> driver,
-                      const Clock& clock = SystemClock::instance())
+  explicit MarkedWork(std::function<std::shared_ptr<const CudaDriver>()> driver, Clock& clock = SystemClock::instance())
       : findDriver_(driver), times_(std::move(driver), clock) {}
   ~MarkedWork() override;
 

@@ -35,7 +35,32 @@ std::vector<std::string> loadedObjects() {
   return paths;
 }
 
-/// Where an object that is loaded looks for its libraries: its RPATH and RUNPATH, LD_LIBRARY_PATH, the system's.
+constexpr std::string_view systemFolders =
+    "/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64:/usr/lib:/usr/local/lib:/usr/local/nccl/lib:"
+    "/opt/nccl/lib";
+
+std::vector<std::string> foldersIn(std::string_view list) {
+  std::vector<std::string> folders;
+  while (!list.empty()) {
+    const auto end = std::min(list.find(':'), list.size());
+    folders.emplace_back(list.substr(0, end));
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return folders;
+}
+
+/// Where the loader looks for any object: LD_LIBRARY_PATH and its own folders.
+bool isAnybodys(const std::string& folder) {
+  const auto isIn = [&](const std::vector<std::string>& folders) {
+    return std::find(folders.begin(), folders.end(), folder) != folders.end();
+  };
+  const char* const set = std::getenv("LD_LIBRARY_PATH");
+  return isIn(foldersIn(systemFolders)) || folder.starts_with("/lib/") || folder == "/lib" || folder == "/lib64" ||
+         (set && isIn(foldersIn(set)));
+}
+
+/// Where an object that is loaded looks for its libraries: its RPATH and RUNPATH, LD_LIBRARY_PATH, the system's, in the
+/// loader's order.
 std::vector<std::string> searchedBy(const std::string& object) {
   std::vector<std::string> folders;
   void* const handle = dlopen(object.c_str(), RTLD_LAZY | RTLD_NOLOAD);
@@ -60,11 +85,15 @@ class Candidates {
     if (std::none_of(found_.begin(), found_.end(), same)) found_.push_back({path, reason});
   }
   void addFolders(std::string_view list, const char* reason) {
-    while (!list.empty()) {
-      const auto end = std::min(list.find(':'), list.size());
-      add(std::string(list.substr(0, end)) + "/" + fileName, reason);
-      list.remove_prefix(std::min(end + 1, list.size()));
-    }
+    for (const std::string& folder : foldersIn(list)) add(folder + "/" + fileName, reason);
+  }
+  /// Only of an object that has a folder of its own with NCCL in it. Of others the loader finds the system's, which
+  /// they never get where their package opens another one first, by its path.
+  void addSearchedBy(const std::string& object) {
+    const std::vector<std::string> folders = searchedBy(object);
+    const auto isOwn = [](const std::string& each) { return !isAnybodys(each) && isFile(each + "/" + fileName); };
+    if (std::none_of(folders.begin(), folders.end(), isOwn)) return;
+    for (const std::string& folder : folders) add(folder + "/" + fileName, "where a package looks");
   }
   std::vector<Candidate> take() { return std::move(found_); }
 
@@ -97,9 +126,7 @@ std::vector<Candidate> vendorCandidates() {
 
   const std::vector<std::string> packages = packageFoldersOf(objects);
   for (const std::string& object : objects)
-    if (!packageFoldersOf({object}).empty())
-      for (const std::string& folder : searchedBy(object))
-        candidates.add(folder + "/" + fileName, "where a package looks");
+    if (!packageFoldersOf({object}).empty()) candidates.addSearchedBy(object);
   for (const std::string& folder : packages)
     candidates.add(folder + "/nvidia/nccl/lib/" + fileName, "a Python package");
 
@@ -110,10 +137,7 @@ std::vector<Candidate> vendorCandidates() {
   constexpr std::size_t mostBytes = 64 << 20;
   if (const auto cache = readInputFile(loaderCacheFile, mostBytes))
     for (const std::string& path : pathsInLoaderCache(*cache, fileName)) candidates.add(path, "the loader's cache");
-  candidates.addFolders(
-      "/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64:/usr/lib:/usr/local/lib:/usr/local/nccl/lib:"
-      "/opt/nccl/lib",
-      "the system's folders");
+  candidates.addFolders(systemFolders, "the system's folders");
   return candidates.take();
 }
 

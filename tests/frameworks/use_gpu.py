@@ -1,10 +1,11 @@
 """What a user of PyTorch does on one GPU, in a form whose output is the same on every run but for the lines that begin with #.
 
-use_gpu.py collectives | ddp | graph | again [RANKS]
+use_gpu.py collectives | ddp | graph | again | cupy | jax [RANKS]
 use_gpu.py job RANKS SECONDS SLOW_FROM SLOW_UNTIL
 
 RANKS processes share the GPU: each is a node of its own to NCCL (NCCL_HOSTID), so they speak by sockets over loopback.
-job trains for SECONDS; its last rank loses 30 ms a step from second SLOW_FROM to second SLOW_UNTIL.
+cupy is linked to NCCL, jax opens it by name. job trains for SECONDS, each rank on two processors of its own (cores_of);
+its last rank loses 30 ms a step from second SLOW_FROM to second SLOW_UNTIL.
 """
 
 import os
@@ -21,6 +22,12 @@ def free_port():
         return listener.getsockname()[1]
 
 
+def cores_of(rank):
+    """The processors of a rank of `job`: whoever else runs on them makes it slow."""
+    cores = sorted(os.sched_getaffinity(0))
+    return [cores[place % len(cores)] for place in (2 * rank, 2 * rank + 1)]
+
+
 def start_ranks(arguments, ranks):
     """Runs this file once for every rank and prints what each of them said, in the order of the ranks."""
     port = free_port()
@@ -29,7 +36,8 @@ def start_ranks(arguments, ranks):
         environment = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
         if ranks > 1:
             environment.update(NCCL_HOSTID=f"node{rank}", NCCL_SOCKET_IFNAME="lo")
-        processes.append(subprocess.Popen([sys.executable, __file__, *arguments], env=environment, stdout=subprocess.PIPE, text=True))
+        pinned = ["taskset", "-c", ",".join(map(str, cores_of(rank)))] if arguments[0] == "job" else []
+        processes.append(subprocess.Popen([*pinned, sys.executable, __file__, *arguments], env=environment, stdout=subprocess.PIPE, text=True))
     said = [process.communicate()[0] for process in processes]
     for rank, lines in enumerate(said):
         for line in lines.splitlines():
@@ -194,7 +202,64 @@ def job(seconds, slow_from, slow_until):
     dist.destroy_process_group()
 
 
-CASES = {"collectives": collectives, "ddp": ddp, "graph": graph, "again": again, "job": job}
+def cupy_calls():
+    import cupy
+    from cupy.cuda import nccl
+
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    address = ("127.0.0.1", int(os.environ["MASTER_PORT"]))
+    if rank == 0:
+        unique = nccl.get_unique_id()
+        with socket.create_server(address) as server:
+            for _ in range(size - 1):
+                with server.accept()[0] as other:
+                    other.sendall(unique)
+    else:
+        unique = b""
+        while not unique:
+            try:
+                with socket.create_connection(address) as first:
+                    while piece := first.recv(128):
+                        unique += piece
+            except ConnectionRefusedError:
+                time.sleep(0.05)
+    communicator = nccl.NcclCommunicator(size, unique, rank)
+    stream = cupy.cuda.Stream.null.ptr
+    print("version", nccl.get_version(), "rank", communicator.rank_id(), "of", communicator.size())
+    for count in (1, 1000, 1 << 20):
+        given = cupy.arange(count, dtype=cupy.float32) % 7 + rank
+        summed, gathered = cupy.empty_like(given), cupy.empty(count * size, dtype=cupy.float32)
+        communicator.allReduce(given.data.ptr, summed.data.ptr, count, nccl.NCCL_FLOAT32, nccl.NCCL_SUM, stream)
+        communicator.allGather(given.data.ptr, gathered.data.ptr, count, nccl.NCCL_FLOAT32, stream)
+        communicator.bcast(given.data.ptr, count, nccl.NCCL_FLOAT32, 0, stream)
+        print(count, *(float(array.astype(cupy.float64).sum()) for array in (summed, gathered, given)))
+    communicator.destroy()
+
+
+def jax_calls():
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    os.environ.update(XLA_PYTHON_CLIENT_PREALLOCATE="false")
+    import jax
+    import jax.numpy as jnp
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+    jax.distributed.initialize(f"127.0.0.1:{os.environ['MASTER_PORT']}", size, rank, local_device_ids=[0])
+    mesh = Mesh(jax.devices(), ("all",))
+    sharded = NamedSharding(mesh, PartitionSpec("all"))
+
+    def summed(part):
+        return jax.lax.psum(part, "all")
+
+    together = jax.jit(jax.shard_map(summed, mesh=mesh, in_specs=PartitionSpec("all"), out_specs=PartitionSpec()))
+    for count in (1, 1000, 1 << 20):
+        part = (jnp.arange(count) % 7 + rank).astype(jnp.float32)
+        whole = jax.make_array_from_process_local_data(sharded, part, (count * size,))
+        result = together(whole)
+        print(count, float(result.addressable_data(0).sum()))
+    jax.distributed.shutdown()
+
+
+CASES = {"collectives": collectives, "cupy": cupy_calls, "jax": jax_calls, "ddp": ddp, "graph": graph, "again": again, "job": job}
 
 
 def main():

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 namespace falcon::gpu {
@@ -41,8 +43,19 @@ TEST(VendorCandidates, AreInThePackagesOfTheInterpreterAndWhereTheLoaderLooks) {
   EXPECT_THAT(pathsOf(vendorCandidates()), testing::Not(testing::Contains(vendors.string())));
   void* const loaded = dlopen(extension.c_str(), RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(loaded, nullptr) << dlerror();
-  const auto candidates = vendorCandidates();
-  EXPECT_THAT(pathsOf(candidates), testing::Contains(vendors.string()));
+  // The extension has no folder of its own, so that the loader would look in this one for it: CuPy, which opens its
+  // package's NCCL by path, on a machine that has another.
+  const auto systems = folder / "system/libnccl.so.2";
+  std::filesystem::create_directories(systems.parent_path());
+  std::filesystem::copy_file(FALCON_FAKE_VENDOR, systems);
+  const char* const before = getenv("LD_LIBRARY_PATH");
+  const std::string kept = before ? before : "";
+  setenv("LD_LIBRARY_PATH", (systems.parent_path().string() + ":" + kept).c_str(), 1);
+  const auto candidates = pathsOf(vendorCandidates());
+  EXPECT_THAT(candidates, testing::IsSupersetOf({vendors.string(), systems.string()}));
+  EXPECT_LT(std::find(candidates.begin(), candidates.end(), vendors),
+            std::find(candidates.begin(), candidates.end(), systems));
+  before ? setenv("LD_LIBRARY_PATH", kept.c_str(), 1) : unsetenv("LD_LIBRARY_PATH");
   dlclose(loaded);
 
   // Whoever has loaded it already comes first.
