@@ -31,7 +31,7 @@ struct InjectionsOptions {
   bool json = false;
   std::string resume;
   std::vector<std::string> cases;  ///< empty: random injections
-  bool sweep = false;
+  bool sweep = false, mitigate = false;
   std::vector<std::string> cells{"all"};
   bool keep = false;
   bool verbose = false;
@@ -43,7 +43,7 @@ demo::JobSurroundings surroundingsIn(const tools::WorkFolder& folder, const Inje
                                      const std::string& name = "job") {
   if (options.keep) fmt::print(stderr, "logs: {}\n", folder.path());
   demo::JobSurroundings surroundings;
-  surroundings.mitigate = false;
+  surroundings.mitigate = options.mitigate;
   surroundings.programs = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   surroundings.namespaces = demo::mayUseNamespaces(surroundings.programs, folder.path());
   surroundings.cgroups = demo::mayUseCgroups(surroundings.programs, folder.path());
@@ -169,6 +169,12 @@ void addInjectionsCommand(CLI::App& app, int& exitCode) {
   command->add_option("--cells", options->cells, "Of the sweep only these: a kind, or a kind and a factor (link:1.5)")
       ->needs(sweeping)
       ->delimiter(',');
+  command
+      ->add_flag(
+          "--mitigate", options->mitigate,
+          "Let the job work around what it finds, and say what share of the slowdown that gives back, beside the "
+          "most that is possible")
+      ->needs(sweeping);
   command
       ->add_option("--case", options->cases, "Instead, one or more of the cases where \"not certain\" is right as well")
       ->check(CLI::IsMember(badCases()))

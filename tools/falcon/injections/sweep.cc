@@ -13,6 +13,7 @@
 #include "base/median.h"
 #include "inject/outcome.h"
 #include "injections/episode.h"
+#include "injections/recovery.h"
 #include "injections/shaped_links.h"
 #include "injections/victim.h"
 #include "json_text.h"
@@ -25,6 +26,7 @@ constexpr double sweptBitsPerSecond = 200e6;
 constexpr double forLinks = 30;    ///< s
 constexpr double forFitting = 12;  ///< s of iterations, of which a median is taken
 constexpr double undisturbed = 20, afterRelief = 5;
+constexpr double forHealthy = 12, forRemedy = 60, withRemedy = 15, forUndoing = 60;  ///< s, where the job helps itself
 constexpr double calm = 25;  ///< s after the baseline: what is healthy is known by more than that
 constexpr double longestHold = 3;
 
@@ -145,10 +147,36 @@ double iterationMilliseconds(const std::vector<double>& ends, double from, doubl
   return median(std::move(lengths), 0);
 }
 
-Row injectCell(const Cell& cell, const Victims& victims, ShapedJob& shaped, std::size_t number) {
+bool isSaid(const std::vector<demo::Said>& said, std::string_view kind, double since) {
+  return std::any_of(said.begin(), said.end(),
+                     [&](const demo::Said& each) { return each.kind == kind && each.time >= since; });
+}
+
+/// Until what was found is worked around, and that for a while; or it is not.
+void waitForRemedy(SlowJob& job, double since) {
+  if (job.lookUntil([&] { return isSaid(job.said(), "mitigation-applied", since); }, forRemedy)) job.wait(withRemedy);
+}
+
+/// All remedies of the job are undone.
+void waitForUndoing(SlowJob& job) {
+  const auto count = [&](const char* kind) {
+    const auto& said = job.said();
+    return std::count_if(said.begin(), said.end(), [&](const demo::Said& each) { return each.kind == kind; });
+  };
+  job.lookUntil([&] { return count("mitigation-undone") >= count("mitigation-applied"); }, forUndoing);
+}
+
+struct Injected {
+  Row row;
+  std::optional<double> recovered;
+};
+
+Injected injectCell(const Cell& cell, const Victims& victims, ShapedJob& shaped, std::size_t number) {
   SlowJob& job = shaped.job();
+  const bool mitigates = job.surroundings().mitigate;
   job.takeSaid();
   job.takeIterationEnds();
+  if (mitigates) job.wait(forHealthy);
   Episode episode;
   episode.truth = victims.needed;
   episode.started = tools::monotonicNow();
@@ -158,9 +186,11 @@ Row injectCell(const Cell& cell, const Victims& victims, ShapedJob& shaped, std:
     const Slowness slowness(cell, victims.slow, shaped, number);
     episode.effective = tools::monotonicNow();
     if (job.lookUntil([&] { return allNamed(victims.needed, job.said()); }, forVerdict)) job.wait(afterVerdict);
+    if (mitigates && boundOf(cell, job.surroundings().shape)) waitForRemedy(job, episode.effective);
   }
   episode.relieved = tools::monotonicNow();
   job.lookUntil([&] { return allRelieved(job.said(), episode.relieved); }, forRelief);
+  if (mitigates) waitForUndoing(job);
   job.wait(afterRelief);
   episode.said = job.takeSaid();
   episode.iterationEnds = job.takeIterationEnds();
@@ -173,7 +203,7 @@ Row injectCell(const Cell& cell, const Victims& victims, ShapedJob& shaped, std:
   // Of an interface more may be named than has to be.
   row.right = row.innocent == 0 && row.reliefSeen == !victims.needed.empty() &&
               row.validationSeconds.has_value() == !victims.needed.empty();
-  return row;
+  return {row, mitigates ? recoveredIn(episode, forHealthy) : std::nullopt};
 }
 
 std::string thisHost() {
@@ -182,27 +212,40 @@ std::string thisHost() {
   return name;
 }
 
+/// Of what the bound allows. An interface counts in the mean only.
+double wantedShareOf(CellKind kind) {
+  if (kind == CellKind::link || kind == CellKind::linkBothWays) return 0.9;
+  return kind == CellKind::rank ? 0.8 : 0;
+}
+constexpr double wantedMean = 0.8;
+
 std::optional<double> medianOf(const std::vector<double>& values) {
   return values.empty() ? std::nullopt : std::optional(median(values));
 }
 
 CellResult runCell(const Cell& cell, int count, ShapedJob& shaped, std::size_t& number) {
   CellResult result{.cell = cell};
-  std::vector<double> held, verdict;
+  std::vector<double> held, verdict, recovered;
   for (int i = 0; i < count; ++i) {
     const auto& shape = shaped.job().surroundings().shape;
     const Victims victims = victimsOf(cell, i, shape, thisHost());
-    const Row row = injectCell(cell, victims, shaped, number++);
+    const auto [row, share] = injectCell(cell, victims, shaped, number++);
     const bool named = !victims.needed.empty() && row.validationSeconds.has_value();
     ++result.count;
     result.named += named;
     result.innocent += row.innocent;
     if (named && row.trapSeconds) held.push_back(*row.trapSeconds);
     if (named) verdict.push_back(*row.validationSeconds);
+    if (share) recovered.push_back(*share);
     fmt::print(stderr, "{:<15} {:<4} {}\n", nameOf(cell.kind), cell.factor, tableLine(i + 1, row));
   }
   result.heldSeconds = medianOf(held);
   result.verdictSeconds = medianOf(verdict);
+  result.recovered = medianOf(recovered);
+  if (result.recovered) result.bound = boundOf(cell, shaped.job().surroundings().shape);
+  if (result.bound)
+    fmt::print(stderr, "{:<15} {:<4} recovered {:.2f} of the slowdown, {:.2f} at most\n", nameOf(cell.kind),
+               cell.factor, *result.recovered, *result.bound);
   return result;
 }
 
@@ -236,14 +279,25 @@ nlohmann::ordered_json toJson(const CellResult& result) {
           {"named", result.named},
           {"innocent", result.innocent},
           {"validation_s", orNull(result.heldSeconds)},
-          {"verdict_s", orNull(result.verdictSeconds)}};
+          {"verdict_s", orNull(result.verdictSeconds)},
+          {"recovered", orNull(result.recovered)},
+          {"bound", orNull(result.bound)}};
 }
 
 std::vector<std::string> shortcomingsOf(const std::vector<CellResult>& results) {
   std::vector<std::string> shortcomings;
-  int strong = 0, strongNamed = 0, weak = 0, weakNamed = 0, innocent = 0;
+  int strong = 0, strongNamed = 0, weak = 0, weakNamed = 0, innocent = 0, helped = 0;
+  double shares = 0;
   for (const CellResult& each : results) {
     innocent += each.innocent;
+    if (each.bound && *each.bound > 0) {
+      const double share = *each.recovered / *each.bound, wanted = wantedShareOf(each.cell.kind);
+      shares += share;
+      ++helped;
+      if (share < wanted)
+        shortcomings.push_back(fmt::format("{} {}: {:.2f} of what a remedy could give back, {} are wanted",
+                                           nameOf(each.cell.kind), each.cell.factor, share, wanted));
+    }
     if (each.heldSeconds && *each.heldSeconds > longestHold)
       shortcomings.push_back(fmt::format("{} {}: the job was held for {:.1f} s, {:.0f} s at most are allowed",
                                          nameOf(each.cell.kind), each.cell.factor, *each.heldSeconds, longestHold));
@@ -255,6 +309,9 @@ std::vector<std::string> shortcomingsOf(const std::vector<CellResult>& results) 
     shortcomings.push_back(fmt::format("links from 1.5 on: {} of {} named, 95 % are wanted", strongNamed, strong));
   if (weakNamed < 0.8 * weak)
     shortcomings.push_back(fmt::format("links at 1.3: {} of {} named, four of five are wanted", weakNamed, weak));
+  if (shares < wantedMean * helped)
+    shortcomings.push_back(
+        fmt::format("{:.2f} in the mean of what remedies could give back, {} are wanted", shares / helped, wantedMean));
   if (innocent > 0) shortcomings.push_back(fmt::format("{} innocent were named", innocent));
   return shortcomings;
 }
