@@ -63,6 +63,8 @@ class EngineWorld final : public reshape::ReshapeWorld {
 
   Result<std::vector<std::string>> allGather(std::string_view mine) override { return exchange_.allGather(mine); }
 
+  void at(reshape::ReshapeStep step) override { log::info("{}: step \"{}\"", function_, nameOf(step)); }
+
   std::vector<reshape::StateBuffer> state() const override { return communicator_.checkpoints.state().buffers(); }
 
   Result<std::vector<reshape::StateBuffer>> prepare(int role) override {
