@@ -305,6 +305,7 @@ void Controller::onChange(const instrument::Change& change) {
   const bool slower = change.kind == ChangeKind::onset || change.kind == ChangeKind::worsening;
   currentMilliseconds_ = change.after;
   changedAt_ = change.sample;
+  eased_ = !slower;
   if (!slower && !slow_) return;  // the end of something that was never said
   // What the detector learnt to be healthy was slow already.
   const ChangeKind kind = !slowFromTheStart_ ? change.kind : slower ? ChangeKind::worsening : ChangeKind::easing;
@@ -389,7 +390,8 @@ void Controller::track() {
     currentMilliseconds_ = detector_.healthyMilliseconds();
     lookAgain_ = lookAgain_ || !failSlows_.empty();
   }
-  if (!std::exchange(lookAgain_, false)) return;
+  if (!lookAgain_ || isEasing()) return;
+  lookAgain_ = false;
   if (!isSlow()) return;
   startProfiling();
   quiet_ = true;
@@ -401,6 +403,11 @@ Nanoseconds Controller::pauseBeforeLooking() const {
   return std::min(longestProfilingPause, profilingPause * (1 << std::min(attempts_, 10)));
 }
 
+// The newest iterations are of before and after, and the level that they go to is not known well.
+bool Controller::isEasing() const {
+  return eased_ && detectorSamples_ - changedAt_ < settings_.baselineIterations;
+}
+
 bool Controller::isSlow() const {
   return currentMilliseconds_ >= healthyMilliseconds_ * (1 + settings_.onsetThresholdPercent / 100);
 }
@@ -410,7 +417,7 @@ void Controller::rebase() {
   detector_.rebase();
   detectorSamples_ = changedAt_ = fasterNotBefore_ = 0;
   relearning_ = true;
-  slow_ = onsetOpen_ = becameFaster_ = fasterForAMoment_ = false;
+  slow_ = onsetOpen_ = eased_ = becameFaster_ = fasterForAMoment_ = false;
   onsetNotSaid_.reset();
   lastProbe_ = clock_.now();
   for (FailSlow& each : failSlows_) each.masked = true;

@@ -118,6 +118,7 @@ class Controller {
   void beginSlow(double beforeSeconds, Event event);
   void track();
   bool isSlow() const;
+  bool isEasing() const;
   Nanoseconds pauseBeforeLooking() const;
   void onSample(const Sample& sample);
   void onPattern(const Sample& sample);
@@ -245,6 +246,7 @@ class Controller {
   double baselineMilliseconds_ = 0;               ///< the detector's level when the baseline was taken
   std::map<ProcessId, std::uint64_t> learnFrom_;  ///< samples received before what the baseline is to be taken of
   bool relearning_ = false;  ///< a plan came into force, and the detector does not know the new level yet
+  bool eased_ = false;       ///< the newest change was for the better
   bool lookAgain_ = false;   ///< a plan came into force, or a culprit has recovered: what it hid may be left
   bool quiet_ = false;      ///< the profiling in progress is for that: is anything slow that no known culprit explains?
   int attempts_ = 0;        ///< profilings of the open onset
