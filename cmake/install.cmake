@@ -19,11 +19,9 @@ install(TARGETS nccl-profiler-falcon nccl-tuner-falcon LIBRARY DESTINATION ${FAL
 install(TARGETS nccl-falcon-core LIBRARY DESTINATION ${FALCON_INSTALL_LIBDIR})
 # For a stock NCCL too, which finds them there by path, or by name where that folder is in LD_LIBRARY_PATH.
 install(TARGETS nccl-net-falcon-socket LIBRARY DESTINATION ${FALCON_INSTALL_LIBDIR})
-foreach(network ucx verbs)
-  if(TARGET nccl-net-falcon-${network})
-    install(TARGETS nccl-net-falcon-${network} LIBRARY DESTINATION ${FALCON_INSTALL_LIBDIR})
-  endif()
-endforeach()
+if(TARGET nccl-net-falcon-verbs)
+  install(TARGETS nccl-net-falcon-verbs LIBRARY DESTINATION ${FALCON_INSTALL_LIBDIR})
+endif()
 # Opened when first needed, from beside the library that wants them. The path of the OpenBLAS that it was linked to is dropped: at a site the
 # loader knows where its own is.
 foreach(module falcon_compute falcon_gpu_module)

@@ -80,8 +80,11 @@ Status Doorman::takeArrivals(Nanoseconds now) {
     }
     prepareDataSocket(socket.get());
     if (arrivals_.size() == mostArrivals) {
-      dropped(arrivals_.front().from, "too many have come that prove nothing", now);
-      arrivals_.pop_front();
+      // Strangers do not know whom to look for, and are never challenged.
+      auto oldest = std::ranges::find_if(arrivals_, [](const Arrival& each) { return !each.isChallenged; });
+      if (oldest == arrivals_.end()) oldest = arrivals_.begin();
+      dropped(oldest->from, "too many have come that prove nothing", now);
+      arrivals_.erase(oldest);
     }
     arrivals_.push_back(
         {std::move(socket), SocketAddress(reinterpret_cast<const sockaddr*>(&from), length).text(), now});
@@ -96,6 +99,8 @@ Doorman::Step Doorman::advance(Arrival& arrival, Nanoseconds now) {
       return dropped(arrival.from, "it looks for another listener", now), Step::stranger;
     if (const Status challenged = arrival.challenge.challenge(arrival.socket.get(), secret_); !challenged)
       return dropped(arrival.from, challenged.error().message(), now), Step::stranger;
+    arrival.isChallenged = true;
+    arrival.since = now;  // it had to wait until we looked
     progress = arrival.challenge.read(arrival.socket.get());
   }
   if (progress == Progress::complete) return Step::proven;

@@ -40,6 +40,7 @@ class Doorman {
     std::string from;
     Nanoseconds since;
     transport::Challenge challenge{};
+    bool isChallenged = false;
   };
   enum class Step { waits, proven, stranger };
 

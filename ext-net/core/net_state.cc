@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/net_parameters.h"
 #include "core/counters.h"
@@ -34,17 +35,21 @@ ConnectionRecord::~ConnectionRecord() {
   NetState::instance().remove(*this);
 }
 
-void ConnectionRecord::read(falconNetConnection_v1& reading) const {
-  const std::uint64_t sequence = reading.sequence;
-  const std::int64_t taken = reading.taken;
-  reading = {};
+void ConnectionRecord::identify(falconNetConnection_v1& reading) const {
   reading.id = id_;
-  reading.sequence = sequence;
-  reading.taken = taken;
   reading.device = static_cast<std::uint32_t>(identity_.device);
   reading.sends = identity_.sends;
   reading.sockets = identity_.sockets;
   copyText(reading.peer, identity_.peer);
+}
+
+void ConnectionRecord::read(falconNetConnection_v1& reading) const {
+  const std::uint64_t sequence = reading.sequence;
+  const std::int64_t taken = reading.taken;
+  reading = {};
+  identify(reading);
+  reading.sequence = sequence;
+  reading.taken = taken;
   counter_.read(reading);
   sampler_(reading);
 }
@@ -63,6 +68,7 @@ void NetState::add(ConnectionRecord& record) {
   const std::lock_guard lock(mutex_);
   record.id_ = ++lastId_;
   records_[record.id_] = &record;
+  record.identify(record.last_);  // until it is its turn
 }
 
 void NetState::remove(ConnectionRecord& record) {
@@ -72,6 +78,10 @@ void NetState::remove(ConnectionRecord& record) {
   if (devices_.size() <= device) devices_.resize(device + 1);
   auto& total = record.identity_.sends ? devices_[device].sent : devices_[device].received;
   total += record.counter_.bytes();
+  // What it has sent since its last reading is ours as well.
+  falconNetConnection_v1 end{};
+  record.sampler_(end);
+  if (end.valid & FALCON_NET_WIRE_BYTES) devices_[device].gone += grown(end.wireBytes, record.last_.wireBytes);
 }
 
 std::vector<falconNetConnection_v1> NetState::connections() {
@@ -104,7 +114,10 @@ void NetState::refresh() {
 
 std::vector<ConnectionRecord*> NetState::readConnections() {
   std::vector<ConnectionRecord*> taken;
-  for (DeviceTotals& device : devices_) device.ours = records_.size() <= mostReadings ? 0 : -1;
+  for (DeviceTotals& device : devices_) {
+    const double gone = std::exchange(device.gone, 0);
+    device.ours = records_.size() <= mostReadings ? gone : -1;
+  }
   auto next = records_.lower_bound(nextToRead_);
   for (std::size_t count = std::min(mostReadings, records_.size()); count > 0; --count, ++next) {
     if (next == records_.end()) next = records_.begin();

@@ -40,6 +40,7 @@ class ConnectionRecord {
 
  private:
   friend class NetState;
+  void identify(falconNetConnection_v1& reading) const;
   void read(falconNetConnection_v1& reading) const;
 
   const ConnectionIdentity identity_;
@@ -80,6 +81,7 @@ class NetState {
     bool hasLast = false;
     DeviceSigns signs{};     // of the last two readings
     double ours = 0;         // of this reading; below 0: not known of all connections
+    double gone = 0;         // of those that have ended since
     std::deque<Sent> sents;  // of the last readings
   };
 

@@ -54,7 +54,8 @@ class RingMover final : public Mover {
     io_uring_cqe_seen(&ring_, entry);
     moves_[static_cast<std::size_t>(place)].isPending = false;
     --pending_;
-    if (bytes != -EINTR && bytes != -EAGAIN) return Moved{place, bytes};
+    // Cancelled: the thread that submitted it has ended.
+    if (bytes != -EINTR && bytes != -EAGAIN && bytes != -ECANCELED) return Moved{place, bytes};
     submit(place);
     return std::nullopt;
   }

@@ -1,5 +1,7 @@
 #include "socket/socket_line.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -15,6 +17,16 @@ namespace {
 constexpr Nanoseconds lookInterval = 500ms;
 // Of a closed window, in a row. One may be lost, or asked so soon after another that the peer's kernel does not answer.
 constexpr std::uint32_t unansweredProbes = 3;
+
+// Keepalive probes come once a second, or four in the limit (transport::prepareSocket).
+constexpr Nanoseconds mostUnheard = 3500ms;
+
+/// Not where both ends are on one host.
+bool sendsKeepalives(int socket) {
+  int kept = 0;
+  socklen_t length = sizeof kept;
+  return ::getsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &kept, &length) == 0 && kept != 0;
+}
 
 std::vector<int> numbersOf(const std::vector<FileDescriptor>& sockets) {
   std::vector<int> numbers;
@@ -39,7 +51,9 @@ SocketConnection::SocketConnection(int device, Direction direction, std::vector<
                .peer = peerName_},
               TcpSampler(numbersOf(sockets_))),
       direction_(direction),
-      silentSince_(sockets_.size()) {}
+      silentSince_(sockets_.size()),
+      heard_(sockets_.size()),
+      isKept_(sendsKeepalives(sockets_.front().get())) {}
 
 SocketConnection::~SocketConnection() = default;
 
@@ -94,8 +108,17 @@ void SocketConnection::done(SocketRequest& request) {
 
 Status SocketConnection::lookForSilence(Nanoseconds now) {
   const Nanoseconds limit = parameters::deathTimeout.value();
+  // Nobody looked meanwhile: what came, and when, is not known.
+  const bool wasAway = now - std::exchange(lastHeard_, now) > 3 * lookInterval;
   for (std::size_t place = 0; place < sockets_.size(); ++place) {
     const auto state = transport::tcpState(sockets_[place].get());
+    // Its kernel sends keepalive probes, also while its program reads nothing: they acknowledge nothing, but they come.
+    Heard& heard = heard_[place];
+    if (!state || wasAway || state->segmentsIn == 0 || state->segmentsIn != heard.segments || state->inFlight > 0)
+      heard = {state ? state->segmentsIn : 0, now};
+    if (isKept_ && now - heard.at > std::max(limit - lookInterval, mostUnheard))
+      return fail(log::decided(Error::remote("nothing has come from the host of {} for {:.1f} s: taken for dead ({})",
+                                             peerName_, seconds(now - heard.at), parameters::deathTimeout.name())));
     auto& since = silentSince_[place];
     // A receiver that does not read acknowledges all the same; its kernel does.
     const bool isSilent = state && state->inFlight > 0 && state->retries > 0;

@@ -82,6 +82,13 @@ class SocketConnection : public Connection {
   const Direction direction_;
   Nanoseconds lastLook_{0};
   std::vector<std::optional<Nanoseconds>> silentSince_;  // of each socket
+  struct Heard {
+    std::uint32_t segments = 0;  ///< that had come, of any kind
+    Nanoseconds at{0};           ///< when the last of them was seen to have
+  };
+  std::vector<Heard> heard_;  // of each socket
+  Nanoseconds lastHeard_{0};  // when that was looked at
+  const bool isKept_;         // each end sends probes where nothing moves
 };
 
 }  // namespace falcon::net

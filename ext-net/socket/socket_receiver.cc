@@ -29,6 +29,7 @@ SocketReceiver::SocketReceiver(int device, std::vector<FileDescriptor> sockets, 
 
 void SocketReceiver::added() {
   for (auto& lane : lanes_) lane->isParked = false;
+  if (overSince_) overSince_ = SystemClock::instance().now();  // nothing was read while there was no room
 }
 
 Status SocketReceiver::move() {
@@ -49,6 +50,7 @@ Status SocketReceiver::move() {
       if (const Status over = hungUp(lane); !over) return over;
       continue;
     }
+    if (overSince_) overSince_ = SystemClock::instance().now();  // by one that is not over something still comes
     if (const Status taken = take(lane, static_cast<std::size_t>(moved->bytes)); !taken) return taken;
     if (!lane.isParked && firstOpen_ != added_) begin(place);
   }

@@ -30,36 +30,43 @@ std::string textOf(ucs_status_t status) {
   return ucs_status_string(status);
 }
 
-Result<std::unique_ptr<UcxEnd>> UcxEnd::make(ucp_context_h context, ucp_ep_params_t how, const std::string& what) {
+Result<std::unique_ptr<UcxEnd>> UcxEnd::idle(ucp_context_h context) {
   std::unique_ptr<UcxEnd> end(new UcxEnd);
   ucp_worker_params_t worker{};
   worker.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   worker.thread_mode = UCS_THREAD_MODE_SERIALIZED;  // NCCL may go on with it on another thread
   if (const auto status = ucp_worker_create(context, &worker, &end->worker_); status != UCS_OK)
     return log::decided(Error::system("UCX makes no worker: {}", textOf(status)));
-  how.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
-  how.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-  how.err_handler.cb = onError;
-  how.err_handler.arg = &end->failure_;
-  if (const auto status = ucp_ep_create(end->worker_, &how, &end->endpoint_); status != UCS_OK)
-    return log::decided(Error::system("UCX cannot {}: {}", what, textOf(status)));
   return end;
 }
 
+Status UcxEnd::join(ucp_ep_params_t how, const std::string& what) {
+  how.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  how.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+  how.err_handler.cb = onError;
+  how.err_handler.arg = &failure_;
+  if (const auto status = ucp_ep_create(worker_, &how, &endpoint_); status != UCS_OK)
+    return log::decided(Error::system("UCX cannot {}: {}", what, textOf(status)));
+  return {};
+}
+
 Result<std::unique_ptr<UcxEnd>> UcxEnd::connecting(ucp_context_h context, const SocketAddress& to) {
+  auto end = idle(context);
+  if (!end) return end;
   ucp_ep_params_t how{};
   how.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR;
   how.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
   how.sockaddr.addr = to.get();
   how.sockaddr.addrlen = to.length();
-  return make(context, how, "connect to " + to.text());
+  if (const Status joined = (*end)->join(how, "connect to " + to.text()); !joined) return joined.error();
+  return end;
 }
 
-Result<std::unique_ptr<UcxEnd>> UcxEnd::accepting(ucp_context_h context, ucp_conn_request_h request) {
+Status UcxEnd::accept(ucp_conn_request_h request) {
   ucp_ep_params_t how{};
   how.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST;
   how.conn_request = request;
-  return make(context, how, "let a sender in");
+  return join(how, "let a sender in");
 }
 
 UcxEnd::~UcxEnd() {

@@ -20,7 +20,10 @@ class UcxEnd {
  public:
   /// Errors (system): UCX cannot.
   static Result<std::unique_ptr<UcxEnd>> connecting(ucp_context_h context, const SocketAddress& to);
-  static Result<std::unique_ptr<UcxEnd>> accepting(ucp_context_h context, ucp_conn_request_h request);
+  /// That is connected to nobody yet, for accept().
+  static Result<std::unique_ptr<UcxEnd>> idle(ucp_context_h context);
+  /// Once. Takes the request, also where it fails.
+  Status accept(ucp_conn_request_h request);
   /// Closes: what was sent still goes, for a second at most.
   ~UcxEnd();
   UcxEnd(const UcxEnd&) = delete;
@@ -39,7 +42,7 @@ class UcxEnd {
 
  private:
   UcxEnd() = default;
-  static Result<std::unique_ptr<UcxEnd>> make(ucp_context_h context, ucp_ep_params_t how, const std::string& what);
+  Status join(ucp_ep_params_t how, const std::string& what);
   void close(unsigned flags);
 
   ucp_worker_h worker_ = nullptr;

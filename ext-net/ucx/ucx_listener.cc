@@ -89,8 +89,12 @@ void UcxListener::takeRequests(Nanoseconds now) {
       arrivals_.pop_front();
     }
     const std::string from = senderOf(request);
-    auto end = UcxEnd::accepting(context_, request);
-    if (!end) continue;  // which was said
+    auto end = UcxEnd::idle(context_);
+    if (!end) {  // which was said
+      ucp_listener_reject(listener_, request);
+      continue;
+    }
+    if (!(*end)->accept(request)) continue;
     auto handshake = UcxHandshake::make(**end);
     if (!handshake) continue;
     auto& arrival = arrivals_.emplace_back();

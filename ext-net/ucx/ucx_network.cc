@@ -12,7 +12,6 @@ namespace {
 
 /// What is assumed: UCX does not say. As NCCL's own sockets.
 constexpr int usualSpeed = 10'000;
-constexpr int cudaMemory = 2;  // NCCL_PTR_CUDA
 
 }  // namespace
 
@@ -21,7 +20,10 @@ Status UcxNetwork::open() {
   if (const auto status = ucp_config_read(nullptr, nullptr, &config); status != UCS_OK)
     return log::decided(Error::system("UCX cannot read its settings: {}", textOf(status)));
   // A peer's death is to be known within 5 s; who sets this otherwise wants it so.
-  if (!std::getenv("UCX_KEEPALIVE_INTERVAL")) ucp_config_modify(config, "KEEPALIVE_INTERVAL", "1s");
+  // Over TCP an idle end learns of it by the kernel's keepalive.
+  for (const auto& [name, value] :
+       {std::pair{"KEEPALIVE_INTERVAL", "1s"}, {"TCP_KEEPIDLE", "1s"}, {"TCP_KEEPINTVL", "1s"}, {"TCP_KEEPCNT", "3"}})
+    if (!std::getenv((std::string("UCX_") + name).c_str())) ucp_config_modify(config, name, value);
   ucp_params_t how{};
   how.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
   how.features = UCP_FEATURE_TAG;
@@ -43,13 +45,10 @@ Result<std::span<const Device>> UcxNetwork::devices() {
   Device device;
   device.name = "ucx";
   device.speed = usualSpeed;
-  ucp_context_attr_t reaches{};
-  reaches.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
-  if (ucp_context_query(context_, &reaches) == UCS_OK && (reaches.memory_types & UCS_BIT(UCS_MEMORY_TYPE_CUDA)))
-    device.memory |= cudaMemory;
+  // Of host memory only: what a NIC has written to a GPU may be seen late there, and must be flushed before NCCL's
+  // kernel reads it. UCX has nothing for that but a read of the memory, which is not tried here for want of a NIC.
   devices_.push_back(std::move(device));
-  log::info("Using UCX {} at {}{}", ucp_get_version_string(), address_.host(),
-            devices_.front().memory & cudaMemory ? ", memory of GPUs too" : "");
+  log::info("Using UCX {} at {}", ucp_get_version_string(), address_.host());
   return std::span<const Device>(devices_);
 }
 

@@ -1,5 +1,6 @@
 #include "transport/descriptor_limit.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -25,6 +26,14 @@ std::size_t openDescriptors() {
   return all ? all->size() : 0;
 }
 
+/// The lowest number that is free, which new descriptors take; the limit where none is.
+rlim_t lowestFree(rlim_t limit) {
+  const int number = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (number < 0) return limit;  // or no standard stream to try it with: it is counted
+  ::close(number);
+  return static_cast<rlim_t>(number);
+}
+
 /// No standard stream, which a new descriptor never takes the place of (newDescriptor()); and no socket, as long as
 /// there is another: closeInForkedChildren() knows those by number. -1: none is open.
 int dispensable() {
@@ -46,7 +55,7 @@ Status reserveDescriptors(std::size_t more, const std::string& what) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
   // Far from the limit nobody needs to count.
-  if (more < limit.rlim_cur / 4) return {};
+  if (more < limit.rlim_cur / 4 && lowestFree(limit.rlim_cur) < limit.rlim_cur / 2) return {};
   const std::size_t open = openDescriptors();
   const rlim_t needed = open + more;
   if (needed <= limit.rlim_cur) return {};

@@ -35,6 +35,7 @@ std::optional<TcpState> tcpState(int socket) {
   state.retransmits = its.tcpi_total_retrans;
   state.inFlight = its.tcpi_unacked;
   state.segments = its.tcpi_data_segs_out;
+  state.segmentsIn = its.tcpi_segs_in;
   state.deliveryRate = its.tcpi_delivery_rate;
   state.isAppLimited = its.tcpi_delivery_rate_app_limited;
   if (length < bytesWithLimits) return state;

@@ -29,6 +29,7 @@ struct TcpState {
   std::uint32_t retransmits = 0;     ///< segments, ever
   std::uint32_t inFlight = 0;        ///< segments sent and not acknowledged
   std::uint32_t segments = 0;        ///< sent
+  std::uint32_t segmentsIn = 0;      ///< that came, of any kind; before Linux 4.2 always 0
   std::uint64_t deliveryRate = 0;    ///< bytes/s, of the last flight
   bool isAppLimited = false;         ///< that flight was shorter than it could have been: the rate is a lower bound
 

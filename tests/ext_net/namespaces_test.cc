@@ -136,7 +136,8 @@ void tell(const std::vector<falconNetConnection_v1>& readings) {
 class Traffic {
  public:
   /// @param duration  how long; nothing of the first second counts
-  Traffic(const Link& link, Seconds duration) {
+  /// @param reads     for so long; then the receiver is there and takes nothing
+  Traffic(const Link& link, Seconds duration, Seconds reads = Seconds(1e9)) : reads_(reads) {
     std::promise<HandleBytes> listening;
     auto heard = listening.get_future();
     std::thread receiver([&] { receive(link, listening); });
@@ -175,7 +176,12 @@ class Traffic {
         }))
       return;
     Bytes room(messageBytes);
+    const auto begun = std::chrono::steady_clock::now();
     while (!isOver_) {
+      if (std::chrono::steady_clock::now() - begun > reads_) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        continue;
+      }
       const auto request = connection->start(room.data(), room.size(), nullptr);
       if (!request || !finish(*request, Seconds(1e9))) return;
     }
@@ -222,6 +228,7 @@ class Traffic {
     isOver_ = true;
   }
 
+  const Seconds reads_;
   std::atomic<bool> isOver_{false};
 };
 
@@ -327,6 +334,23 @@ TEST(CutLink, IsARemoteErrorWithinFiveSeconds) {
   ASSERT_TRUE(traffic.error);
   EXPECT_EQ(traffic.error->code(), ErrorCode::remote) << traffic.error->message();
   EXPECT_LT(took.count(), 1 + 5 + 1.5);  // and what the receiver takes to notice
+}
+
+// Nothing is in flight, and the kernel asks for room more and more seldom.
+TEST(CutLink, IsARemoteErrorWithinFiveSecondsAlsoWhereTheReceiverTookNothingForLong) {
+  const Link link;
+  if (!link.isThere) GTEST_SKIP() << "network namespaces cannot be made here: they want root";
+  auto cutting = std::async(std::launch::async, [&] {
+    std::this_thread::sleep_for(std::chrono::seconds(9));
+    link.cut();
+  });
+  const auto begun = std::chrono::steady_clock::now();
+  const Traffic traffic(link, Seconds(25), Seconds(1));
+  const Seconds took = std::chrono::steady_clock::now() - begun;
+  ASSERT_TRUE(traffic.error);
+  EXPECT_EQ(traffic.error->code(), ErrorCode::remote) << traffic.error->message();
+  EXPECT_GT(took.count(), 9) << "a receiver that is there may take nothing: " << traffic.error->message();
+  EXPECT_LT(took.count(), 9 + 5 + 1.5);
 }
 
 }  // namespace
