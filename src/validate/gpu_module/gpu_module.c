@@ -222,6 +222,8 @@ static int measureOn(struct Bench* bench, double seconds, struct FalconGpuFigure
   return 0;
 }
 
+/* On a thread of Falcon's own, which stays on that device: to go back to one that it has never used would make a context
+ * there, half a gigabyte of every rank on the first GPU of a node. */
 static int measure(int device, double seconds, struct FalconGpuFigures* figures, char* why, size_t room) {
   int before = 0;
   CUDA_OR_RETURN(cudaGetDevice(&before));
@@ -232,11 +234,14 @@ static int measure(int device, double seconds, struct FalconGpuFigures* figures,
   snprintf(figures->device, sizeof figures->device, "%.63s", properties.name);
   CUDA_OR_RETURN(cudaDeviceGetPCIBusId(figures->bus, sizeof figures->bus, device));
   if (device != before) CUDA_OR_RETURN(cudaSetDevice(device));
+  /* The application may be held in the middle of capturing a graph, which what allocates memory would spoil. */
+  enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  CUDA_OR_RETURN(cudaThreadExchangeStreamCaptureMode(&mode));
   struct Bench bench;
   memset(&bench, 0, sizeof bench);
   const int wrong = measureOn(&bench, seconds, figures, why, room);
   giveBack(&bench);
-  if (device != before) cudaSetDevice(before);
+  cudaThreadExchangeStreamCaptureMode(&mode);
   return wrong;
 }
 
