@@ -116,9 +116,6 @@ Status SocketConnection::lookForSilence(Nanoseconds now) {
     Heard& heard = heard_[place];
     if (!state || wasAway || state->segmentsIn == 0 || state->segmentsIn != heard.segments || state->inFlight > 0)
       heard = {state ? state->segmentsIn : 0, now};
-    if (isKept_ && now - heard.at > std::max(limit - lookInterval, mostUnheard))
-      return fail(log::decided(Error::remote("nothing has come from the host of {} for {:.1f} s: taken for dead ({})",
-                                             peerName_, seconds(now - heard.at), parameters::deathTimeout.name())));
     auto& since = silentSince_[place];
     // A receiver that does not read acknowledges all the same; its kernel does.
     const bool isSilent = state && state->inFlight > 0 && state->retries > 0;
@@ -127,6 +124,8 @@ Status SocketConnection::lookForSilence(Nanoseconds now) {
     Nanoseconds silence = since ? now - *since : Nanoseconds(0);
     // With its window closed nothing is in flight, but our kernel asks for it, more and more seldom.
     if (state && state->probes >= unansweredProbes) silence = std::max(silence, state->sinceAcknowledged);
+    if (const Nanoseconds unheard = now - heard.at; isKept_ && unheard > mostUnheard)
+      silence = std::max(silence, unheard);
     if (silence > Nanoseconds(0) && silence >= limit - lookInterval)
       return fail(log::decided(Error::remote("the host of {} has answered nothing for {:.1f} s: taken for dead ({})",
                                              peerName_, seconds(silence), parameters::deathTimeout.name())));

@@ -7,29 +7,15 @@
 #include "ucx/ucx_tags.h"
 
 namespace falcon::net {
-namespace {
-
-/// Marks of memory: nothing but their kind.
-std::byte ofTheHost{}, ofADevice{};
-
-ucp_request_param_t howFor(const void* mark) {
-  ucp_request_param_t how{};
-  how.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE;
-  how.memory_type = mark == &ofADevice ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
-  return how;
-}
-
-}  // namespace
 
 Result<bool> UcxRequest::test(std::size_t& bytes) {
   return connection->test(*this, bytes);
 }
 
-UcxConnection::UcxConnection(std::unique_ptr<UcxEnd> end, bool sends, std::string peerName, int memory)
+UcxConnection::UcxConnection(std::unique_ptr<UcxEnd> end, bool sends, std::string peerName)
     : end_(std::move(end)),
       sends_(sends),
       peerName_(std::move(peerName)),
-      memory_(memory),
       record_({.device = 0, .sends = sends, .sockets = 1, .peer = peerName_}, [](falconNetConnection_v1&) {}) {}
 
 UcxConnection::~UcxConnection() {
@@ -41,16 +27,17 @@ UcxConnection::~UcxConnection() {
 }
 
 Result<void*> UcxConnection::registerMemory(void*, std::size_t, int kind) {
-  if (!(memory_ & kind))
-    return log::decided(Error::internal("memory of kind {} is out of UCX's reach here: the properties say so", kind));
-  return kind == transport::net::hostMemory ? &ofTheHost : &ofADevice;
+  if (kind == transport::net::hostMemory) return nullptr;
+  return log::decided(Error::internal("memory of kind {} is out of UCX's reach here: the properties say so", kind));
 }
 
-Result<Request*> UcxConnection::start(void* data, std::size_t bytes, void* mark) {
+Result<Request*> UcxConnection::start(void* data, std::size_t bytes, void*) {
   if (failure_) return *failure_;
   UcxRequest& slot = requests_[added_ % requests_.size()];
   if (slot.isUsed) return nullptr;
-  ucp_request_param_t how = howFor(mark);
+  ucp_request_param_t how{};
+  how.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  how.memory_type = UCS_MEMORY_TYPE_HOST;
   if (!sends_) how.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;  // else it would not say how long the message is
   void* request = sends_ ? ucp_tag_send_nbx(end_->endpoint(), data, bytes, added_, &how)
                          : ucp_tag_recv_nbx(end_->worker(), data, bytes, added_, wholeTag, &how);

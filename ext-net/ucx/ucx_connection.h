@@ -26,8 +26,7 @@ struct UcxRequest final : Request {
 /// Each message is one of UCX's, with its number as tag. Used by one thread at a time.
 class UcxConnection final : public Connection {
  public:
-  /// @param memory  kinds that UCX reaches: a mask
-  UcxConnection(std::unique_ptr<UcxEnd> end, bool sends, std::string peerName, int memory);
+  UcxConnection(std::unique_ptr<UcxEnd> end, bool sends, std::string peerName);
   ~UcxConnection() override;
 
   Result<void*> registerMemory(void* data, std::size_t bytes, int kind) override;
@@ -42,7 +41,6 @@ class UcxConnection final : public Connection {
   const std::unique_ptr<UcxEnd> end_;
   const bool sends_;
   const std::string peerName_;
-  const int memory_;
   ConnectionRecord record_;
   std::array<UcxRequest, transport::net::mostRequests> requests_{};
   std::uint64_t added_ = 0;

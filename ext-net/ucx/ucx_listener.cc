@@ -20,13 +20,13 @@ std::string senderOf(ucp_conn_request_h request) {
 
 }  // namespace
 
-Result<std::unique_ptr<Listener>> UcxListener::make(ucp_context_h context, int memory, const SocketAddress& address,
+Result<std::unique_ptr<Listener>> UcxListener::make(ucp_context_h context, const SocketAddress& address,
                                                     Handle handle) {
   const auto number = randomValue<std::uint64_t>();
   if (!number) return log::decided(number.error());
   const auto secret = randomValue<transport::Secret>();
   if (!secret) return log::decided(secret.error());
-  std::unique_ptr<UcxListener> made(new UcxListener(context, memory, *secret, *number));
+  std::unique_ptr<UcxListener> made(new UcxListener(context, *secret, *number));
   ucp_worker_params_t worker{};
   worker.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   worker.thread_mode = UCS_THREAD_MODE_SERIALIZED;
@@ -71,7 +71,7 @@ Result<std::unique_ptr<Connection>> UcxListener::accept() {
     const Step step = advance(*arrival, now);
     if (step == Step::proven) {
       arrival->handshake.reset();
-      auto connection = std::make_unique<UcxConnection>(std::move(arrival->end), false, arrival->from, memory_);
+      auto connection = std::make_unique<UcxConnection>(std::move(arrival->end), false, arrival->from);
       arrivals_.erase(arrival);
       return std::unique_ptr<Connection>(std::move(connection));
     }

@@ -15,8 +15,7 @@ namespace falcon::net {
 /// for 10 s each.
 class UcxListener final : public Listener {
  public:
-  static Result<std::unique_ptr<Listener>> make(ucp_context_h context, int memory, const SocketAddress& address,
-                                                Handle handle);
+  static Result<std::unique_ptr<Listener>> make(ucp_context_h context, const SocketAddress& address, Handle handle);
   ~UcxListener() override;
   Result<std::unique_ptr<Connection>> accept() override;
 
@@ -35,15 +34,14 @@ class UcxListener final : public Listener {
   };
   enum class Step { waits, proven, stranger };
 
-  UcxListener(ucp_context_h context, int memory, const transport::Secret& secret, std::uint64_t number)
-      : context_(context), memory_(memory), secret_(secret), number_(number) {}
+  UcxListener(ucp_context_h context, const transport::Secret& secret, std::uint64_t number)
+      : context_(context), secret_(secret), number_(number) {}
   static void onRequest(ucp_conn_request_h request, void* listener);
   void takeRequests(Nanoseconds now);
   Step advance(Arrival& arrival, Nanoseconds now);
   void dropped(const std::string& from, std::string_view why, Nanoseconds now);
 
   const ucp_context_h context_;
-  const int memory_;
   const transport::Secret secret_;
   const std::uint64_t number_;
   ucp_worker_h worker_ = nullptr;

@@ -53,7 +53,7 @@ Result<std::span<const Device>> UcxNetwork::devices() {
 }
 
 Result<std::unique_ptr<Listener>> UcxNetwork::listen(int, Handle handle) {
-  return UcxListener::make(context_, devices_.front().memory, address_, handle);
+  return UcxListener::make(context_, address_, handle);
 }
 
 Result<std::unique_ptr<Connection>> UcxNetwork::connect(int, Handle handle) {
@@ -64,8 +64,7 @@ Result<std::unique_ptr<Connection>> UcxNetwork::connect(int, Handle handle) {
   if (end && !*end) return std::unique_ptr<Connection>();
   diallings_.forget(handle);
   if (!end) return end.error();
-  return std::unique_ptr<Connection>(
-      std::make_unique<UcxConnection>(std::move(*end), true, from->address.text(), devices_.front().memory));
+  return std::unique_ptr<Connection>(std::make_unique<UcxConnection>(std::move(*end), true, from->address.text()));
 }
 
 }  // namespace falcon::net

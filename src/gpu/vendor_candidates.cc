@@ -91,7 +91,7 @@ class Candidates {
   /// they never get where their package opens another one first, by its path.
   void addSearchedBy(const std::string& object) {
     const std::vector<std::string> folders = searchedBy(object);
-    const auto isOwn = [](const std::string& each) { return !isAnybodys(each) && isFile(each + "/" + fileName); };
+    const auto isOwn = [](const std::string& each) { return isFile(each + "/" + fileName) && !isAnybodys(each); };
     if (std::none_of(folders.begin(), folders.end(), isOwn)) return;
     for (const std::string& folder : folders) add(folder + "/" + fileName, "where a package looks");
   }

@@ -45,7 +45,11 @@ class DyingTrainer {
     if (watching_.joinable()) watching_.join();
   }
 
-  std::string begin(ncclComm_t job, int rank) {
+  /// Makes the communicator of all ranks; with a log that tells the steps.
+  std::string begin(const SharedBoard& board, const LogFile& log, int rank, ncclComm_t& job) {
+    setenv("NCCL_FALCON", "0", 1);
+    log.use("INFO");
+    if (auto wrong = makeCommunicator(board, 0, rank, swapRanks, job); !wrong.empty()) return wrong;
     role_ = rank;
     if (ncclCommSplit(job, rank % 2, rank / 2, &data_, nullptr) != ncclSuccess) return "ncclCommSplit";
     const ncclFalconLayout_t layout{sizeof layout, 2, 2, 1, rank / 2, rank % 2, 0, 12};
@@ -140,12 +144,10 @@ void kill(int victim, const Death& death, Over over) {
   const auto logs = logsOf(swapRanks);
   ForkedRanks ranks(swapRanks, [&](int rank) -> std::string {
     choose(over);
-    setenv("NCCL_FALCON", "0", 1);
-    logs[static_cast<std::size_t>(rank)]->use("INFO");
     ncclComm_t comm = nullptr;
-    if (auto wrong = makeCommunicator(board, 0, rank, swapRanks, comm); !wrong.empty()) return wrong;
     DyingTrainer trainer(rank == victim && !death.ofTheLibrary ? death.at : "");
-    if (auto wrong = trainer.begin(comm, rank); !wrong.empty()) return wrong;
+    if (auto wrong = trainer.begin(board, *logs[static_cast<std::size_t>(rank)], rank, comm); !wrong.empty())
+      return wrong;
     if (rank == victim && death.ofTheLibrary) deadlyLine = "ncclFalconReshape: step \"" + std::string(death.at) + "\"";
     const auto start = std::chrono::steady_clock::now();
     const ncclResult_t result = ncclFalconReshape(comm, swapped, swapRanks);
@@ -184,12 +186,10 @@ TEST(KilledInASwap, KnowsAllSteps) {
   SharedBoard board;
   const auto logs = logsOf(swapRanks);
   ForkedRanks ranks(swapRanks, [&](int rank) -> std::string {
-    setenv("NCCL_FALCON", "0", 1);
-    logs[static_cast<std::size_t>(rank)]->use("INFO");
     ncclComm_t comm = nullptr;
-    if (auto wrong = makeCommunicator(board, 0, rank, swapRanks, comm); !wrong.empty()) return wrong;
     DyingTrainer trainer("");
-    if (auto wrong = trainer.begin(comm, rank); !wrong.empty()) return wrong;
+    if (auto wrong = trainer.begin(board, *logs[static_cast<std::size_t>(rank)], rank, comm); !wrong.empty())
+      return wrong;
     if (const auto done = ncclFalconReshape(comm, swapped, swapRanks); done != ncclSuccess)
       return saying("ncclFalconReshape", done);
     if (auto wrong = trainer.isWhole(comm, rank, true); !wrong.empty()) return wrong;

@@ -11,6 +11,7 @@ namespace {
 
 constexpr double leastSlowdown = 0.03;  ///< of a healthy iteration; below it shares are of noise
 constexpr std::size_t fewestIterations = 3;
+constexpr double settling = 2;  ///< s
 
 double interfaceBound(double factor, int members) {
   const double p = members, healthy = 2 * (p - 1) / p;
@@ -31,13 +32,18 @@ double rankBound(double factor, const demo::JobShape& shape) {
 
 /// Seconds; nothing: too few in that time.
 std::optional<double> iterationIn(const std::vector<double>& ends, double from, double to) {
-  std::vector<double> lengths;
-  for (std::size_t i = 1; i < ends.size(); ++i)
-    if (ends[i - 1] >= from && ends[i] <= to) lengths.push_back(ends[i] - ends[i - 1]);
+  std::vector<double> lengths = iterationsBetween(ends, from, to);
   return lengths.size() < fewestIterations ? std::nullopt : std::optional(median(std::move(lengths)));
 }
 
 }  // namespace
+
+std::vector<double> iterationsBetween(const std::vector<double>& ends, double from, double to) {
+  std::vector<double> lengths;
+  for (std::size_t i = 1; i < ends.size(); ++i)
+    if (ends[i - 1] >= from && ends[i] <= to) lengths.push_back(ends[i] - ends[i - 1]);
+  return lengths;
+}
 
 std::optional<double> boundOf(const Cell& cell, const demo::JobShape& shape) {
   switch (cell.kind) {

@@ -141,29 +141,23 @@ class Slowness {
 };
 
 double iterationMilliseconds(const std::vector<double>& ends, double from, double to) {
-  std::vector<double> lengths;
-  for (std::size_t i = 1; i < ends.size(); ++i)
-    if (ends[i - 1] >= from && ends[i] <= to) lengths.push_back(1e3 * (ends[i] - ends[i - 1]));
-  return median(std::move(lengths), 0);
+  return 1e3 * median(iterationsBetween(ends, from, to), 0);
 }
 
-bool isSaid(const std::vector<demo::Said>& said, std::string_view kind, double since) {
-  return std::any_of(said.begin(), said.end(),
-                     [&](const demo::Said& each) { return each.kind == kind && each.time >= since; });
+auto timesSaid(SlowJob& job, std::string_view kind, double since = 0) {
+  return std::count_if(job.said().begin(), job.said().end(),
+                       [&](const demo::Said& each) { return each.kind == kind && each.time >= since; });
 }
 
 /// Until what was found is worked around, and that for a while; or it is not.
 void waitForRemedy(SlowJob& job, double since) {
-  if (job.lookUntil([&] { return isSaid(job.said(), "mitigation-applied", since); }, forRemedy)) job.wait(withRemedy);
+  if (job.lookUntil([&] { return timesSaid(job, "mitigation-applied", since) > 0; }, forRemedy)) job.wait(withRemedy);
 }
 
 /// All remedies of the job are undone.
 void waitForUndoing(SlowJob& job) {
-  const auto count = [&](const char* kind) {
-    const auto& said = job.said();
-    return std::count_if(said.begin(), said.end(), [&](const demo::Said& each) { return each.kind == kind; });
-  };
-  job.lookUntil([&] { return count("mitigation-undone") >= count("mitigation-applied"); }, forUndoing);
+  job.lookUntil([&] { return timesSaid(job, "mitigation-undone") >= timesSaid(job, "mitigation-applied"); },
+                forUndoing);
 }
 
 struct Injected {
