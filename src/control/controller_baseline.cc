@@ -47,6 +47,8 @@ void Controller::takeBaseline(ProcessId watched) {
   fasterForAMoment_ = false;
   for (auto& [id, member] : job_.members()) {
     member.healthy.reset();
+    member.healthyCalls.clear();
+    member.healthyTransfers = {};
     if (!member.recent.empty())
       member.healthy = JobView::means(member, static_cast<std::size_t>(settings_.baselineIterations));
     member.healthyQuotaCores = member.recent.empty() ? 0 : member.recent.back().quotaCores;

@@ -25,7 +25,7 @@ instrument::RankProfile profileOf(const RankMeans& means, double microBatches, c
 }
 
 std::optional<double> growthOfOwnTime(const RankMeans& healthy, const RankMeans& now) {
-  if (healthy.outsidePerMicroBatch <= 0) return std::nullopt;
+  if (healthy.outsidePerMicroBatch <= 0 || now.outsidePerMicroBatch <= 0) return std::nullopt;  // one is unknown
   return now.outsidePerMicroBatch / healthy.outsidePerMicroBatch;
 }
 

@@ -25,6 +25,8 @@ constexpr Nanoseconds probeLimit = 1500ms;
 constexpr Nanoseconds settleAfterOverrun = 2s;
 // The last resort: the new controller says within its own patience what holds.
 constexpr Nanoseconds decisionPatience = Succession::patience + 30s;
+// The controller waits for a profile for twice as long.
+constexpr Nanoseconds devicePatience = 1s;
 constexpr std::size_t knownTraffics = 1024;  // communicators; a job that makes more without end is not followed
 
 }  // namespace
@@ -113,6 +115,7 @@ void Member::tick() {
   readQuota();
   processors_.tick();
   readLog();
+  tellProfile();
   if (trapId_ != 0) tickTrap();
 }
 
@@ -249,13 +252,26 @@ void Member::handle(ProcessId from, const Message& message) {
 void Member::order(const SetProfiling& order) {
   parts_.transfers.enable(order.on);
   if (parts_.launched) parts_.launched->times().enable(order.on);
-  TransferProfile profile = parts_.transfers.take();
+  if (profile_) profile_->waitsUntil = parts_.clock.now();
+  tellProfile();
+  TransferProfile transfers = parts_.transfers.take();
   if (order.on) return window_.start(order.mostCalls);
-  CallTimes times = window_.take();
-  if (const auto vendors = vendorsCommunicators(); parts_.launched && !vendors.empty())
-    times.calls = asOnDevice(std::move(times.calls), vendors, parts_.launched->times().take(deviceTolerance()));
-  if (!times.calls.empty()) say(times);
-  say(profile);  // the last word: the controller waits for it
+  profile_ = {std::move(transfers), window_.take(), parts_.clock.now() + devicePatience};
+  tellProfile();
+}
+
+// The device may be far behind the calls that launched its work, and a slow one is: what it has not done has no times.
+void Member::tellProfile() {
+  if (!profile_) return;
+  const auto vendors = vendorsCommunicators();
+  if (parts_.launched && !vendors.empty()) {
+    gpu::DeviceTimes& times = parts_.launched->times();
+    if (parts_.clock.now() < profile_->waitsUntil && times.underWay() > 0) return;
+    profile_->calls.calls = asOnDevice(std::move(profile_->calls.calls), vendors, times.take(deviceTolerance()));
+  }
+  if (!profile_->calls.calls.empty()) say(profile_->calls);
+  say(profile_->transfers);  // the last word: the controller waits for it
+  profile_.reset();
 }
 
 void Member::order(const AskClock& order) {
@@ -437,6 +453,7 @@ void Member::order(const ShowState& order) {
 void Member::stopProfiling() {
   parts_.transfers.enable(false);
   if (parts_.launched) parts_.launched->times().enable(false);
+  profile_.reset();
 }
 
 void Member::order(const SwitchOff&) {

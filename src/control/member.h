@@ -120,6 +120,7 @@ class Member {
   void giveUpUndecided();
   bool noteTraffic(const CallRecord& record);
   void stopProfiling();
+  void tellProfile();
   void order(const Decide& order);
   void order(const ShowState& order);
   void order(const SwitchOff& order);
@@ -140,6 +141,12 @@ class Member {
   bool overrunTold_ = false;
   std::vector<CallRecord> records_;
   CallWindow window_;
+  struct Profile {
+    TransferProfile transfers;
+    CallTimes calls;
+    Nanoseconds waitsUntil{0};  ///< for the device, to be done with these calls
+  };
+  std::optional<Profile> profile_;  ///< that is over, and not told yet
   Samples pending_;
   Nanoseconds disturbedFrom_{0};  ///< iterations that overlap [from, until] are not to be judged
   Nanoseconds disturbedUntil_{0};

@@ -22,11 +22,12 @@ constexpr Nanoseconds goodEnough = 30us;
 DeviceTimes::~DeviceTimes() = default;
 
 const StreamEvents* DeviceTimes::events() {
-  if (!std::exchange(looked_, true)) driver_ = findDriver_();
+  std::call_once(looked_, [this] { driver_ = findDriver_(); });
   return driver_ ? driver_->streamEvents() : nullptr;
 }
 
 void* DeviceTimes::spare() {
+  const std::lock_guard lock(mutex_);
   if (spare_.empty()) return nullptr;
   void* const event = spare_.back();
   spare_.pop_back();
@@ -41,9 +42,8 @@ void DeviceTimes::before(TimedLaunch& launch, void* stream, CommunicatorId commu
     if (std::ranges::find(all, communicator) == all.end()) all.push_back(communicator);
     return;
   }
-  const std::lock_guard lock(mutex_);
   const StreamEvents* const events = this->events();
-  if (!events || open_.size() >= mostOpen) return;
+  if (!events) return;
   launch.streams.push_back({stream, nullptr, {communicator}});
   launch.streams.back().before = events->record(stream, spare(), StreamEvents::Kind::timed);
 } catch (const std::exception&) {
@@ -52,19 +52,51 @@ void DeviceTimes::before(TimedLaunch& launch, void* stream, CommunicatorId commu
 
 void DeviceTimes::behind(TimedLaunch& launch, Nanoseconds entered) noexcept try {
   if (launch.streams.empty()) return;
-  const std::lock_guard lock(mutex_);
   const StreamEvents* const events = this->events();
   for (TimedLaunch::OnStream& each : launch.streams) {
     if (!each.before) continue;
     void* const behind = events->record(each.stream, spare(), StreamEvents::Kind::timed);
-    if (behind)
-      open_.push_back({events->contextOf(each.stream), each.before, behind, std::move(each.communicators), entered});
-    else
+    if (!behind) {
       events->free(each.before);
+      continue;
+    }
+    Open open{events->contextOf(each.stream), each.before, behind, std::move(each.communicators), entered};
+    const std::lock_guard lock(mutex_);
+    open_.push_back(std::move(open));
+    keepNewest();
   }
   launch.streams.clear();
 } catch (const std::exception&) {
   launch.streams.clear();
+}
+
+// Calls are kept likewise (control/call_window.h), so that those of a long profile are timed that are told.
+void DeviceTimes::keepNewest() {
+  for (; open_.size() > mostOpen; open_.pop_front())
+    spare_.insert(spare_.end(), {open_.front().before, open_.front().behind});
+}
+
+std::deque<DeviceTimes::Open> DeviceTimes::takeOpen() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(open_, {});
+}
+
+void DeviceTimes::putBack(std::deque<Open> open) {
+  const std::lock_guard lock(mutex_);
+  open_.insert(open_.begin(), std::make_move_iterator(open.begin()), std::make_move_iterator(open.end()));
+  keepNewest();
+}
+
+std::size_t DeviceTimes::underWay() {
+  std::deque<Open> open = takeOpen();
+  const auto count = std::ranges::count_if(open, [this](const Open& each) { return !isDone(each); });
+  putBack(std::move(open));
+  return static_cast<std::size_t>(count);
+}
+
+bool DeviceTimes::isDone(const Open& launch) const {
+  const StreamEvents& events = *driver_->streamEvents();
+  return events.isDone(launch.behind) && events.isDone(launch.before);
 }
 
 // The device came to each event of ours at some time between when it was asked for and when it was seen to be done, and
@@ -104,18 +136,12 @@ std::optional<DeviceTimes::Reference> DeviceTimes::referenceIn(void* context, Na
 }
 
 std::vector<DeviceTime> DeviceTimes::take(Nanoseconds mostUncertain) {
-  std::vector<Open> done;
-  {
-    const std::lock_guard lock(mutex_);
-    if (open_.empty()) return {};
-    const StreamEvents& events = *driver_->streamEvents();
-    const auto last = std::stable_partition(open_.begin(), open_.end(), [&](const Open& each) {
-      return !events.isDone(each.behind) || !events.isDone(each.before);
-    });
-    done.assign(std::make_move_iterator(last), std::make_move_iterator(open_.end()));
-    open_.erase(last, open_.end());
-  }
-  // Without the lock: nobody who launches waits for it.
+  std::deque<Open> open = takeOpen();
+  if (open.empty()) return {};
+  const auto last = std::stable_partition(open.begin(), open.end(), [this](const Open& each) { return !isDone(each); });
+  const std::vector<Open> done(std::make_move_iterator(last), std::make_move_iterator(open.end()));
+  open.erase(last, open.end());
+  putBack(std::move(open));
   const StreamEvents& events = *driver_->streamEvents();
   std::map<void*, std::optional<Reference>> references;
   for (const Open& each : done)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -38,10 +39,10 @@ struct DeviceTime {
 ///
 /// Device times are brought to the host's clock by an event on an idle stream of our own, which the host waits for
 /// (tens of microseconds; more than is wanted: nothing is told). One for a process. Thread-safe, never blocks but
-/// in take(), never touches a stream that is captured.
+/// in take(), never touches a stream that is captured, never asks the driver under the mutex (see MarkedWork).
 class DeviceTimes {
  public:
-  static constexpr std::size_t mostOpen = 8192;  ///< launches; then no more are timed until some are taken
+  static constexpr std::size_t mostOpen = 8192;  ///< launches; the oldest go first
   static constexpr Nanoseconds usuallyUncertain = 500us;
 
   DeviceTimes(std::function<std::shared_ptr<const CudaDriver>()> driver, Clock& clock)
@@ -60,6 +61,8 @@ class DeviceTimes {
   /// thread.
   /// @param mostUncertain  what they may be off by, all by the same
   std::vector<DeviceTime> take(Nanoseconds mostUncertain = usuallyUncertain);
+  /// Launches that take() would not give yet.
+  std::size_t underWay();
 
  private:
   struct Open {
@@ -75,17 +78,21 @@ class DeviceTimes {
 
   const StreamEvents* events();
   void* spare();
+  std::deque<Open> takeOpen();
+  void putBack(std::deque<Open> open);
+  void keepNewest();
+  bool isDone(const Open& launch) const;
   std::optional<Reference> referenceIn(void* context, Nanoseconds mostUncertain);
 
   const std::function<std::shared_ptr<const CudaDriver>()> findDriver_;
   Clock& clock_;
   std::atomic<bool> enabled_{false};
-  std::mutex mutex_;  ///< of all below
-  bool looked_ = false;
+  std::once_flag looked_;
   std::shared_ptr<const CudaDriver> driver_;
-  std::vector<Open> open_;
-  std::vector<void*> spare_;        ///< events to be used again
   std::map<void*, void*> streams_;  ///< our own, by context; of who takes
+  std::mutex mutex_;                ///< of all below
+  std::deque<Open> open_;           ///< the oldest first
+  std::vector<void*> spare_;        ///< events to be used again
 };
 
 }  // namespace falcon::gpu

@@ -1,7 +1,6 @@
 #include "gpu/launched_work.h"
 
 #include <exception>
-#include <utility>
 
 namespace falcon::gpu {
 namespace {
@@ -16,32 +15,56 @@ MarkedWork::~MarkedWork() = default;
 
 void MarkedWork::note(void* stream) noexcept try {
   if (nothingToMark_.load(std::memory_order_relaxed)) return;
-  const std::lock_guard lock(mutex_);
-  if (!std::exchange(looked_, true)) {
+  std::call_once(looked_, [this] {
     driver_ = findDriver_();
     events_ = driver_ ? driver_->streamEvents() : nullptr;
-  }
+  });
   if (!events_) return nothingToMark_.store(true, std::memory_order_relaxed);
-  if (marks_.size() >= manyStreams && !marks_.contains(stream)) dropWhatIsDone();
-  void*& mark = marks_[stream];
-  mark = events_->record(stream, mark);
-  if (!mark) marks_.erase(stream);
+  auto mark = takeMark(stream);
+  mark.mapped() = events_->record(stream, mark.mapped());
+  const std::lock_guard lock(mutex_);
+  --out_;
+  if (mark.mapped()) marks_.insert(std::move(mark));
 } catch (const std::exception&) {
   // No memory: the work counts as done.
 }
 
-bool MarkedWork::isDone() {
+/// The stream's, or an empty one.
+MarkedWork::Marks::node_type MarkedWork::takeMark(void* stream) {
+  bool many = false;
+  {
+    const std::lock_guard lock(mutex_);
+    many = marks_.size() >= manyStreams;
+    if (const auto known = marks_.find(stream); known != marks_.end()) {
+      ++out_;
+      return marks_.extract(known);
+    }
+  }
+  if (many) isDone();
+  Marks fresh;
+  const auto empty = fresh.emplace(stream, nullptr);
   const std::lock_guard lock(mutex_);
-  dropWhatIsDone();
-  return marks_.empty();
+  ++out_;
+  return fresh.extract(empty);
 }
 
-void MarkedWork::dropWhatIsDone() {
-  std::erase_if(marks_, [this](const auto& mark) {
+bool MarkedWork::isDone() {
+  Marks asked;
+  std::size_t taken = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    asked.swap(marks_);
+    out_ += taken = asked.size();
+  }
+  std::erase_if(asked, [this](const auto& mark) {
     if (!events_->isDone(mark.second)) return false;
     events_->free(mark.second);
     return true;
   });
+  const std::lock_guard lock(mutex_);
+  out_ -= taken;
+  marks_.merge(asked);
+  return marks_.empty() && out_ == 0;
 }
 
 }  // namespace falcon::gpu

@@ -24,7 +24,8 @@ class LaunchedWork {
   virtual DeviceTimes& times() = 0;
 };
 
-/// By an event behind the last work of each stream.
+/// By an event behind the last work of each stream. The driver is never asked under the mutex: a launch may wait for
+/// its device, the device for another device's, and that for a launch by a thread that comes here.
 class MarkedWork final : public LaunchedWork {
  public:
   /// `driver`: asked once, at the first note. Null, or one without events: nothing is known, and all counts as done.
@@ -37,15 +38,19 @@ class MarkedWork final : public LaunchedWork {
   DeviceTimes& times() override { return times_; }
 
  private:
-  void dropWhatIsDone();
+  /// By stream: the event behind its last work. Several where threads use a stream at the same time.
+  using Marks = std::multimap<void*, void*>;
+
+  Marks::node_type takeMark(void* stream);
 
   const std::function<std::shared_ptr<const CudaDriver>()> findDriver_;
-  std::mutex mutex_;
-  bool looked_ = false;
+  std::once_flag looked_;
   std::atomic<bool> nothingToMark_{false};  ///< there is no driver: nobody has to be asked again
   std::shared_ptr<const CudaDriver> driver_;
   const StreamEvents* events_ = nullptr;  ///< of the driver
-  std::map<void*, void*> marks_;          ///< by stream: the event behind its last work
+  std::mutex mutex_;                      ///< of the next two
+  Marks marks_;
+  std::size_t out_ = 0;  ///< marks that a thread has taken out, to set them anew or to ask for them
   DeviceTimes times_;
 };
 

@@ -3,83 +3,17 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
 #include <set>
+#include <thread>
+
+#include "harness/timed_device.h"
 
 namespace falcon::gpu {
 namespace {
 
-/// Moves on by a microsecond whenever it is asked, so that nobody waits for ever.
-class Ticking final : public Clock {
- public:
-  Nanoseconds now() const override { return time_ += 1us; }
-  void sleep(Nanoseconds time) override { time_ += time; }
-
- private:
-  mutable Nanoseconds time_{1s};
-};
-
-/// A device whose clock is `ahead` of the host's. Streams are any pointers, of the context that `contextOf` says.
-class Device final : public StreamEvents {
- public:
-  explicit Device(const Clock& clock) : clock_(clock) {}
-
-  void* record(void* stream, void* event, Kind kind) const override {
-    if (captured.contains(stream) || refuses) {
-      if (event) free(event);
-      return nullptr;
-    }
-    EXPECT_EQ(kind, Kind::timed);
-    if (!event) event = reinterpret_cast<void*>(++made_);
-    alive.insert(event);
-    streamOf_[event] = stream;
-    Nanoseconds reached = clock_.now();
-    if (othersShare > 0ns) reached += othersShare - reached % othersShare;
-    times_[event] = reached + ahead;
-    return event;
-  }
-  bool isDone(void* event) const override {
-    return !busy.contains(streamOf_.at(event)) && clock_.now() + ahead >= times_.at(event);
-  }
-  void free(void* event) const override { EXPECT_EQ(alive.erase(event), 1u); }
-  std::optional<Nanoseconds> between(void* first, void* second) const override {
-    if (forgets) return std::nullopt;
-    EXPECT_EQ(contextOf(streamOf_.at(first)), contextOf(streamOf_.at(second)));
-    return times_.at(second) - times_.at(first);
-  }
-  void* contextOf(void* stream) const override {
-    return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(stream) / 0x1000);
-  }
-  void* makeStream(void* context) const override {
-    return refuses ? nullptr : reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(context) * 0x1000 + 0xfff);
-  }
-
-  Nanoseconds ahead{5s};
-  Nanoseconds othersShare{0};  ///< another process has the device for so long, and again at once when we are idle
-  bool refuses = false, forgets = false;
-  std::set<void*> captured, busy;  ///< streams
-  mutable std::set<void*> alive;   ///< events
-
- private:
-  const Clock& clock_;
-  mutable std::map<void*, void*> streamOf_;
-  mutable std::map<void*, Nanoseconds> times_;
-  mutable std::uintptr_t made_ = 0;
-};
-
-class Driver final : public CudaDriver {
- public:
-  explicit Driver(const StreamEvents* events) : events_(events) {}
-  int deviceCount() const override { return 1; }
-  MemoryKind memoryOf(const void*) const override { return MemoryKind::device; }
-  void* currentContext() const override { return nullptr; }
-  void makeCurrent(void*) const override {}
-  bool useDevice(int) const override { return true; }
-  const StreamEvents* streamEvents() const override { return events_; }
-
- private:
-  const StreamEvents* events_;
-};
+using test::DriverOf;
+using test::Ticking;
+using test::TimedDevice;
 
 class DeviceTimesTest : public testing::Test {
  protected:
@@ -97,8 +31,8 @@ class DeviceTimesTest : public testing::Test {
   }
 
   Ticking clock_;
-  Device device_{clock_};
-  DeviceTimes times_{[this] { return std::make_shared<Driver>(&device_); }, clock_};
+  TimedDevice device_{clock_};
+  DeviceTimes times_{[this] { return std::make_shared<DriverOf>(&device_); }, clock_};
 };
 
 TEST_F(DeviceTimesTest, AreOfTheHostsClock) {
@@ -164,11 +98,41 @@ TEST_F(DeviceTimesTest, UseTheirEventsAgain) {
   EXPECT_EQ(device_.alive.size(), 10u);
 }
 
-TEST_F(DeviceTimesTest, AreBounded) {
+TEST_F(DeviceTimesTest, AreThoseOfTheNewestLaunches) {
   times_.enable(true);
-  for (std::size_t i = 0; i < DeviceTimes::mostOpen + 10; ++i) launch(stream(1), 7);
-  EXPECT_EQ(times_.take().size(), DeviceTimes::mostOpen);
-  EXPECT_EQ(device_.alive.size(), 2 * DeviceTimes::mostOpen);
+  Nanoseconds last{0};
+  for (std::size_t i = 0; i < DeviceTimes::mostOpen + 10; ++i) last = launch(stream(1), 7);
+  const auto taken = times_.take();
+  ASSERT_EQ(taken.size(), DeviceTimes::mostOpen);
+  EXPECT_EQ(taken.back().entered, last);
+  EXPECT_LE(device_.alive.size(), 2 * DeviceTimes::mostOpen + 2);
+}
+
+TEST_F(DeviceTimesTest, TellHowManyAreUnderWay) {
+  EXPECT_EQ(times_.underWay(), 0u);
+  times_.enable(true);
+  device_.busy.insert(stream(1));
+  for (const int each : {1, 1, 2}) launch(stream(each), 7);
+  EXPECT_EQ(times_.underWay(), 2u);
+  device_.busy.clear();
+  EXPECT_EQ(times_.underWay(), 0u);
+  EXPECT_EQ(times_.take().size(), 3u);
+}
+
+// One thread's launch waits for its device, which waits for what another thread is about to launch.
+TEST_F(DeviceTimesTest, NobodyWaitsForAnothersLaunch) {
+  times_.enable(true);
+  device_.heldUp = stream(1);
+  std::thread waits([&] { launch(stream(1), 7); });
+  while (!device_.isHoldingUp()) std::this_thread::yield();
+  std::thread other([&] {
+    launch(stream(1, 2), 8);
+    EXPECT_EQ(times_.underWay(), 0u);
+    device_.letGo();
+  });
+  other.join();
+  waits.join();
+  EXPECT_EQ(times_.take().size(), 2u);
 }
 
 TEST_F(DeviceTimesTest, OfACapturedStreamAreNone) {

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <set>
+#include <thread>
 
 namespace falcon::gpu {
 namespace {
@@ -13,6 +15,10 @@ class FakeEvents final : public StreamEvents {
  public:
   void* record(void* stream, void* event, Kind) const override {
     recorded.insert(stream);
+    if (stream == heldUp) {
+      holdingUp = true;
+      while (!letGo) std::this_thread::yield();
+    }
     if (capturing.contains(stream)) {
       if (event) free(event);
       return nullptr;
@@ -33,6 +39,8 @@ class FakeEvents final : public StreamEvents {
   void* makeStream(void*) const override { return nullptr; }
 
   std::set<void*> busy, capturing;  ///< streams
+  std::optional<void*> heldUp;      ///< the stream whose launches wait: its queue is full
+  mutable std::atomic<bool> holdingUp{false}, letGo{false};
   mutable std::set<void*> recorded, asked, alive;
   mutable std::map<void*, void*> streamOf;
   mutable std::uintptr_t made = 0;
@@ -106,6 +114,23 @@ TEST_F(LaunchedWorkTest, ManyStreamsLeaveFewEvents) {
     ASSERT_LE(events_.alive.size(), 64u);
   }
   EXPECT_FALSE(work_.isDone()) << "the first one's is kept: it is not done";
+}
+
+// One thread's launch waits for its device, which waits for what another thread is about to launch.
+TEST_F(LaunchedWorkTest, NobodyWaitsForAnothersLaunch) {
+  work_.note(stream(1));
+  events_.heldUp = stream(1);
+  std::thread waits([&] { work_.note(stream(1)); });
+  while (!events_.holdingUp) std::this_thread::yield();
+  std::thread other([&] {
+    work_.note(stream(2));
+    EXPECT_FALSE(work_.isDone()) << "the other one's launch is under way";
+    events_.letGo = true;
+  });
+  other.join();
+  waits.join();
+  EXPECT_TRUE(work_.isDone());
+  EXPECT_TRUE(events_.alive.empty());
 }
 
 TEST(LaunchedWork, WithoutEventsAllCountsAsDone) {
