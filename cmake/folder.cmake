@@ -68,11 +68,11 @@ function(falcon_optimised)
   set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -O2 SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
-# falcon_test(NAME name SOURCES ... LINK ... [ALONE] [ALONE_CASES filter] [ONE_THREAD] [THREADS filter] [APART] [TIMEOUT s] [LABELS ...] [ENVIRONMENT ...] [SETS_UP fixture]): one
+# falcon_test(NAME name SOURCES ... LINK ... [ALONE] [ALONE_CASES filter] [ONE_THREAD] [THREADS filter] [APART] [WAITS] [TIMEOUT s] [LABELS ...] [ENVIRONMENT ...] [SETS_UP fixture]): one
 # GoogleTest binary, and a ctest entry `name.Suite.Test` for each of its cases, so that each is seen to pass, fail or be skipped. TIMEOUT is a case's.
 # ALONE: it measures, so nothing else runs beside it; ALONE_CASES: those of this filter (--gtest_filter) do. ONE_THREAD: there is only one
 # in it, so that the thread sanitizer has nothing to see and it is left out there; THREADS: there are more in the cases of this filter only. APART: its sources are not
-# compiled together.
+# compiled together. WAITS: its cases hardly use a processor, so that one at a time is enough: several side by side would leave the cores idle.
 # -O1 takes a quarter less of compiling than -O2, and no debug information a seventh less again: together two minutes for all tests. A failed check
 # says its line without it; the libraries are what users run, and keep both. Under a sanitizer -O0 takes half of the time of -O1 (clang's; g++ takes twice as long for either).
 function(falcon_test_options target)
@@ -93,7 +93,7 @@ function(falcon_own_operator_new target)
 endfunction()
 
 function(falcon_test)
-  cmake_parse_arguments(T "ALONE;APART;ONE_THREAD" "NAME;TIMEOUT;SETS_UP;ALONE_CASES;THREADS" "SOURCES;LINK;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(T "ALONE;APART;ONE_THREAD;WAITS" "NAME;TIMEOUT;SETS_UP;ALONE_CASES;THREADS" "SOURCES;LINK;LABELS;ENVIRONMENT" ${ARGN})
   add_executable(${T_NAME} ${T_SOURCES})
   target_include_directories(${T_NAME} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${T_NAME} PRIVATE ${T_LINK} GTest::gtest GTest::gmock GTest::gtest_main)
@@ -111,7 +111,7 @@ endfunction()
 
 # falcon_test_entries(NAME name [PREFIX other-name] ...as above): the entries alone, for a second round of a binary.
 function(falcon_test_entries)
-  cmake_parse_arguments(T "ALONE;APART;ONE_THREAD" "NAME;PREFIX;TIMEOUT;SETS_UP;ALONE_CASES;THREADS" "SOURCES;LINK;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(T "ALONE;APART;ONE_THREAD;WAITS" "NAME;PREFIX;TIMEOUT;SETS_UP;ALONE_CASES;THREADS" "SOURCES;LINK;LABELS;ENVIRONMENT" ${ARGN})
   if(T_ONE_THREAD AND FALCON_SANITIZE STREQUAL thread)
     return()
   endif()
@@ -127,6 +127,9 @@ function(falcon_test_entries)
   set(properties TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}")
   if(T_ALONE)
     list(APPEND properties RUN_SERIAL TRUE)
+  endif()
+  if(T_WAITS)
+    list(APPEND properties RESOURCE_LOCK who_waits)
   endif()
   if(T_ENVIRONMENT)
     list(APPEND properties ENVIRONMENT "${T_ENVIRONMENT}")
