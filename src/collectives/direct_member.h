@@ -45,7 +45,8 @@ class DirectMember {
   std::uint64_t nextMessageFrom(Rank peer) { return ++messagesFrom_[peer]; }
 
   /// Room for two pieces, kept from call to call: fresh pages would cost more than what is done with them.
-  std::byte* scratch(int piece);
+  /// @param source  where the piece will be copied from, whosever address; it comes to lie as that does in a cache line
+  std::byte* scratch(int piece, std::uint64_t source = 0);
   /// The same for a result that must wait for its place.
   std::byte* aside(std::size_t bytes);
   std::uint64_t nextOperation() { return ++operations_; }
@@ -59,7 +60,8 @@ class DirectMember {
   const std::size_t inlineBytes_, partBytes_;
   transport::Mailboxes* const mail_;
   const std::size_t wholeMessageBytes_;
-  std::unique_ptr<std::byte[]> scratch_;
+  std::unique_ptr<std::byte[]> scratchMemory_;
+  std::byte* scratch_ = nullptr;  ///< where a line begins in it
   std::vector<std::byte> aside_;
   std::uint64_t operations_ = 0;
   std::vector<std::uint64_t> messagesTo_, messagesFrom_;

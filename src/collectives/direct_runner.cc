@@ -280,9 +280,9 @@ Result<const std::byte*> DirectRunner::operandOf(Rank peer, Range piece, int roo
   const NodeBoard& board = member_->board();
   const std::uint64_t address = board.notice(peer, operation_).input;
   if (NodeBoard::isOnBoard(address)) return board.payload(peer, operation_, address) + bytes(piece.begin);
-  std::byte* copied = member_->scratch(room);
-  if (const Status got = member_->read(peer, copied, address + bytes(piece.begin), bytes(piece.size()), last); !got)
-    return got.error();
+  const std::uint64_t source = address + bytes(piece.begin);
+  std::byte* copied = member_->scratch(room, source);
+  if (const Status got = member_->read(peer, copied, source, bytes(piece.size()), last); !got) return got.error();
   return static_cast<const std::byte*>(copied);
 }
 
