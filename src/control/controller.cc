@@ -260,7 +260,9 @@ SetProfiling Controller::profilingOrder() const {
 void Controller::onCalls(ProcessId from, const CallTimes& times) {
   const auto found = job_.members().find(from);
   if (found == job_.members().end() || times.calls.size() > CallWindow::mostCalls) return;
-  auto& calls = baselineDue_.contains(from) ? found->second.healthyCalls : found->second.calls;
+  const bool isBaseline = baselineDue_.contains(from);
+  auto& calls = isBaseline ? found->second.healthyCalls : found->second.calls;
+  (isBaseline ? found->second.healthyCallsOnJobsClock : found->second.callsOnJobsClock) = times.onHostsClock;
   calls.clear();
   for (const TimedCall& call : times.calls) {
     if (call.operation >= operationCount) continue;

@@ -11,6 +11,7 @@
 #include "control/layout_facts.h"
 #include "control/network_conditions.h"
 #include "control/peers.h"
+#include "control/profiled_times.h"
 
 namespace falcon::control {
 namespace {
@@ -22,6 +23,34 @@ instrument::RankProfile profileOf(const RankMeans& means, double microBatches, c
   for (const auto& [id, seconds] : means.inLibrary) profile.communicators.push_back({id, seconds});
   profile.transfers = perIteration(transfers);
   return profile;
+}
+
+// What a rank's iterations took in health, and take now.
+struct ComparedMeans {
+  RankMeans healthy, now;
+};
+
+void take(RankMeans& means, const ProfiledTimes& times) {
+  means.outside = times.outside;
+  means.outsidePerMicroBatch = times.outside / std::max(1.0, means.microBatches);
+  means.inLibrary = times.inCalls;
+}
+
+std::optional<ComparedMeans> comparedMeans(const MemberView& member, std::size_t window, OwnTime known) {
+  // Calls that the device has not timed (those of a graph) are missing, and nobody may look slow by that.
+  constexpr double otherCalls = 0.1;
+  auto now = JobView::comparableMeans(member, window);
+  if (!now) return std::nullopt;
+  ComparedMeans means{*member.healthy, std::move(*now)};
+  if (known == OwnTime::inSamples || means.healthy.outside != Sample::unknownOutside ||
+      means.now.outside != Sample::unknownOutside)
+    return means;
+  const auto healthyTimes = profiledTimes(member.healthyCalls, means.healthy.duration);
+  const auto times = profiledTimes(member.calls, means.now.duration);
+  if (!healthyTimes || !times || std::abs(times->calls / healthyTimes->calls - 1) > otherCalls) return means;
+  take(means.healthy, *healthyTimes);
+  take(means.now, *times);
+  return means;
 }
 
 std::optional<double> growthOfOwnTime(const RankMeans& healthy, const RankMeans& now) {
@@ -141,11 +170,11 @@ std::vector<instrument::TransferProfile> perIteration(const TransferView& transf
 std::vector<instrument::RankComparison> comparisonsOf(const JobView& job, std::size_t window) {
   std::vector<instrument::RankComparison> comparisons;
   for (const auto& [process, member] : job.members()) {
-    const auto now = JobView::comparableMeans(member, window);
-    if (!now) continue;
+    const auto means = comparedMeans(member, window, OwnTime::alsoInProfile);
+    if (!means) continue;
     const double microBatches = member.healthy->microBatches;
-    comparisons.push_back({member.identity.jobRank, profileOf(*member.healthy, microBatches, member.healthyTransfers),
-                           profileOf(*now, microBatches, member.transfers)});
+    comparisons.push_back({member.identity.jobRank, profileOf(means->healthy, microBatches, member.healthyTransfers),
+                           profileOf(means->now, microBatches, member.transfers)});
   }
   return comparisons;
 }
@@ -188,15 +217,15 @@ std::vector<Suspect> suspectsOf(const diagnose::Suspicion& suspicion, const JobV
   return suspects;
 }
 
-std::optional<double> ownTimeGrowth(const MemberView& member, std::size_t window) {
-  const auto now = JobView::comparableMeans(member, window);
-  return now ? growthOfOwnTime(*member.healthy, *now) : std::nullopt;
+std::optional<double> ownTimeGrowth(const MemberView& member, std::size_t window, OwnTime known) {
+  const auto means = comparedMeans(member, window, known);
+  return means ? growthOfOwnTime(means->healthy, means->now) : std::nullopt;
 }
 
-double usualGrowth(const JobView& job, std::size_t window) {
+double usualGrowth(const JobView& job, std::size_t window, OwnTime known) {
   std::vector<double> growths;
   for (const auto& [process, member] : job.members())
-    if (const auto growth = ownTimeGrowth(member, window)) growths.push_back(*growth);
+    if (const auto growth = ownTimeGrowth(member, window, known)) growths.push_back(*growth);
   if (growths.empty()) return 1;
   const auto middle = growths.begin() + static_cast<std::ptrdiff_t>(growths.size() / 2);
   std::nth_element(growths.begin(), middle, growths.end());
@@ -268,10 +297,10 @@ double delayOf(const JobView& job, std::size_t window) {
 }
 
 std::optional<double> shareOfDelay(const MemberView& member, std::size_t window, double delay, double usual) {
-  const auto now = JobView::comparableMeans(member, window);
-  if (!now || !(delay > 0) || member.healthy->outside == Sample::unknownOutside) return std::nullopt;
-  const double expected = member.healthy->outsidePerMicroBatch * std::max(1.0, usual);
-  return (now->outsidePerMicroBatch - expected) * now->microBatches / delay;
+  const auto means = comparedMeans(member, window, OwnTime::alsoInProfile);
+  if (!means || !(delay > 0) || !growthOfOwnTime(means->healthy, means->now)) return std::nullopt;
+  const double expected = means->healthy.outsidePerMicroBatch * std::max(1.0, usual);
+  return (means->now.outsidePerMicroBatch - expected) * means->now.microBatches / delay;
 }
 
 std::vector<RangeGrowth> rangeGrowths(const JobView& job, std::size_t window) {

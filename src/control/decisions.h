@@ -30,17 +30,22 @@ diagnose::SeenInProfile seenInProfile(const JobView& job, std::size_t window, st
 /// The suspects, for an event.
 std::vector<Suspect> suspectsOf(const diagnose::Suspicion& suspicion, const JobView& job);
 
+/// Calls of the vendor's end when they have launched: iterations as they come do not tell their rank's own time, and
+/// the last profile does, which has the calls as the device went through them. alsoInProfile: for what is decided right
+/// after a profile.
+enum class OwnTime { inSamples, alsoInProfile };
 /// How much more slowly than in its baseline a rank computes (per micro-batch); nothing where one of both is unknown.
-std::optional<double> ownTimeGrowth(const MemberView& member, std::size_t window);
+std::optional<double> ownTimeGrowth(const MemberView& member, std::size_t window, OwnTime known = OwnTime::inSamples);
 /// The same of the member in the middle of the job: what a busy machine does to all alike; 1 where nothing is known.
-double usualGrowth(const JobView& job, std::size_t window);
+double usualGrowth(const JobView& job, std::size_t window, OwnTime known = OwnTime::inSamples);
 /// The job's ranks of every host whose members tell of their processors, over their newest `window` iterations.
 std::vector<diagnose::HostObservation> hostObservations(const JobView& job, std::size_t window);
 /// How much longer iterations take than in the baseline, of the rank in the middle; 1 where nothing is known.
 double iterationGrowth(const JobView& job, std::size_t window);
 /// Seconds that an iteration takes longer than in the baseline, of the rank where that is most; NaN: no baseline.
 double delayOf(const JobView& job, std::size_t window);
-/// What the own time grew by beyond the usual growth, over that delay; nothing where either is unknown or no delay.
+/// What the own time grew by beyond the usual growth, over that delay, right after a profile; nothing where either is
+/// unknown or no delay.
 /// @param delay  delayOf()
 /// @param usual  usualGrowth()
 std::optional<double> shareOfDelay(const MemberView& member, std::size_t window, double delay, double usual);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace falcon::control {
 namespace {
@@ -27,14 +28,16 @@ bool putOnDevice(TimedCall& call, const std::vector<gpu::DeviceTime>& times) {
 
 }  // namespace
 
-std::vector<TimedCall> asOnDevice(std::vector<TimedCall> calls, const std::set<CommunicatorId>& vendors,
-                                  std::vector<gpu::DeviceTime> times) {
+CallTimes asOnDevice(std::vector<TimedCall> calls, const std::set<CommunicatorId>& vendors,
+                     std::vector<gpu::DeviceTime> times) {
+  const auto isVendors = [&](const TimedCall& call) { return vendors.contains(call.communicator); };
+  if (!std::ranges::all_of(calls, isVendors)) std::erase_if(times, [](const auto& each) { return !each.onHostsClock; });
+  const bool onHostsClock = std::ranges::all_of(times, &gpu::DeviceTime::onHostsClock);
   std::sort(times.begin(), times.end(), earlier);
-  std::erase_if(calls,
-                [&](TimedCall& call) { return vendors.contains(call.communicator) && !putOnDevice(call, times); });
+  std::erase_if(calls, [&](TimedCall& call) { return isVendors(call) && !putOnDevice(call, times); });
   std::stable_sort(calls.begin(), calls.end(),
                    [](const auto& one, const auto& other) { return one.enter < other.enter; });
-  return calls;
+  return {std::move(calls), onHostsClock};
 }
 
 }  // namespace falcon::control

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <set>
-#include <span>
 #include <vector>
 
 #include "control/messages.h"
@@ -12,8 +11,9 @@ namespace falcon::control {
 
 /// Calls of the `vendors` communicators, which end when they have launched, get the times of the device: from when it
 /// came to them to when it was done. Those that were not timed (captured into a graph, not done yet) are left out, so
-/// that launches and device times are never mixed. In the order in which they begin.
-std::vector<TimedCall> asOnDevice(std::vector<TimedCall> calls, const std::set<CommunicatorId>& vendors,
-                                  std::vector<gpu::DeviceTime> times);
+/// that launches and device times are never mixed; so are those that are not on the host's clock, where there are calls
+/// of others beside them. In the order in which they begin.
+CallTimes asOnDevice(std::vector<TimedCall> calls, const std::set<CommunicatorId>& vendors,
+                     std::vector<gpu::DeviceTime> times);
 
 }  // namespace falcon::control

@@ -48,9 +48,10 @@ struct MemberView {
   double healthyQuotaCores = 0;      ///< its Sample::quotaCores then
   TransferView healthyTransfers;
   TransferView transfers;  ///< of the last profiling
-  /// The same with every call, on the controller's clock; empty where they are not to be had.
+  /// The same with every call, on the controller's clock unless it says otherwise; empty where they are not to be had.
   std::vector<instrument::TimelineCall> healthyCalls;
   std::vector<instrument::TimelineCall> calls;
+  bool healthyCallsOnJobsClock = true, callsOnJobsClock = true;  ///< else they tell how long each took, and not when
 
   /// Of the last profiling, else of the baseline.
   const TransferView& newestTransfers() const { return transfers.iterations > 0 ? transfers : healthyTransfers; }

@@ -267,7 +267,7 @@ void Member::tellProfile() {
   if (parts_.launched && !vendors.empty()) {
     gpu::DeviceTimes& times = parts_.launched->times();
     if (parts_.clock.now() < profile_->waitsUntil && times.underWay() > 0) return;
-    profile_->calls.calls = asOnDevice(std::move(profile_->calls.calls), vendors, times.take(deviceTolerance()));
+    profile_->calls = asOnDevice(std::move(profile_->calls.calls), vendors, times.take(deviceTolerance()));
   }
   if (!profile_->calls.calls.empty()) say(profile_->calls);
   say(profile_->transfers);  // the last word: the controller waits for it

@@ -108,7 +108,7 @@ void visit(A& a, TimedCall& m) {
 }
 template <class A>
 void visit(A& a, CallTimes& m) {
-  all(a, m.calls);
+  all(a, m.calls, m.onHostsClock);
 }
 template <class A>
 void visit(A& a, ClockAnswer& m) {

@@ -150,6 +150,7 @@ struct TimedCall {
 };
 struct CallTimes {
   std::vector<TimedCall> calls;
+  bool onHostsClock = true;  ///< else all are off by the same, more than can be put beside other ranks' calls
 };
 
 /// Answer to AskClock. Nanoseconds of the clocks that were read.

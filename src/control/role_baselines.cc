@@ -67,6 +67,7 @@ void moveBaselines(JobView& job, const std::map<CommunicatorId, CommunicatorForm
     double quotaCores = 0;
     TransferView transfers;
     std::vector<instrument::TimelineCall> calls;
+    bool callsOnJobsClock = true;
   };
   std::map<int, Baseline> ofRole;
   const auto roleIn = [](std::span<const int> roles, Rank rank) {
@@ -74,7 +75,8 @@ void moveBaselines(JobView& job, const std::map<CommunicatorId, CommunicatorForm
   };
   for (auto& [process, member] : job.members())
     ofRole[roleIn(rolesBefore, member.identity.jobRank)] = {member.healthy, member.healthyQuotaCores,
-                                                            member.healthyTransfers, member.healthyCalls};
+                                                            member.healthyTransfers, member.healthyCalls,
+                                                            member.healthyCallsOnJobsClock};
   for (auto& [process, member] : job.members()) {
     member.recent.clear();
     member.transfers = {};
@@ -92,6 +94,7 @@ void moveBaselines(JobView& job, const std::map<CommunicatorId, CommunicatorForm
     member.healthyQuotaCores = baseline.quotaCores;
     member.healthyTransfers = std::move(baseline.transfers);
     member.healthyCalls = std::move(baseline.calls);
+    member.healthyCallsOnJobsClock = baseline.callsOnJobsClock;
   }
 }
 

@@ -71,11 +71,11 @@ std::set<ProcessId> computeTargets(const JobView& job, const diagnose::Suspicion
 diagnose::Measurements measurementsOf(const JobView& job, const ValidationInput& input, const ValidationTests& tests) {
   diagnose::Measurements measured;
   // Of the job: each is a walk over all ranks.
-  const double delay = delayOf(job, input.window), usual = usualGrowth(job, input.window);
+  const double delay = delayOf(job, input.window), usual = usualGrowth(job, input.window, OwnTime::alsoInProfile);
   for (const auto& [process, member] : job.members()) {
     diagnose::RankFigures figures;
     figures.rank = member.identity.jobRank;
-    figures.ownTimeGrowth = ownTimeGrowth(member, input.window).value_or(diagnose::unknown);
+    figures.ownTimeGrowth = ownTimeGrowth(member, input.window, OwnTime::alsoInProfile).value_or(diagnose::unknown);
     // Who asks for an examination wants to know of everybody.
     if (!input.wantsExamination)
       figures.shareOfDelay = shareOfDelay(member, input.window, delay, usual).value_or(diagnose::unknown);

@@ -105,6 +105,8 @@ Result<instrument::Blame> blameOf(JobView& job, const ClockBook& clocks, std::si
     const double unsure = seconds(clocks.errorBound(process));
     if (unsure > clockTolerance * member.healthy->duration)
       return Error::internal("the clock of rank {} is known to {:.1f} ms only", rank, unsure * 1e3);
+    if (!member.healthyCallsOnJobsClock || !member.callsOnJobsClock)
+      return Error::internal("the clock of rank {}'s device could not be read well enough", rank);
   }
   if (slowSeconds <= 0) return Error::internal("no rank calls as it did in health");
   BorrowedCalls healthyCalls(job, &MemberView::healthyCalls), calls(job, &MemberView::calls);

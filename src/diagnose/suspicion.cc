@@ -180,9 +180,14 @@ Suspicion suspect(const SeenInProfile& seen, const SuspicionThresholds& threshol
   std::stable_sort(result.groups.begin(), result.groups.end(), worstFirst);
   for (GroupSuspect& each : result.groups)
     if (const auto found = seen.network.find(each.slowest); found != seen.network.end()) each.network = found->second;
-  result.reason = result.empty() ? fmt::format("computing grew by {:.2f}x in the middle of {} ranks",
-                                               evidence.usualGrowth, seen.ranks.size())
-                                 : reasonFor(result, seen.communicators);
+  const auto isOwnTimeKnown = [](const auto& each) { return each.healthy.own > 0 && each.now.own > 0; };
+  if (!result.empty())
+    result.reason = reasonFor(result, seen.communicators);
+  else if (std::any_of(seen.ranks.begin(), seen.ranks.end(), isOwnTimeKnown))
+    result.reason =
+        fmt::format("computing grew by {:.2f}x in the middle of {} ranks", evidence.usualGrowth, seen.ranks.size());
+  else
+    result.reason = fmt::format("the own time of none of {} ranks is known", seen.ranks.size());
   return result;
 }
 

@@ -131,8 +131,8 @@ std::optional<DeviceTimes::Reference> DeviceTimes::referenceIn(void* context, Na
   if (uncertain() <= mostUncertain) return Reference{first, earliest + uncertain()};
   log::info("the device's clock could not be read to {} us, but to {}", mostUncertain / 1us,
             first ? fmt::format("{} us", uncertain() / 1us) : "nothing");
-  if (first) events.free(first);
-  return std::nullopt;
+  if (!first) return std::nullopt;
+  return Reference{first, earliest + uncertain(), false};
 }
 
 std::vector<DeviceTime> DeviceTimes::take(Nanoseconds mostUncertain) {
@@ -154,7 +154,8 @@ std::vector<DeviceTime> DeviceTimes::take(Nanoseconds mostUncertain) {
     const auto ended = events.between(each.behind, reference->event);
     if (!reached || !ended) continue;
     for (const CommunicatorId communicator : each.communicators)
-      times.push_back({communicator, each.entered, reference->at - *reached, reference->at - *ended});
+      times.push_back(
+          {communicator, each.entered, reference->at - *reached, reference->at - *ended, reference->isExact});
   }
   for (const auto& [context, reference] : references)
     if (reference) events.free(reference->event);

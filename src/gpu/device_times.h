@@ -26,20 +26,22 @@ struct TimedLaunch {
   std::vector<OnStream> streams;
 };
 
-/// A launch for one communicator. Times of the host's clock.
+/// A launch for one communicator.
 struct DeviceTime {
   CommunicatorId communicator = 0;
   Nanoseconds entered{0};  ///< the host was in the call that launched it
   Nanoseconds reached{0};  ///< the device had done all that was on the stream before, and the host had launched it
   Nanoseconds done{0};
+  bool onHostsClock = true;  ///< else off by more than was asked for, all of one take() and context by the same
 };
 
 /// A rank has come to a call when its stream has: it may be late by its processor or by its device. So an event that is
 /// timed stands before every launch, and one behind it. Only while it is enabled: else a launch costs one relaxed load.
 ///
 /// Device times are brought to the host's clock by an event on an idle stream of our own, which the host waits for
-/// (tens of microseconds; more than is wanted: nothing is told). One for a process. Thread-safe, never blocks but
-/// in take(), never touches a stream that is captured, never asks the driver under the mutex (see MarkedWork).
+/// (tens of microseconds; more than is wanted: each tells how long it took, and not when). One for a process.
+/// Thread-safe, never blocks but in take(), never touches a stream that is captured, never asks the driver under the
+/// mutex (see MarkedWork).
 class DeviceTimes {
  public:
   static constexpr std::size_t mostOpen = 8192;  ///< launches; the oldest go first
@@ -59,7 +61,7 @@ class DeviceTimes {
 
   /// What is done and was not taken yet. Waits for tens of milliseconds at most, for an event of its own; by one
   /// thread.
-  /// @param mostUncertain  what they may be off by, all by the same
+  /// @param mostUncertain  what they may be off by on the host's clock, all by the same
   std::vector<DeviceTime> take(Nanoseconds mostUncertain = usuallyUncertain);
   /// Launches that take() would not give yet.
   std::size_t underWay();
@@ -74,6 +76,7 @@ class DeviceTimes {
   struct Reference {
     void* event = nullptr;
     Nanoseconds at{0};
+    bool isExact = true;
   };
 
   const StreamEvents* events();

@@ -55,6 +55,48 @@ TEST(Decisions, SayNothingOfWhoHasNoBaseline) {
   EXPECT_FALSE(ownTimeGrowth(job.members().at(11), 4).has_value());
 }
 
+/// Iterations of that length, of which `inCall` in one call of communicator 1, as a profile has them.
+std::vector<instrument::TimelineCall> profiled(Nanoseconds iteration, Nanoseconds inCall, int everyNth = 1) {
+  std::vector<instrument::TimelineCall> calls;
+  for (int i = 0; i < 12; i += everyNth) {
+    instrument::TimelineCall call;
+    call.communicator = 1;
+    call.enter = i * iteration + (iteration - inCall);
+    call.leave = (i + 1) * iteration;
+    calls.push_back(call);
+  }
+  return calls;
+}
+
+// The vendor's calls end when they have launched.
+TEST(Decisions, OwnTimesThatSamplesDoNotTellAreThoseOfTheProfile) {
+  JobView job = healthyJob();
+  for (auto& [process, member] : job.members()) {
+    member.healthy->outside = member.healthy->outsidePerMicroBatch = Sample::unknownOutside;
+    member.healthyCalls = profiled(100ms, 40ms);
+    // Rank 1 takes 60 ms longer, and the others wait for it.
+    member.calls = process == 11 ? profiled(160ms, 40ms) : profiled(160ms, 100ms);
+    for (int i = 0; i < 4; ++i) job.handle(process, Samples{{{.index = 9 + i, .seconds = 0.16, .microBatches = 8}}});
+  }
+  for (const auto& [process, member] : job.members()) {
+    EXPECT_FALSE(ownTimeGrowth(member, 4).has_value()) << "iterations as they come do not tell";
+    EXPECT_NEAR(ownTimeGrowth(member, 4, OwnTime::alsoInProfile).value_or(-1), process == 11 ? 2 : 1, 0.01);
+    const double usual = usualGrowth(job, 4, OwnTime::alsoInProfile);
+    EXPECT_NEAR(shareOfDelay(member, 4, delayOf(job, 4), usual).value_or(-1), process == 11 ? 1 : 0, 0.01);
+  }
+  const auto comparisons = comparisonsOf(job, 4);
+  ASSERT_EQ(comparisons.size(), 4u);
+  EXPECT_NEAR(comparisons[1].healthy.own, 0.06, 1e-3);
+  EXPECT_NEAR(comparisons[1].now.own, 0.12, 1e-3);
+  EXPECT_NEAR(comparisons[0].now.own, 0.06, 1e-3);
+  ASSERT_EQ(comparisons[0].now.communicators.size(), 1u);
+  EXPECT_NEAR(comparisons[0].now.communicators[0].seconds, 0.1, 1e-3);
+
+  // Half of the calls went into a graph, and were not timed: nobody is slow by that.
+  job.members()[12].calls = profiled(160ms, 100ms, 2);
+  EXPECT_FALSE(ownTimeGrowth(job.members().at(12), 4, OwnTime::alsoInProfile).has_value());
+}
+
 TEST(Decisions, TellWhatPartOfTheDelayIsARanksOwn) {
   JobView job = healthyJob();
   const auto shareOf = [&](ProcessId process) {

@@ -16,7 +16,7 @@ gpu::DeviceTime timed(CommunicatorId communicator, int entered, int reached, int
 
 TEST(DeviceCalls, HaveTheTimesOfTheDevice) {
   const auto calls =
-      asOnDevice({call(1, 100, 5), call(1, 200, 5)}, {1}, {timed(1, 203, 500, 520), timed(1, 100, 300, 450)});
+      asOnDevice({call(1, 100, 5), call(1, 200, 5)}, {1}, {timed(1, 203, 500, 520), timed(1, 100, 300, 450)}).calls;
   ASSERT_EQ(calls.size(), 2u);
   EXPECT_EQ(calls[0].enter, 300);
   EXPECT_EQ(calls[0].duration, 150);
@@ -25,7 +25,7 @@ TEST(DeviceCalls, HaveTheTimesOfTheDevice) {
 }
 
 TEST(DeviceCalls, SpanAllStreamsOfAGroup) {
-  const auto calls = asOnDevice({call(1, 100, 5)}, {1}, {timed(1, 102, 300, 450), timed(1, 102, 280, 400)});
+  const auto calls = asOnDevice({call(1, 100, 5)}, {1}, {timed(1, 102, 300, 450), timed(1, 102, 280, 400)}).calls;
   ASSERT_EQ(calls.size(), 1u);
   EXPECT_EQ(calls[0].enter, 280);
   EXPECT_EQ(calls[0].duration, 170);
@@ -33,7 +33,8 @@ TEST(DeviceCalls, SpanAllStreamsOfAGroup) {
 
 TEST(DeviceCalls, OfTheVendorsThatWereNotTimedAreLeftOut) {
   const auto calls = asOnDevice({call(1, 100, 5), call(2, 110, 5), call(1, 200, 5)}, {1},
-                                {timed(1, 200, 250, 260), timed(2, 300, 310, 320)});
+                                {timed(1, 200, 250, 260), timed(2, 300, 310, 320)})
+                         .calls;
   ASSERT_EQ(calls.size(), 2u);
   EXPECT_EQ(calls[0].communicator, 2u) << "the host engine's stay as they are";
   EXPECT_EQ(calls[0].enter, 110);
@@ -43,10 +44,23 @@ TEST(DeviceCalls, OfTheVendorsThatWereNotTimedAreLeftOut) {
 TEST(DeviceCalls, AreInTheOrderOfTheDevice) {
   // Launched in this order on two streams, of which the first had to wait.
   const auto calls =
-      asOnDevice({call(1, 100, 5), call(2, 110, 5)}, {1, 2}, {timed(1, 101, 900, 950), timed(2, 111, 300, 310)});
+      asOnDevice({call(1, 100, 5), call(2, 110, 5)}, {1, 2}, {timed(1, 101, 900, 950), timed(2, 111, 300, 310)})
+          .calls;
   ASSERT_EQ(calls.size(), 2u);
   EXPECT_EQ(calls[0].communicator, 2u);
   EXPECT_EQ(calls[1].communicator, 1u);
+}
+
+TEST(DeviceCalls, ThatAreNotOnTheHostsClockSaySoAndAreNotPutBesideOthers) {
+  auto off = timed(1, 100, 300, 450);
+  off.onHostsClock = false;
+  const auto alone = asOnDevice({call(1, 100, 5)}, {1}, {off});
+  EXPECT_EQ(alone.calls.size(), 1u);
+  EXPECT_FALSE(alone.onHostsClock);
+  const auto beside = asOnDevice({call(1, 100, 5), call(2, 110, 5)}, {1}, {off});
+  ASSERT_EQ(beside.calls.size(), 1u);
+  EXPECT_EQ(beside.calls[0].communicator, 2u);
+  EXPECT_TRUE(beside.onHostsClock);
 }
 
 }  // namespace

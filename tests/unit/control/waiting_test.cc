@@ -95,6 +95,11 @@ TEST(Waiting, SaysNothingWithoutAllCallsOrWithSeveralRanksAProcessOrUnknownClock
   missing.view.members().at(WaitingJob::processOf(3)).calls.clear();
   EXPECT_NE(reason(missing).find("no call of rank 3 was timed now"), std::string::npos) << reason(missing);
 
+  WaitingJob unread;
+  unread.fill(&MemberView::calls, 1, 2);
+  unread.view.members().at(WaitingJob::processOf(2)).callsOnJobsClock = false;
+  EXPECT_NE(reason(unread).find("the clock of rank 2's device"), std::string::npos) << reason(unread);
+
   WaitingJob shared;
   shared.fill(&MemberView::calls, 1, 2);
   shared.view.handle(1, CommunicatorFormed{9, true, {0, 0, 1}, {}, {}, {}});
