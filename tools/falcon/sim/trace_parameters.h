@@ -37,10 +37,9 @@ inline constexpr Population fourNodes{"four nodes", 107, 43, 0.25, 0.3};
 
 struct TraceParameters {
   // Lengths, in iterations.
-  Range jobLength{200, 3000};  ///< [assumed] log-uniform
-  Range firstStart{15, 200};   ///< [recorded] the first one starts at iteration 15; [assumed] uniform
-  double durationMedian =
-      150;  ///< [paper] tens of seconds to ten hours, minutes mostly (docs/detection.md)
+  Range jobLength{200, 3000};   ///< [assumed] log-uniform
+  Range firstStart{15, 200};    ///< [recorded] the first one starts at iteration 15; [assumed] uniform
+  double durationMedian = 150;  ///< [paper] tens of seconds to ten hours, minutes mostly (docs/detection.md)
   double durationSpread = 1.2;  ///< [assumed] of the logarithm
   Range duration{5, 2000};      ///< [assumed] and at most 60 % of the job
   Range gap{30, 300};           ///< [recorded] 30 or more between episodes; [assumed] uniform
