@@ -44,8 +44,7 @@ TEST(DeviceCalls, OfTheVendorsThatWereNotTimedAreLeftOut) {
 TEST(DeviceCalls, AreInTheOrderOfTheDevice) {
   // Launched in this order on two streams, of which the first had to wait.
   const auto calls =
-      asOnDevice({call(1, 100, 5), call(2, 110, 5)}, {1, 2}, {timed(1, 101, 900, 950), timed(2, 111, 300, 310)})
-          .calls;
+      asOnDevice({call(1, 100, 5), call(2, 110, 5)}, {1, 2}, {timed(1, 101, 900, 950), timed(2, 111, 300, 310)}).calls;
   ASSERT_EQ(calls.size(), 2u);
   EXPECT_EQ(calls[0].communicator, 2u);
   EXPECT_EQ(calls[1].communicator, 1u);
