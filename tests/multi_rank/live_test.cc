@@ -9,6 +9,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -31,9 +32,10 @@ constexpr double always = TrainedJob::always;
 constexpr double asFast = 1.25;  // so much longer an iteration may take, and is as fast as a healthy one
 // So much of it the machine may be to blame for.
 constexpr double mostOfTheMachine = 1.25;
-constexpr double lookBack = 6, clearlySlower = 1.1;  // s before something was said, and times that work took longer
-constexpr double longestUntilRelief = 15;            // s
-constexpr std::size_t enough = 12;                   // iterations, for a median
+// s before something was said, unless it says since when; and times that work took longer.
+constexpr double lookBack = 6, clearlySlower = 1.1;
+constexpr double longestUntilRelief = 15;  // s
+constexpr std::size_t enough = 12;         // iterations, for a median
 // s that a job trains; one in which something is slow ends before, after half a minute on two idle cores. What is
 // waited for are iterations, and there are slow days.
 constexpr int longest = 90, healthyFor = 40;
@@ -208,7 +210,7 @@ class LiveJob : public testing::TestWithParam<Case> {
       const double time = timeOf(event);
       if (time < from || time >= to || calm.contains(kind)) continue;
       const auto slowdowns =
-          learnt.is_null() ? std::vector<double>{1} : machineSlowdowns({time - lookBack, time}, {0, timeOf(learnt)});
+          learnt.is_null() ? std::vector<double>{1} : machineSlowdowns(stretchOf(event), {0, timeOf(learnt)});
       const bool follow = follows.contains(kind);
       if (ofNobody.contains(kind))
         excused =
@@ -236,6 +238,23 @@ class LiveJob : public testing::TestWithParam<Case> {
   }
 
   bool isOurs(const json& event) const { return timeOf(event) >= contending_.from && timeOf(event) <= contending_.to; }
+
+  /// What an event is about: the iterations just before it that are nearer to the level that it says they went to than
+  /// to the one that they came from, where it says both. A change is told after a second, and the median of six would
+  /// be of before.
+  Stretch stretchOf(const json& event) const {
+    constexpr int fewest = 3;
+    const double time = timeOf(event), before = event.value("before_ms", 0.0), after = event.value("after_ms", 0.0);
+    Stretch stretch{time - lookBack, time};
+    if (before <= 0 || after <= before) return stretch;
+    const auto all = job_->iterations(stretch.from, stretch.to);
+    int nearer = 0;
+    for (auto each = all.rbegin(); each != all.rend(); ++each, ++nearer) {
+      if ((each->end - each->start) * 1e3 < std::sqrt(before * after)) break;
+      if (nearer + 1 >= fewest) stretch.from = each->start;
+    }
+    return stretch;
+  }
 
   /// How many times longer a verdict says that the rank takes for its own work; without end where it does not say.
   static double growthToldOf(std::size_t rank, const json& verdict) {
