@@ -7,6 +7,8 @@
 #include <set>
 #include <thread>
 
+#include "harness/timed_device.h"
+
 namespace falcon::gpu {
 namespace {
 
@@ -46,26 +48,12 @@ class FakeEvents final : public StreamEvents {
   mutable std::uintptr_t made = 0;
 };
 
-class FakeDriver final : public CudaDriver {
- public:
-  explicit FakeDriver(const StreamEvents* events) : events_(events) {}
-  int deviceCount() const override { return 1; }
-  MemoryKind memoryOf(const void*) const override { return MemoryKind::device; }
-  void* currentContext() const override { return nullptr; }
-  void makeCurrent(void*) const override {}
-  bool useDevice(int) const override { return true; }
-  const StreamEvents* streamEvents() const override { return events_; }
-
- private:
-  const StreamEvents* events_;
-};
-
 class LaunchedWorkTest : public testing::Test {
  protected:
   static void* stream(std::uintptr_t number) { return reinterpret_cast<void*>(0x1000 + number); }
 
   FakeEvents events_;
-  MarkedWork work_{[this] { return std::make_shared<FakeDriver>(&events_); }};
+  MarkedWork work_{[this] { return std::make_shared<test::DriverOf>(&events_); }};
 };
 
 TEST_F(LaunchedWorkTest, AsksForExactlyTheStreamsUsedSinceTheLastCut) {
@@ -135,7 +123,7 @@ TEST_F(LaunchedWorkTest, NobodyWaitsForAnothersLaunch) {
 
 TEST(LaunchedWork, WithoutEventsAllCountsAsDone) {
   MarkedWork noDriver([] { return nullptr; });
-  MarkedWork oldDriver([] { return std::make_shared<FakeDriver>(nullptr); });
+  MarkedWork oldDriver([] { return std::make_shared<test::DriverOf>(nullptr); });
   for (MarkedWork* work : {&noDriver, &oldDriver}) {
     work->note(nullptr);
     EXPECT_TRUE(work->isDone());
