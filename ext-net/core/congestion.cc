@@ -1,6 +1,7 @@
 #include "core/congestion.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "core/counters.h"
@@ -28,11 +29,20 @@ bool knows(const falconNetConnection_v1& now, const falconNetConnection_v1& befo
   return (now.valid & before.valid & what) == what;
 }
 
+/// What was delivered is known in segments, which are smaller where messages are; bytes of messages are counted when
+/// these are done, which on a slow link is seldom.
+double bytesOfASegment(const falconNetConnection_v1& now, const falconNetConnection_v1& before) {
+  constexpr double usual = 1448;
+  const double segments = grown(now.segments, before.segments);
+  if (!knows(now, before, FALCON_NET_WIRE_BYTES | FALCON_NET_RETRANSMITS) || segments <= 0) return usual;
+  return grown(now.wireBytes, before.wireBytes) / segments;
+}
+
 }  // namespace
 
-double CongestionJudge::rateLost(double rate, double share) {
+double CongestionJudge::rateLost(double rate, double share, std::size_t sharing) {
   // The kernel's own figure is of the last flight: on a healthy link it was seen to differ by a factor of 400.
-  recentRates_[readings_++ % recentRates_.size()] = rate;
+  recentRates_[readings_++ % recentRates_.size()] = sharing > 0 ? rate * static_cast<double>(sharing) : INFINITY;
   bestRate_ = std::max(rate, bestRate_ * bestRateKept);
   recentShare_ = share < shareThatSetsTheRate ? 0 : recentShare_ + 1;
   if (recentShare_ < recentRates_.size() || bestRate_ <= 0) return 0;
@@ -53,7 +63,8 @@ double CongestionJudge::lossesBeyondUsual(const falconNetConnection_v1& now) {
   return losses_ - lossesSpared - lossesUsual * usualLosses_;
 }
 
-Congestion CongestionJudge::judge(const falconNetConnection_v1& now, double others, const DeviceSigns& signs) {
+Congestion CongestionJudge::judge(const falconNetConnection_v1& now, const OnTheInterface& beside,
+                                  const DeviceSigns& signs) {
   const falconNetConnection_v1 before = before_;
   const bool isFirst = !hasBefore_;
   before_ = now;
@@ -71,11 +82,10 @@ Congestion CongestionJudge::judge(const falconNetConnection_v1& now, double othe
 
   const double queue = grown(now.rttNanoseconds, now.rttLeastNanoseconds) / 1e9;
   found.parts.slowness = queue / (queue + queueScale);
-  // Segments, not bytes: those are counted when a message is done, which on a slow link is seldom.
-  if (knows(now, before, FALCON_NET_ECN))
-    found.parts.slowness =
-        std::max(found.parts.slowness, rateLost(grown(now.delivered, before.delivered) / wall, found.parts.share));
-
+  if (knows(now, before, FALCON_NET_ECN)) {
+    const double rate = grown(now.delivered, before.delivered) * bytesOfASegment(now, before) / wall;
+    found.parts.slowness = std::max(found.parts.slowness, rateLost(rate, found.parts.share, beside.ours));
+  }
   found.parts.slowness = std::max(found.parts.slowness, signs.held);
 
   double contention = std::max(0.0, signs.contention);
@@ -85,8 +95,8 @@ Congestion CongestionJudge::judge(const falconNetConnection_v1& now, double othe
         ratio(ratio(grown(now.ecnMarked, before.ecnMarked), grown(now.delivered, before.delivered)), marksScale));
   if (knows(now, before, FALCON_NET_RETRANSMITS))
     contention = std::max(contention, ratio(lossesBeyondUsual(now), lossesScale));
-  if (others >= 0 && static_cast<double>(now.rttNanoseconds) > roundTripThatOthersNeed)
-    contention = std::max(contention, ratio(others, othersScale));
+  if (beside.others >= 0 && static_cast<double>(now.rttNanoseconds) > roundTripThatOthersNeed)
+    contention = std::max(contention, ratio(beside.others, othersScale));
   found.parts.contention = contention;
 
   found.score = found.parts.share * (weightOfSlowness * found.parts.slowness + weightOfContention * contention);

@@ -117,6 +117,7 @@ std::vector<ConnectionRecord*> NetState::readConnections() {
   for (DeviceTotals& device : devices_) {
     const double gone = std::exchange(device.gone, 0);
     device.ours = records_.size() <= mostReadings ? gone : -1;
+    device.sending = 0;
   }
   auto next = records_.lower_bound(nextToRead_);
   for (std::size_t count = std::min(mostReadings, records_.size()); count > 0; --count, ++next) {
@@ -132,7 +133,8 @@ std::vector<ConnectionRecord*> NetState::readConnections() {
     if (!(record.last_.valid & FALCON_NET_WIRE_BYTES))
       devices_[device].ours = -1;
     else
-      devices_[device].ours += static_cast<double>(record.last_.wireBytes - before);
+      devices_[device].ours += grown(record.last_.wireBytes, before);
+    devices_[device].sending += record.identity_.sends && record.last_.wireBytes != before;
   }
   nextToRead_ = next == records_.end() ? 0 : next->first;
   return taken;
@@ -187,7 +189,9 @@ DeviceSigns NetState::signsOf(std::size_t device) const {
 void NetState::judge(ConnectionRecord& record) {
   if (!record.identity_.sends) return;
   const auto device = static_cast<std::size_t>(record.identity_.device);
-  const Congestion judged = record.judge_.judge(record.last_, othersOf(device), signsOf(device));
+  const bool isKnown = device < devices_.size() && devices_[device].ours >= 0;
+  const OnTheInterface beside{othersOf(device), isKnown ? devices_[device].sending : 0};
+  const Congestion judged = record.judge_.judge(record.last_, beside, signsOf(device));
   record.last_.condition = judged.condition;
   record.last_.score = judged.score;
   if (judged.condition != falconNetUnknown) record.last_.valid |= FALCON_NET_SCORE;

@@ -79,10 +79,11 @@ class NetState {
     falconNetDevice_v1 last{};
     DeviceCounts lastCounts{};
     bool hasLast = false;
-    DeviceSigns signs{};     // of the last two readings
-    double ours = 0;         // of this reading; below 0: not known of all connections
-    double gone = 0;         // of those that have ended since
-    std::deque<Sent> sents;  // of the last readings
+    DeviceSigns signs{};      // of the last two readings
+    double ours = 0;          // of this reading; below 0: not known of all connections
+    std::size_t sending = 0;  // connections that have sent something in this reading
+    double gone = 0;          // of those that have ended since
+    std::deque<Sent> sents;   // of the last readings
   };
 
   // With mutex_ held.

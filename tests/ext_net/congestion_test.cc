@@ -15,7 +15,7 @@ class Readings : public testing::Test {
   Readings() {
     now_.valid = FALCON_NET_RTT | FALCON_NET_RETRANSMITS | FALCON_NET_LIMITS | FALCON_NET_ECN;
     now_.rttLeastNanoseconds = millisecond / 20;
-    judge_.judge(now_, nobody);
+    judge_.judge(now_, {nobody});
   }
 
   /// 100 ms pass in which `segments` were sent; the network was waited for in `waited` of the time.
@@ -28,7 +28,7 @@ class Readings : public testing::Test {
     now_.retransmits += again;
     now_.ecnMarked += marked;
   }
-  Congestion judged(double others = nobody) { return judge_.judge(now_, others); }
+  Congestion judged(double others = nobody, std::size_t ours = 1) { return judge_.judge(now_, {others, ours}); }
   void queueFor(std::uint64_t milliseconds) {
     now_.rttNanoseconds = now_.rttLeastNanoseconds + milliseconds * millisecond;
   }
@@ -137,6 +137,36 @@ TEST_F(Readings, OfARateThatFellFarBelowTheBestAreSlowOnceItStaysSo) {
   const Congestion found = judged();
   EXPECT_EQ(found.condition, falconNetSlow);
   EXPECT_NEAR(found.parts.slowness, 0.8, 0.02);
+}
+
+TEST_F(Readings, OfAnInterfaceThatOurOwnConnectionsShareAreHealthy) {
+  pass(1);
+  judged();
+  for (int i = 0; i < 10; ++i) {
+    pass(1, 250);
+    EXPECT_EQ(judged(nobody, 4).condition, falconNetHealthy) << i;
+  }
+  for (int i = 0; i < 10; ++i) pass(1, 25), judged(nobody, 4);
+  pass(1, 25);
+  EXPECT_EQ(judged(nobody, 4).condition, falconNetSlow) << "a tenth of its part";
+  for (int i = 0; i < 10; ++i) pass(1, 25), judged(nobody, 0);
+  pass(1, 25);
+  EXPECT_EQ(judged(nobody, 0).condition, falconNetHealthy) << "who shares it is not known";
+}
+
+// Small messages make many segments.
+TEST_F(Readings, OfAConnectionWhoseSegmentsWereSmallAreHealthy) {
+  now_.valid |= FALCON_NET_WIRE_BYTES;
+  const auto send = [&](std::uint64_t segments, std::uint64_t bytesOfEach) {
+    pass(1, segments);
+    now_.wireBytes += segments * bytesOfEach;
+    return judged().condition;
+  };
+  judged();
+  send(20'000, 64);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(send(1000, 1448), falconNetHealthy) << i;
+  for (int i = 0; i < 10; ++i) send(1000, 64);
+  EXPECT_EQ(send(1000, 64), falconNetSlow);
 }
 
 TEST_F(Readings, OfALowRateThatTheNetworkDoesNotSetAreHealthy) {
