@@ -31,8 +31,8 @@ std::vector<std::string> jobCommand(const JobSurroundings& job) {
   command.insert(command.end(),
                  {job.programs + "/falcon-train", "--dp", std::to_string(shape.dataParallel), "--pp",
                   std::to_string(shape.pipelineParallel), "--micro-batches", std::to_string(shape.microBatches),
-                  "--iterations", "1000000", "--duration", fmt::format("{:.0f}", shape.seconds), "--log",
-                  file(job, "iterations.jsonl"), "--quiet"});
+                  "--micro-batch-size", std::to_string(shape.sequences), "--iterations", "1000000", "--duration",
+                  fmt::format("{:.0f}", shape.seconds), "--log", file(job, "iterations.jsonl"), "--quiet"});
   if (!shape.overlap) command.push_back("--no-overlap");
   return command;
 }

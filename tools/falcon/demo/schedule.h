@@ -27,6 +27,7 @@ struct JobShape {
   int pipelineParallel = 2;
   double seconds = 140;   ///< how long the trainer runs
   int microBatches = 32;  ///< of an iteration, over all replicas
+  int sequences = 4;      ///< of a micro-batch
   bool overlap = true;    ///< gradients are exchanged while others are computed
 };
 
