@@ -168,7 +168,7 @@ Culprit Mitigation::concerned(const Step& step, std::span<const FailSlow> failSl
   if (step.undo) {
     for (auto culprit = relieved_.rbegin(); culprit != relieved_.rend(); ++culprit)
       if (culprit->kind == kind) return *culprit;
-    return {};
+    return relieved_.empty() ? Culprit{} : relieved_.back();  // roles are taken back once nobody is slow
   }
   for (auto each = failSlows.rbegin(); each != failSlows.rend(); ++each)
     if (each->culprit.kind == kind) return each->culprit;

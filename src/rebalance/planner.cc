@@ -173,28 +173,33 @@ std::string inWords(const JobFacts& job, const NodePermutation& order, const Pla
   return plan.roles.empty() ? inWords(order) : inWords(job.roles, plan.roles);
 }
 
-/// No work can be moved away from the slow ranks: their nodes can, or they have to go.
-Plan withoutSplit(const JobFacts& job, std::span<const Culprit> culprits, const std::string& obstacle,
-                  const char* elseAdvised) {
-  const Rank slow = slowRanksOf(culprits).front();
-  const std::string who = fmt::format("rank {} is slow", slow);
+/// Slow ranks in fewer, inner stages; nothing where no order of the nodes makes computing clearly faster, or there is a
+/// slow link: links have a plan of their own, which tells whether theirs is the better remedy.
+std::optional<Plan> packed(const JobFacts& job, std::span<const Culprit> culprits, const std::string& why) {
   auto order = orderFor(job, culprits);
-  // Links have a plan of their own, which tells whether theirs is the better remedy.
-  const bool packs = order && order->after.seconds < order->before.seconds * (1 - leastGain) &&
-                     std::none_of(culprits.begin(), culprits.end(),
-                                  [](const Culprit& each) { return each.kind == CulpritKind::link; });
-  // What can be carried out goes before what can only be said.
-  if (!(packs && job.swapSeconds) && job.restartSeconds) return restartWithout(job, culprits, who);
-  if (!packs) return advice(fmt::format("{}{}{}", who, obstacle, elseAdvised));
+  const auto isLink = [](const Culprit& each) { return each.kind == CulpritKind::link; };
+  if (!order || order->after.seconds >= order->before.seconds * (1 - leastGain) ||
+      std::any_of(culprits.begin(), culprits.end(), isLink))
+    return std::nullopt;
   Plan plan = advice("");
   carryOut(job, *order, plan);
   plan.reason = fmt::format(
-      "{}{}; {}: an iteration's computing takes {:.2f} of what it does now, slow ranks are in {} of {} stages", who,
-      obstacle, inWords(job, *order, plan), order->after.seconds / order->before.seconds, order->after.slowStages,
+      "{}; {}: an iteration's computing takes {:.2f} of what it does now, slow ranks are in {} of {} stages", why,
+      inWords(job, *order, plan), order->after.seconds / order->before.seconds, order->after.slowStages,
       job.layout->pipelineSize);
   plan.gain = 1 - order->after.seconds / order->before.seconds;
   plan.permutation = std::move(order);
   return plan;
+}
+
+/// No work can be moved away from the slow ranks: their nodes can, or they have to go.
+Plan withoutSplit(const JobFacts& job, std::span<const Culprit> culprits, const std::string& obstacle,
+                  const char* elseAdvised) {
+  const std::string who = fmt::format("rank {} is slow", slowRanksOf(culprits).front());
+  auto plan = packed(job, culprits, who + obstacle);
+  // What can be carried out goes before what can only be said.
+  if (!(plan && job.swapSeconds) && job.restartSeconds) return restartWithout(job, culprits, who);
+  return plan ? std::move(*plan) : advice(fmt::format("{}{}{}", who, obstacle, elseAdvised));
 }
 
 Plan planForRank(const JobFacts& job, std::span<const Culprit> culprits) {
@@ -412,8 +417,17 @@ std::vector<Plan> plansFor(const JobFacts& job, std::span<const Culprit> culprit
   const auto isRank = [](const Culprit& culprit) { return culprit.kind == CulpritKind::rank; };
   const auto isLink = [](const Culprit& culprit) { return culprit.kind == CulpritKind::link; };
   // One split serves all slow ranks: it comes from the replicas' times.
-  if (const auto slow = std::find_if(culprits.begin(), culprits.end(), isRank); slow != culprits.end())
-    plans.push_back(planForRank(job, culprits)), plans.back().against = slow->kind;
+  if (std::any_of(culprits.begin(), culprits.end(), isRank)) {
+    plans.push_back(planForRank(job, culprits));
+    // A split gives a slow rank less to do and leaves it where all wait for it.
+    const bool isSplit = plans.back().kind == PlanKind::splitMicroBatches || plans.back().kind == PlanKind::none;
+    auto further = isSplit ? packed(job, culprits, "the split helps too little") : std::nullopt;
+    if (further && further->kind == PlanKind::swap) {
+      further->ifTooLittle = true;
+      plans.push_back(std::move(*further));
+    }
+    for (Plan& plan : plans) plan.against = CulpritKind::rank;
+  }
   if (std::any_of(culprits.begin(), culprits.end(), isLink))
     for (Plan& plan : plansForLinks(job, culprits))
       plans.push_back(std::move(plan)), plans.back().against = CulpritKind::link;

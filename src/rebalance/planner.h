@@ -88,11 +88,11 @@ struct Plan {
   std::string reason;          ///< one sentence
 };
 
-/// What would help against all culprits known together. A slow rank gets fewer micro-batches; slow links are left out
-/// of every ring that uses them. What cannot be done (two ranks; a link slow both ways with three; send/recv over the
-/// link; no layout; deterministic sums) turns into an exchange of places or a restart, where the framework can be asked
-/// for it, else into advice that names the obstacle. Where it can be restarted, that also stands behind every other
-/// remedy: for when that helps too little.
+/// What would help against all culprits known together. A slow rank gets fewer micro-batches, and where that helps too
+/// little the roles of inner stages, among other slow ones; slow links are left out of every ring that uses them. What
+/// cannot be done (two ranks; a link slow both ways with three; send/recv over the link; no layout; deterministic sums)
+/// turns into an exchange of places or a restart, where the framework can be asked for it, else into advice that names
+/// the obstacle. Where it can be restarted, that also stands behind every other remedy: for when that helps too little.
 ///
 /// @param culprits  those not relieved; ranks of the job
 /// @return          one plan per kind of remedy needed, ranks first; a plan of kind none says why nothing is to be done

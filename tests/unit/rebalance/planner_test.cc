@@ -371,6 +371,33 @@ TEST(Planner, PacksSlowRanksIntoOneStageWhereNoWorkCanBeMoved) {
   EXPECT_GT(plans[0].gain, 0.1);
 }
 
+TEST(Planner, PacksSlowRanksBehindASplitThatHelpsTooLittle) {
+  JobFacts job;
+  job.layout = topology::Layout{2, 4, 1};
+  job.communicators = {ringOver(1, {0, 4})};
+  job.rankAt = job.nodeOfPlace = job.roles = {0, 1, 2, 3, 4, 5, 6, 7};
+  job.microBatches = 8;
+  job.secondsPerMicroBatch = {3, 1};
+  job.timesAsLong = {{0, 3}, {3, 3}};
+  job.swapSeconds = 2;
+  job.restartSeconds = 40;
+  const std::vector culprits{slowRank(0), slowRank(3)};
+  for (const auto& split : {std::vector<int>{}, {2, 6}}) {  // not yet in force, in force
+    job.microBatchesNow = split;
+    const auto plans = plansFor(job, culprits);
+    ASSERT_EQ(plans.size(), 3U);
+    EXPECT_EQ(plans[0].kind, split.empty() ? PlanKind::splitMicroBatches : PlanKind::none);
+    EXPECT_EQ(plans[1].kind, PlanKind::swap);
+    EXPECT_TRUE(plans[1].ifTooLittle);
+    EXPECT_EQ(plans[1].against, CulpritKind::rank);
+    ASSERT_TRUE(plans[1].permutation);
+    EXPECT_EQ(plans[1].permutation->after.slowStages, 1);
+    EXPECT_EQ(plans[2].kind, PlanKind::restart);
+  }
+  job.swapSeconds.reset();
+  EXPECT_EQ(plansFor(job, culprits).size(), 2U) << "what can only be said does not stand behind what is done";
+}
+
 TEST(Planner, HasARestartBehindEveryOtherRemedyWhereThereIsOne) {
   JobFacts job = demoJob();
   job.secondsPerMicroBatch[2] = 2;
