@@ -368,6 +368,7 @@ void Controller::onRelief(Event event) {
 void Controller::track() {
   watchRelief();
   if (compareWithStored() || askPeers()) return;
+  refineBaseline();
   const double healthy = healthyMilliseconds_ * 1e-3, current = currentMilliseconds_ * 1e-3;
   if (mitigation_.tick(failSlows_, healthy, current, !relearning_) == Mitigation::Progress::changed) {
     rebase();

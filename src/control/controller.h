@@ -102,8 +102,9 @@ class Controller {
   void emit(Event event);
   void announce();
   void learn();
-  bool haveAllSince(const std::map<ProcessId, std::uint64_t>& mark) const;
+  bool haveAllSince(const std::map<ProcessId, std::uint64_t>& mark, int iterations) const;
   void takeBaseline(ProcessId watched);
+  void refineBaseline();
   void noticeFaster();
   bool isFaster(ProcessId watched) const;
   /// The newest samples' iteration times with the usual work, in milliseconds.
@@ -141,7 +142,11 @@ class Controller {
   void endProfiling();
   void collect();
   void suspect();
+  std::vector<diagnose::HostExplanation> hostExplanations(std::size_t newest) const;
+  /// Iterations since the newest change, at most as many as a baseline has.
+  std::size_t newestSinceChange() const;
   bool explainedByHosts();
+  std::string nobodyStandsOut(const std::string& reason) const;
   bool waitsWhetherItLasts();
   void sayOnset();
   void waitForBackOff(const diagnose::Suspicion& suspects);
@@ -212,8 +217,10 @@ class Controller {
   bool periodKnown_ = false;
   std::map<ProcessId, std::uint64_t> mark_;  ///< samples received when profiling began
   std::set<ProcessId> baselineDue_;          ///< whose next timing belongs to the baseline
-  bool compared_ = false;                    ///< with the stored one
-  bool compareDue_ = false;                  ///< the baseline is taken, and not yet compared with the stored one
+  /// Samples received before a baseline that is still short; nothing: it is not to be refined.
+  std::optional<std::map<ProcessId, std::uint64_t>> refinedFrom_;
+  bool compared_ = false;    ///< with the stored one
+  bool compareDue_ = false;  ///< the baseline is taken, and not yet compared with the stored one
   /// Suspects of a job that has nothing faster to be compared with, as long as they are looked at again.
   std::optional<diagnose::Suspicion> byPeers_;
   int peerRounds_ = 0;

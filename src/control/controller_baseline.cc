@@ -15,6 +15,10 @@ namespace {
 constexpr Nanoseconds successorPatience = 3s;
 // The members' timing follows the samples.
 constexpr Nanoseconds timingPatience = 2s;
+// Iterations that tell what is healthy where nothing happens in them; of the newest it is not known yet whether they
+// do.
+constexpr int longBaseline = 48, notYetJudged = 12;
+static_assert(longBaseline + notYetJudged <= static_cast<int>(JobView::keptSamples));
 constexpr int peerRounds = 3;  // looks at the peers, each over as many iterations as the baseline
 // A job that was faster for a moment only is not believed again for as long as so many baselines take.
 constexpr int baselinesBeforeFaster = 10;
@@ -33,13 +37,12 @@ void Controller::learn() {
     emit({.kind = EventKind::periodKnown, .text = why + "; a short profile is taken as the healthy baseline"});
     outbox_.toAll(profilingOrder());
   }
-  if (haveAllSince(learnFrom_)) takeBaseline(*process);
+  if (haveAllSince(learnFrom_, settings_.baselineIterations)) takeBaseline(*process);
 }
 
 // A process that never iterates is not waited for: twice as many iterations of most others tell that it does not.
-bool Controller::haveAllSince(const std::map<ProcessId, std::uint64_t>& mark) const {
-  return job_.samplesSince(mark) >= settings_.baselineIterations ||
-         job_.samplesOfMostSince(mark) >= 2 * settings_.baselineIterations;
+bool Controller::haveAllSince(const std::map<ProcessId, std::uint64_t>& mark, int iterations) const {
+  return job_.samplesSince(mark) >= iterations || job_.samplesOfMostSince(mark) >= 2 * iterations;
 }
 
 void Controller::takeBaseline(ProcessId watched) {
@@ -70,6 +73,24 @@ void Controller::takeBaseline(ProcessId watched) {
   const double level = detector_.currentMilliseconds();
   baselineMilliseconds_ = level > 0 ? level : healthyMilliseconds_;
   compareDue_ = true;
+  refinedFrom_ = job_.receivedNow();
+}
+
+// A few iterations tell a job's pace by chance: what many tell takes their place, once there are as many.
+void Controller::refineBaseline() {
+  if (!refinedFrom_) return;
+  if (slow_ || slowFromTheStart_ || relearnDue_ || !failSlows_.empty()) return refinedFrom_.reset();
+  constexpr int needed = longBaseline + notYetJudged;
+  const auto process = watched();
+  if (!process || compareDue_ || byPeers_ || !haveAllSince(*refinedFrom_, needed)) return;
+  refinedFrom_.reset();
+  for (auto& [id, member] : job_.members())
+    if (member.healthy && member.recent.size() >= needed)
+      member.healthy = JobView::means(member, longBaseline, notYetJudged);
+  auto times = judgedMilliseconds(*process, needed);
+  times.resize(longBaseline);
+  healthyMilliseconds_ = currentMilliseconds_ = mean(times);
+  keepBaseline();
 }
 
 // A baseline of a warm-up, or of a machine that others used, hides who becomes slow later. The detector learns in
@@ -168,7 +189,7 @@ bool Controller::askPeers() {
     return false;
   }
   if (!byPeers_->empty() && peerRounds_ < peerRounds) {
-    if (!haveAllSince(peersSince_)) return false;
+    if (!haveAllSince(peersSince_, settings_.baselineIterations)) return false;
     byPeers_ = inBoth(byPeers(), *byPeers_);
     ++peerRounds_;
     peersSince_ = job_.receivedNow();

@@ -54,36 +54,40 @@ void Controller::collect() {
   suspect();
 }
 
-// A host whose processors others take slows all of its ranks: no test tells more than the kernel's account of them, and
-// the job is not held for it. What is left beyond that must be a fail-slow by itself to be looked for.
-bool Controller::explainedByHosts() {
-  const auto since = std::clamp<std::int64_t>(detectorSamples_ - changedAt_, settings_.profilingIterations,
-                                              settings_.baselineIterations);
-  const auto newest = static_cast<std::size_t>(since);
+std::vector<diagnose::HostExplanation> Controller::hostExplanations(std::size_t newest) const {
   std::vector<diagnose::HostExplanation> explanations;
   for (const diagnose::HostObservation& host : hostObservations(job_, newest))
     if (auto found = diagnose::explanationOf(host)) explanations.push_back(std::move(*found));
+  return explanations;
+}
+
+std::size_t Controller::newestSinceChange() const {
+  const auto since = std::clamp<std::int64_t>(detectorSamples_ - changedAt_, settings_.profilingIterations,
+                                              settings_.baselineIterations);
+  return static_cast<std::size_t>(since);
+}
+
+// A host whose processors others take slows all of its ranks: no test tells more than the kernel's account of them, and
+// the job is not held for it. What is left beyond that must be a fail-slow by itself to be looked for.
+bool Controller::explainedByHosts() {
+  std::vector<diagnose::HostExplanation> hosts = hostExplanations(newestSinceChange());
+  std::erase_if(hosts, [](const diagnose::HostExplanation& each) { return !each.isCulprit(); });
   const double limit = 1 + settings_.onsetThresholdPercent / 100;
-  if (explanations.empty() || diagnose::unexplainedGrowth(iterationGrowth(job_, newest), explanations) >= limit)
+  if (hosts.empty() || diagnose::unexplainedGrowth(iterationGrowth(job_, newestSinceChange()), hosts) >= limit)
     return false;
-  const auto isCulprit = [](const auto& each) { return each.isCulprit(); };
-  const bool named = std::any_of(explanations.begin(), explanations.end(), isCulprit);
-  if (!named && waitsWhetherItLasts()) return true;
   sayOnset();
-  std::string unnamed;
-  for (const diagnose::HostExplanation& each : explanations) {
-    if (each.isCulprit())
-      name(each);
-    else
-      unnamed += fmt::format("{}on host {} {}", unnamed.empty() ? "" : "; ", each.host, each.evidence);
-  }
-  if (named)
-    onsetOpen_ = false;
-  else if (!quiet_ && attempts_ <= attemptsPerOnset)
-    emit({.kind = EventKind::inconclusive,
-          .ranges = rangeGrowths(job_, window()),
-          .text = "slower, and nobody stands out: " + unnamed});
+  for (const diagnose::HostExplanation& each : hosts) name(each);
+  onsetOpen_ = false;
   return true;
+}
+
+// Of ranks that run for longer on all of a host, who is suspected by evidence of their own none the less stands out.
+std::string Controller::nobodyStandsOut(const std::string& reason) const {
+  std::string hosts;
+  for (const diagnose::HostExplanation& each : hostExplanations(newestSinceChange()))
+    if (!each.isCulprit()) hosts += fmt::format("{}on host {} {}", hosts.empty() ? "" : "; ", each.host, each.evidence);
+  return hosts.empty() ? "slower, but no rank or group stands out: " + reason
+                       : "slower, and nobody stands out: " + hosts;
 }
 
 // A small slowness of nobody in particular is looked at again before it is said.
@@ -119,7 +123,7 @@ void Controller::suspect() {
     sayOnset();
     emit({.kind = EventKind::inconclusive,
           .ranges = rangeGrowths(job_, window()),
-          .text = "slower, but no rank or group stands out: " + suspects.reason});
+          .text = nobodyStandsOut(suspects.reason)});
     return;
   }
   sayOnset();

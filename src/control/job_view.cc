@@ -94,14 +94,16 @@ std::vector<std::uint64_t> JobView::countsSince(const std::map<ProcessId, std::u
   return counts;
 }
 
-RankMeans JobView::means(const MemberView& member, std::size_t count) {
+RankMeans JobView::means(const MemberView& member, std::size_t count, std::size_t skipped) {
   RankMeans means;
-  const std::size_t used = std::min(count, member.recent.size());
+  skipped = std::min(skipped, member.recent.size());
+  const std::size_t used = std::min(count, member.recent.size() - skipped);
   if (used > 0) means.microBatches = 0;
   // An iteration may lack the kernel's account, where that was not read just then.
   std::size_t known = 0;
   double processor = 0, busy = 0, stolen = 0, knownSeconds = 0;
-  for (auto sample = member.recent.end() - static_cast<std::ptrdiff_t>(used); sample != member.recent.end(); ++sample) {
+  const auto end = member.recent.end() - static_cast<std::ptrdiff_t>(skipped);
+  for (auto sample = end - static_cast<std::ptrdiff_t>(used); sample != end; ++sample) {
     means.duration += sample->seconds;
     means.outside += sample->outside;
     means.microBatches += std::max(1, sample->microBatches);

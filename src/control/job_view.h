@@ -87,8 +87,8 @@ class JobView {
   int samplesSince(const std::map<ProcessId, std::uint64_t>& mark) const;
   /// The same of three quarters of the members.
   int samplesOfMostSince(const std::map<ProcessId, std::uint64_t>& mark) const;
-  /// Means of a member's newest `count` samples.
-  static RankMeans means(const MemberView& member, std::size_t count);
+  /// Means of a member's newest `count` samples, but for the last `skipped`.
+  static RankMeans means(const MemberView& member, std::size_t count, std::size_t skipped = 0);
   /// The same beside the baseline, of an iteration as the baseline has it where this member takes several for one now,
   /// or one for several. Nothing where either is missing, or where an iteration has other calls than it had when it was
   /// healthy: this member cuts its iterations elsewhere now, and their times are of other work.

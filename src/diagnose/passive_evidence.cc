@@ -25,6 +25,15 @@ double iterationOf(const RankProfile& profile) {
   return profile.own + profile.inLibrary;
 }
 
+/// Seconds an iteration at least in which the rank's bytes move in the communicator: its connections move them at the
+/// same time.
+double movingOf(const RankProfile& profile, CommunicatorId communicator) {
+  double most = 0;
+  for (const instrument::TransferProfile& transfer : profile.transfers)
+    if (transfer.communicator == communicator) most = std::max(most, transfer.moving);
+  return most;
+}
+
 std::optional<double> secondsOf(const RankProfile& profile, CommunicatorId communicator) {
   for (const instrument::CommunicatorTime& time : profile.communicators)
     if (time.communicator == communicator) return time.seconds;
@@ -52,6 +61,7 @@ class Observer {
     leastSeconds_ = std::max(thresholds.leastShare * lowerMedian(iterations, 1), thresholds.leastPart * delay);
     leastOfRank_ = std::max(leastSeconds_, thresholds.leastPartOfRank * delay);
     whole_ = std::max(leastSeconds_, thresholds.wholePart * delay);
+    usualOfLinks_ = std::min(usual_, usualPaceGrowth());
   }
 
   void observe(const RankComparison& rank) {
@@ -102,6 +112,26 @@ class Observer {
     return std::exp(excuse);
   }
 
+  /// Processors that work more slowly move bytes more slowly, too, but not over a link that is slower than they are: by
+  /// how much the connection in the middle takes longer for a byte. Infinite: too few are known to tell.
+  double usualPaceGrowth() const {
+    constexpr std::size_t enough = 3;
+    std::map<std::tuple<CommunicatorId, Rank, Rank, bool>, double> healthy;
+    std::vector<double> growths;
+    for (const RankComparison& rank : ranks_) {
+      for (const instrument::TransferProfile& transfer : rank.healthy.transfers)
+        if (transfer.bytes > 0 && transfer.moving > 0)
+          healthy[{transfer.communicator, rank.rank, transfer.peer, transfer.sending}] =
+              transfer.moving / transfer.bytes;
+      for (const instrument::TransferProfile& transfer : rank.now.transfers) {
+        const auto before = healthy.find({transfer.communicator, rank.rank, transfer.peer, transfer.sending});
+        if (before != healthy.end() && transfer.bytes > 0)
+          growths.push_back(transfer.moving / transfer.bytes / before->second);
+      }
+    }
+    return growths.size() < enough ? INFINITY : std::max(1.0, lowerMedian(growths, 1));
+  }
+
   struct Seconds {
     double before = INFINITY, now = INFINITY;  ///< beyond what all ranks are slower by
   };
@@ -113,7 +143,9 @@ class Observer {
       const auto healthySeconds = secondsOf(rank.healthy, group.communicator);
       const auto seconds = secondsOf(rank.now, group.communicator);
       if (!healthySeconds || !seconds) continue;
-      least = {std::min(least.before, *healthySeconds * usual_), std::min(least.now, *seconds)};
+      const double moving = std::min(*healthySeconds, movingOf(rank.healthy, group.communicator));
+      const double usual = usual_ * (*healthySeconds - moving) + usualOfLinks_ * moving;
+      least = {std::min(least.before, usual), std::min(least.now, *seconds)};
     }
     if (!std::isfinite(least.now) || least.before <= 0) return std::nullopt;
     return least;
@@ -154,7 +186,7 @@ class Observer {
       const double healthy = before.bytes > 0 ? before.pace() : slowestBefore[sending];
       if (healthy <= 0 || after.bytes <= 0) continue;
       known = true;
-      const Grown grown{after.pace() / healthy / usual_, after.moving - healthy * after.bytes};
+      const Grown grown{after.pace() / healthy / usualOfLinks_, after.moving - healthy * after.bytes};
       if (grown.times < thresholds_.leastOfGroup || grown.seconds < leastSeconds_) continue;
       Grown& most = slow[sending ? Link{reporter, peer} : Link{peer, reporter}];
       if (grown.seconds > most.seconds) most = grown;
@@ -165,7 +197,7 @@ class Observer {
   std::span<const RankComparison> ranks_;
   const SuspicionThresholds& thresholds_;
   PassiveEvidence seen_;
-  double usual_ = 1;
+  double usual_ = 1, usualOfLinks_ = 1;
   double leastSeconds_ = 0, leastOfRank_ = 0, whole_ = 0;  // an iteration
   std::vector<std::pair<Candidate, double>> slowRanks_;    // with their theta
   std::multimap<double, Candidate> links_;                 // by how much less the delay is that they have

@@ -56,6 +56,15 @@ TEST_F(HostSlowness, MoreProcessorTimeIsNobodysFault) {
   EXPECT_EQ(job.count(trapClosed), 0) << job.text();
 }
 
+TEST_F(HostSlowness, MoreProcessorTimeDoesNotHideASlowLinkBesideIt) {
+  FakeJob& job = startTelling();
+  for (Rank rank = 0; rank < 8; ++rank) job.compute[rank] = 1.25;
+  job.processorTime = 1.25;
+  job.links[{2, 4}] = 1.5;
+  ASSERT_TRUE(job.runUntil(verdict, 30)) << job.text();
+  EXPECT_EQ(job.first(verdict)->culprit.link, (Link{2, 4})) << job.text();
+}
+
 TEST_F(HostSlowness, OfAMomentIsNotSpokenOf) {
   for (const bool tells : {true, false}) {
     FakeJob& job = startTelling();

@@ -126,6 +126,21 @@ TEST_P(Layouts, ThatAreSlowAlikeHaveNoSuspect) {
   }
 }
 
+// What the network limits is no slower for it.
+TEST(Suspicion, OfALinkStandsWhereAllRanksComputeLonger) {
+  const double processors = 1.2;
+  ProfiledJob job({4, 2, 1});
+  job.everyone = processors;
+  for (Rank from = 0; from < 8; ++from)
+    for (Rank to = 0; to < 8; ++to) job.links[{from, to}] = 1 / processors;
+  for (unsigned seed = 0; seed < 50; ++seed) EXPECT_TRUE(job.judge(seed).empty()) << job.judge(seed).reason;
+  job.links[{2, 4}] = 1.4 / processors;
+  const auto found = job.judge();
+  ASSERT_EQ(found.groups.size(), 1U) << found.reason;
+  EXPECT_EQ(found.groups[0].slowest, (Link{2, 4})) << found.reason;
+  EXPECT_TRUE(found.ranks.empty()) << found.reason;
+}
+
 TEST_P(Layouts, SuspectTheSlowRankAndNotItsLinks) {
   for (const bool timing : {true, false})
     for (Rank slow = 0; slow < GetParam().size(); ++slow)
