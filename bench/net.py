@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Our net plugin against what it could be: one iperf3 stream, several, and a bare TCP ping-pong, on the loopback. Run by `scripts/bench --net`.
+"""Our net plugins against what they could be, on the loopback: falcon-socket beside one iperf3 stream, several, and a bare TCP ping-pong; falcon-ucx
+beside ucx_perftest, over TCP and over what UCX chooses by itself. Run by `scripts/bench --net`.
 
 Each figure is a median over pairs in turns, plugin and peer, so that what else the machine does meets both; the ratio is the median of the
 pairs' ratios. Messages have 1 MiB and eight are under way, as NCCL has them; latency is of 8 B, half a round trip, both ends polling and yielding.
@@ -18,10 +19,13 @@ import tempfile
 import measured_code
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PLUGIN = os.path.join(ROOT, "build", "release", "lib", "libnccl-net-falcon-socket.so")
+LIBRARIES = os.path.join(ROOT, "build", "release", "lib")
+PLUGIN = os.path.join(LIBRARIES, "libnccl-net-falcon-socket.so")
+UCX_PLUGIN = os.path.join(LIBRARIES, "libnccl-net-falcon-ucx.so")
 FALCON = os.path.join(ROOT, "build", "release", "bin", "falcon")
 DRIVER = os.path.join(ROOT, "build", "bench", "bench_net")
 PORT = 5231
+UCX_WAYS = {"TCP": {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo"}, "UCX's choice": {}}
 AIMS = {"one stream": (">=", 0.95), "several streams": (">=", 1.0), "latency": ("<=", 1.15)}
 
 
@@ -65,6 +69,42 @@ def bare_latency(_):
     return float(output_of([DRIVER, "bare-latency", "-", "8", "20000"]))
 
 
+def ucx_plugin(way, *what):
+    return float(output_of([DRIVER, what[0], UCX_PLUGIN, *what[1:]], NCCL_SOCKET_IFNAME="lo", **UCX_WAYS[way]))
+
+
+def ucx_perftest(way, test, size, count, column, *options):
+    """The client's figure; columns as ucx_perftest's CSV has them."""
+    command = ["ucx_perftest", "-p", str(PORT)]
+    environment = {**os.environ, **UCX_WAYS[way]}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as server:
+        server.stdout.readline()  # it says that it waits
+        try:
+            text = output_of([*command[:1], "127.0.0.1", *command[1:], "-t", test, "-s", str(size), "-n", str(count), "-w", "100", "-f", "-v", *options],
+                             **UCX_WAYS[way])
+        finally:
+            server.terminate()
+            server.communicate()
+    names, values = text.strip().splitlines()[-2:]
+    return float(dict(zip(names.split(","), values.split(",")))[column])
+
+
+def ucx_throughput(way):
+    return 1.048576 * ucx_perftest(way, "tag_bw", 1 << 20, 3000, "overall_bw", "-O", "8")  # it counts in MiB
+
+
+def ucx_latency(way):
+    return ucx_perftest(way, "tag_lat", 8, 20000, "overall_lat")
+
+
+def ucx_rows(options):
+    rows = []
+    for way in UCX_WAYS:
+        rows.append(measured(options, f"UCX over {way}", lambda way=way: ucx_plugin(way, "throughput", str(1 << 20), str(options.seconds)), lambda way=way: ucx_throughput(way)))
+        rows.append(measured(options, f"UCX over {way}, latency", lambda way=way: ucx_plugin(way, "latency", "8", "20000"), lambda way=way: ucx_latency(way)))
+    return rows
+
+
 def engine_bandwidth(plugin):
     """Mean bus bandwidth in GB/s of messages of 4 MiB."""
     environment = {"NCCL_FALCON": "0", "NCCL_SHM_DISABLE": "1", "NCCL_SOCKET_IFNAME": "lo", "NCCL_NET_PLUGIN": plugin}
@@ -96,7 +136,7 @@ def main():
         measured(options, "several streams", lambda: plugin_throughput(options, options.streams), lambda: iperf_throughput(options, options.streams)),
         measured(options, "latency", lambda: plugin_latency(options), lambda: bare_latency(options)),
         measured(options, "host engine", lambda: engine_bandwidth(PLUGIN), lambda: engine_bandwidth("none")),
-    ]
+    ] + (ucx_rows(options) if os.path.exists(UCX_PLUGIN) else [])
     missed = []
     for row in rows:
         sign, aim = AIMS.get(row["what"], (None, None))
@@ -107,10 +147,9 @@ def main():
         print(json.dumps([row | measured_code.as_fields(code) for row in rows], indent=2))
     else:
         print(f"All figures are of {code}.\n")
-        print("| | falcon-socket | peer | ratio | aim |\n|---|---|---|---|---|")
-        units = {"latency": "us", "host engine": "GB/s"}
+        print("| | ours | peer | ratio | aim |\n|---|---|---|---|---|")
         for row in rows:
-            unit = units.get(row["what"], "MB/s")
+            unit = "us" if "latency" in row["what"] else "GB/s" if row["what"] == "host engine" else "MB/s"
             print(f"| {row['what']} | {row['ours']:.1f} {unit} | {row['peer']:.1f} {unit} | {row['ratio']:.2f} | {row['aim']} |")
     return 1 if missed else 0
 

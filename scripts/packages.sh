@@ -1,5 +1,5 @@
 # Sourced by the scripts: installs Debian packages that are missing, as root, without asking.
-# Groups: build (compile and run), test (what only tests need), lint, clang (sanitizers and fuzzing), browser, bench (FALCON_BENCHMARKS), peers (what only scripts/bench needs), training (for its --training),
+# Groups: build (compile and run), test (what only tests need), lint, clang (sanitizers and fuzzing), browser, bench (FALCON_BENCHMARKS), peers (what only scripts/bench needs), training and net (for its --training and --net),
 # python (the Python package, where python3 is Debian's).
 
 falcon_packages() {
@@ -12,6 +12,7 @@ falcon_packages() {
     bench) echo libbenchmark-dev ;;
     python) echo python3-venv python3-dev ;;
     training) echo python3 ;;
+    net) echo iperf3 ucx-utils python3 ;;
     peers) echo openmpi-bin libopenmpi-dev mpich libmpich-dev libgloo-dev python3 ;;
     *) echo "packages.sh: no group named $1" >&2; return 2 ;;
   esac

@@ -25,7 +25,7 @@ class VerbsCounters : public testing::Test {
     over_ = std::make_unique<VerbsNetwork>(fake_, root_.string());
     EXPECT_TRUE(over_->devices());
     end_.valid = FALCON_NET_LIMITS;
-    judge_.judge(end_, -1, {});
+    judge_.judge(end_, {});
     before_ = read();
   }
   ~VerbsCounters() override { std::filesystem::remove_all(root_); }
@@ -54,7 +54,7 @@ class VerbsCounters : public testing::Test {
     const DeviceReading now = read();
     const DeviceSigns signs = signsOf(before_, now);
     before_ = now;
-    return judge_.judge(end_, -1, signs);
+    return judge_.judge(end_, {}, signs);
   }
 
   FakeVerbs fake_{{roceDevice("mlx5_0", 1)}};
