@@ -12,6 +12,7 @@
 
 #include "base/contained.h"
 #include "base/log.h"
+#include "base/log_file.h"
 #include "base/never_destroyed.h"
 #include "base/parameters.h"
 #include "control/ranges.h"
@@ -472,7 +473,9 @@ constexpr front::CoreFunctions functions{uniqueIdMade,
                                          restart};
 
 const front::CoreFunctions* start(const char* build) {
-  if (std::strcmp(build, FALCON_BUILD) != 0 || !parameters::falcon.value()) return nullptr;
+  if (std::strcmp(build, FALCON_BUILD) != 0) return nullptr;
+  log::makeRoomForVendor();  // before the first line
+  if (!parameters::falcon.value()) return nullptr;
   if (pthread_atfork(nullptr, nullptr, inChild) != 0)
     log::notice("fork() handlers could not be registered: do not use NCCL in forked children");
   log::info("NCCL Falcon watches the communicators of the vendor's NCCL; NCCL_FALCON=0 turns it off");

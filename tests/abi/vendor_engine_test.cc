@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "abi/ranks.h"
@@ -14,6 +15,7 @@
 namespace falcon::abi {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -267,6 +269,29 @@ TEST(VendorEngine, GrowsWatchedWhereTheOldRanksPassNoId) {
       EXPECT_THAT(ncclGetLastError(each), HasSubstr("not suspended"));
     }
   });
+}
+
+// What is said before anybody has asked for a device is on the host engine, whose log is the file that is named.
+TEST(VendorEngine, HasTheLogFileForItselfOnceItIsLoaded) {
+  const std::string path = testing::TempDir() + "falcon-vendor-log-" + std::to_string(getpid());
+  Environment environment = onVendor;
+  environment.insert(environment.end(), {{"NCCL_DEBUG", "INFO"}, {"NCCL_DEBUG_FILE", path}});
+  inFreshChild(environment, [&] {
+    const auto contentOf = [](const std::string& name) {
+      std::ifstream file(name);
+      return std::string(std::istreambuf_iterator<char>(file), {});
+    };
+    alignas(64) char none[1 << 14] = {};
+    EXPECT_EQ(ncclCommDestroy(reinterpret_cast<ncclComm_t>(none)), ncclInvalidArgument);
+    EXPECT_THAT(contentOf(path), HasSubstr("ncclCommDestroy: comm is not a communicator"));
+    ncclUniqueId id;
+    NCCL_OK(ncclGetUniqueId(&id));
+    EXPECT_FALSE(std::filesystem::exists(path)) << "the vendor begins it";
+    EXPECT_THAT(contentOf(path + ".falcon"), AllOf(HasSubstr("ncclCommDestroy: comm is not a communicator"),
+                                                   HasSubstr("GPU engine: " FALCON_FAKE_VENDOR)));
+  });
+  std::filesystem::remove(path);
+  std::filesystem::remove(path + ".falcon");
 }
 
 // The vendor's is made, and who of Falcon's ranks has not come then is not waited for until the init limit.
