@@ -21,6 +21,7 @@
 #include "gpu/unique_id_room.h"
 #include "preload/checkpoint_calls.h"
 #include "preload/fixed_rendezvous.h"
+#include "preload/letting_go.h"
 #include "preload/pending_children.h"
 #include "preload/watched_calls.h"
 
@@ -215,7 +216,7 @@ using Ending = std::shared_ptr<WatchedCommunicator>;
 void* communicatorEnds(ncclComm_t communicator) noexcept {
   return carefully([&]() -> void* {
     if (const auto ended = directory.remove(communicator)) {
-      ended->willEnd();
+      letGoOfCallsOn(*ended, directory);
       return std::make_unique<Ending>(ended).release();
     }
     if (!pendingChildren.any()) return nullptr;
@@ -251,8 +252,14 @@ void groupStarted() noexcept {
   WatchedCalls::ofThisThread().groupStarted();
 }
 
-void groupEnds() noexcept {
-  carefully([&] { WatchedCalls::ofThisThread().groupEnds(); });
+bool groupEnds() noexcept {
+  bool dropped = false;
+  carefully([&] {
+    dropped = WatchedCalls::ofThisThread().groupEnds();
+    if (dropped) [[unlikely]]
+      log::notice("a group is dropped: a communicator of it was destroyed or aborted while the job was held");
+  });
+  return dropped;
 }
 
 /// Of a group whose outermost end has come back.

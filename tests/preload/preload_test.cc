@@ -183,7 +183,15 @@ TEST_F(Preload, AProcessMayExitWhileItsThreadsAreInCalls) {
 TEST_F(Preload, ACallThatWasHeldDoesNotReachACommunicatorThatWasAborted) {
   const Outcome outcome = run(on(), FALCON_ENDING_PROGRAM " abort");
   EXPECT_EQ(outcome.code, 0) << outcome.errors;
-  EXPECT_EQ(outcome.output, "held: 0\nthe call: 5\n") << "ncclSuccess, ncclInvalidUsage";
+  EXPECT_EQ(outcome.output, "held: 0\nthe call: 5, the next group: 0\n") << "ncclSuccess, ncclInvalidUsage";
+}
+
+// The vendor has the group's calls, and looks at their communicators to clear them away too.
+TEST_F(Preload, AGroupThatWasHeldIsDroppedBeforeACommunicatorOfItIsAborted) {
+  const Outcome outcome = run(on(), FALCON_ENDING_PROGRAM " abort-group");
+  EXPECT_EQ(outcome.code, 0) << outcome.errors;
+  EXPECT_EQ(outcome.output, "held: 0\nthe call: 5, the next group: 0\n") << "ncclSuccess, ncclInvalidUsage";
+  EXPECT_THAT(outcome.errors, HasSubstr("a group is dropped"));
 }
 
 TEST_F(Preload, ACommunicatorThatGrewIsWatched) {
