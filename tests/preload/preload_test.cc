@@ -171,6 +171,19 @@ TEST_F(Preload, AJobOfTheVendorsIsWatched) {
   }
 }
 
+TEST_F(Preload, AJobWhoseFirstRankIsKilledIsSaidToHaveEnded) {
+  const Outcome outcome = run(on(), FALCON_PROGRAM " job-losing-first 4 6");
+  EXPECT_EQ(outcome.code, 1) << "ranks that failed";
+  const std::string events = contentOf("events");
+  const auto timesSaid = [&](const std::string& kind) {
+    const std::regex said("\"kind\":\"" + kind + "\"");
+    return std::distance(std::sregex_iterator(events.begin(), events.end(), said), std::sregex_iterator());
+  };
+  EXPECT_EQ(timesSaid("job-started"), 1) << events;
+  EXPECT_EQ(timesSaid("job-ended"), 1) << events;
+  EXPECT_THAT(events, HasSubstr("since its controller died"));
+}
+
 TEST_F(Preload, AProcessMayExitWhileItsThreadsAreInCalls) {
   for (int round = 0; round < 10; ++round) {
     const Outcome outcome = run(on(), FALCON_ENDING_PROGRAM " exit");
