@@ -142,10 +142,9 @@ Status establishOnVendor(ncclComm& communicator, Network network, std::shared_pt
                          bool anybodyWatches) {
   const auto id = shareVendorsId(*network);
   if (!id) return id.error();
-  auto made =
-      gpu::VendorCommunicator::create(Process::instance().vendorLibrary(), std::span(&*id, 1),
-                                      {network->size(), network->rank(), network->id()}, communicator.settings.vendor,
-                                      givenUpOf(communicator));
+  auto made = gpu::VendorCommunicator::create(Process::instance().vendorLibrary(), std::span(&*id, 1),
+                                              {network->size(), network->rank(), network->id()},
+                                              communicator.settings.vendor, givenUpOf(communicator));
   if (!made) return made.error();
   startOnVendor(communicator, std::move(*made), anybodyWatches ? std::move(network) : nullptr, std::move(job));
   return {};

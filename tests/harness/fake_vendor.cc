@@ -111,9 +111,9 @@ FAKE ncclResult_t pncclGetUniqueId(ncclUniqueId* id) {
 }
 FAKE ncclResult_t pncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id, int rank, ncclConfig_t* config) {
   *comm = newComm(rank, size, config);
-  return beginMaking(*comm, note("CommInitRankConfig size=%d rank=%d id=%c%c blocking=%d name=%s", size, rank,
-                                 id.internal[0], id.internal[39], config->blocking,
-                                 config->commName ? config->commName : ""));
+  return beginMaking(*comm,
+                     note("CommInitRankConfig size=%d rank=%d id=%c%c blocking=%d name=%s", size, rank, id.internal[0],
+                          id.internal[39], config->blocking, config->commName ? config->commName : ""));
 }
 FAKE ncclResult_t pncclCommInitRankScalable(ncclComm_t* comm, int size, int rank, int count, ncclUniqueId* ids,
                                             ncclConfig_t* config) {

@@ -150,8 +150,8 @@ TEST_F(Preload, ChildrenThatNeverCallSeeNothingOfIt) {
 
 // NCCL would empty it, and knows of nobody else who writes there.
 TEST_F(Preload, TheVendorHasTheLogFileForItself) {
-  const Outcome outcome = run(fmt::format("{} NCCL_DEBUG=INFO NCCL_DEBUG_FILE={}", on(), file("log%%")),
-                              FALCON_PROGRAM " idle");
+  const Outcome outcome =
+      run(fmt::format("{} NCCL_DEBUG=INFO NCCL_DEBUG_FILE={}", on(), file("log%%")), FALCON_PROGRAM " idle");
   EXPECT_EQ(outcome.code, 0) << outcome.errors;
   EXPECT_FALSE(std::filesystem::exists(file("log%")));
   EXPECT_THAT(contentOf("log%.falcon"), HasSubstr("NCCL Falcon watches the communicators of the vendor's NCCL"));

@@ -78,11 +78,11 @@ const void* asPointer(cudaStream_t stream) {
 #define VENDOR extern "C" __attribute__((visibility("default")))
 /// The weak name of what stands before it.
 #define TWIN(name) VENDOR __attribute__((weak, alias("p" #name))) decltype(p##name) name;
-#define COLLECTIVE(name, parameters, ...)      \
-  VENDOR ncclResult_t pnccl##name parameters { \
+#define COLLECTIVE(name, parameters, ...)           \
+  VENDOR ncclResult_t pnccl##name parameters {      \
     if (!enqueue(comm)) return ncclInvalidArgument; \
-    return note(#name " " __VA_ARGS__);        \
-  }                                            \
+    return note(#name " " __VA_ARGS__);             \
+  }                                                 \
   TWIN(nccl##name)
 
 #ifdef VENDOR_IS_EARLIER_FALCON
@@ -234,8 +234,9 @@ VENDOR ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t* info) {
 TWIN(ncclGroupSimulateEnd)
 
 #define PLAIN (const void* send, void* receive, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream)
-#define REDUCED \
-  (const void* send, void* receive, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+#define REDUCED                                                                                         \
+  (const void* send, void* receive, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, \
+   cudaStream_t stream)
 #define ROOTED \
   (const void* send, void* receive, size_t count, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream)
 #define NOTE_PLAIN "%p %p %zu %d %p", send, receive, count, type, asPointer(stream)
@@ -254,8 +255,8 @@ VENDOR ncclResult_t pncclBcast(void* buffer, size_t count, ncclDataType_t type, 
 }
 TWIN(ncclBcast)
 COLLECTIVE(Reduce,
-           (const void* send, void* receive, size_t count, ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t comm,
-            cudaStream_t stream),
+           (const void* send, void* receive, size_t count, ncclDataType_t type, ncclRedOp_t op, int root,
+            ncclComm_t comm, cudaStream_t stream),
            "%p %p %zu %d %d root=%d %p", send, receive, count, type, op, root, asPointer(stream))
 COLLECTIVE(AllGather, PLAIN, NOTE_PLAIN)
 COLLECTIVE(ReduceScatter, REDUCED, NOTE_REDUCED)

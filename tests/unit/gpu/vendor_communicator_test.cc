@@ -253,8 +253,7 @@ TEST_F(VendorCommunicatorTest, WhatIsMadeOfItHasAConfigurationOfItsOwn) {
 TEST_F(VendorCommunicatorTest, ANonblockingOneIsUsedAsTheOthers) {
   ncclUniqueId id{};
   std::memset(id.internal, 'v', sizeof id.internal);
-  auto made =
-      VendorCommunicator::create(library_, std::span(&id, 1), {2, 0, 77}, config_, [] { return false; });
+  auto made = VendorCommunicator::create(library_, std::span(&id, 1), {2, 0, 77}, config_, [] { return false; });
   ASSERT_TRUE(made);
   VendorCommunicator& communicator = **made;
   const Submission one{&communicator, {Operation::allReduce, DataType::i8, ReduceOp::sum, in, out, 1, -1}, stream};
@@ -271,10 +270,10 @@ TEST_F(VendorCommunicatorTest, ANonblockingOneIsUsedAsTheOthers) {
   EXPECT_TRUE(communicator.finalize());
   EXPECT_TRUE(communicator.abort());
   EXPECT_THAT(fake_.takeLog(),
-              ElementsAre("CommInitRankConfig size=2 rank=0 id=vv blocking=0 name=", "AllReduce 0x1000 0x2000 1 0 0 0x5",
-                          "GroupStart", "AllReduce 0x1000 0x2000 1 0 0 0x5", "AllReduce 0x1000 0x2000 1 0 0 0x5",
-                          "GroupEnd", "AllReduce 0x1000 0x2000 1 0 0 0x5", "CommSplit color=0 key=4", "CommFinalize",
-                          "CommDestroy", "CommFinalize", "CommAbort"));
+              ElementsAre("CommInitRankConfig size=2 rank=0 id=vv blocking=0 name=",
+                          "AllReduce 0x1000 0x2000 1 0 0 0x5", "GroupStart", "AllReduce 0x1000 0x2000 1 0 0 0x5",
+                          "AllReduce 0x1000 0x2000 1 0 0 0x5", "GroupEnd", "AllReduce 0x1000 0x2000 1 0 0 0x5",
+                          "CommSplit color=0 key=4", "CommFinalize", "CommDestroy", "CommFinalize", "CommAbort"));
 }
 
 TEST_F(VendorCommunicatorTest, AMakingThatFailsOrIsGivenUpLeavesNothing) {

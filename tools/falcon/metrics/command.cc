@@ -42,10 +42,11 @@ int exportMetrics(const MetricsOptions& options) {
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   void* const found = library ? dlsym(library, metrics::exportMetricsName) : nullptr;
   if (!found) {
-    print(stderr,
-          "falcon metrics: {} cannot be opened: {}. It lies in lib/nccl-falcon of an installation, and needs Prometheus' "
-          "library for C++: install the package libprometheus-cpp-pull1.0 (Debian, Ubuntu)\n",
-          path, dlerror());
+    print(
+        stderr,
+        "falcon metrics: {} cannot be opened: {}. It lies in lib/nccl-falcon of an installation, and needs Prometheus' "
+        "library for C++: install the package libprometheus-cpp-pull1.0 (Debian, Ubuntu)\n",
+        path, dlerror());
     return toolFailed;
   }
   const auto exporter = reinterpret_cast<metrics::ExportMetrics>(found);

@@ -48,8 +48,7 @@ bool serve(const std::string& job, const std::string& listen) {
   const auto ranks = std::make_shared<Ranks>(job);
   ranks->update();
   // It may come later: an exporter is often the first to start.
-  if (!job.empty() && ranks->empty())
-    print(stderr, "falcon metrics: {}; it is waited for\n", jobs::noRunningJob(job));
+  if (!job.empty() && ranks->empty()) print(stderr, "falcon metrics: {}; it is waited for\n", jobs::noRunningJob(job));
   std::unique_ptr<prometheus::Exposer> exposer;
   try {
     exposer = std::make_unique<prometheus::Exposer>(listen, 2);
