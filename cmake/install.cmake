@@ -24,7 +24,7 @@ if(TARGET nccl-net-falcon-verbs)
 endif()
 # Opened when first needed, from beside the library that wants them. The path of the OpenBLAS that it was linked to is dropped: at a site the
 # loader knows where its own is.
-foreach(module falcon_compute falcon_gpu_module)
+foreach(module falcon_compute falcon_gpu_module falcon_metrics)
   if(TARGET ${module})
     install(TARGETS ${module} LIBRARY DESTINATION ${FALCON_INSTALL_LIBDIR})
   endif()

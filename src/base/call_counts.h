@@ -66,6 +66,8 @@ class CallEvent {
   /// Counts all its calls as entered, or takes that back.
   virtual void enter() noexcept = 0;
   virtual void takeBack() noexcept = 0;
+  /// Nobody will enter it any more: it need not be held.
+  virtual bool isCalledOff() const noexcept { return false; }
 
  protected:
   ~CallEvent() = default;

@@ -34,6 +34,8 @@ class HoldPoint {
   /// to do there until it says so again.
   virtual void noteCall(Nanoseconds) noexcept {}
   static constexpr Nanoseconds resting = Nanoseconds::min();
+  /// Events were called off: who is held for one of them is let go. From any thread.
+  virtual void lookAgain() {}
   /// After a call, so that the trap knows which threads are inside the library.
   void leaveCall() {
     if (raised_.load(std::memory_order_relaxed)) [[unlikely]]

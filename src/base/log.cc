@@ -1,6 +1,5 @@
 #include "base/log.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <strings.h>
 #include <sys/syscall.h>
@@ -16,8 +15,8 @@
 #include "base/config_file.h"
 #include "base/contained.h"
 #include "base/escaped.h"
+#include "base/log_file.h"
 #include "base/log_receiver.h"
-#include "base/owned.h"
 
 namespace falcon::log {
 namespace {
@@ -35,6 +34,7 @@ struct Sink {
 
 std::atomic<const Sink*> current{nullptr};
 std::atomic<bool> outdated{false};
+std::atomic<bool> besideVendor{false};  ///< its NCCL is in this process
 std::atomic<Receiver> receiver{nullptr};
 thread_local std::string threadLastError;
 
@@ -54,29 +54,12 @@ std::optional<Level> parse(const std::string& text) {
   return std::nullopt;
 }
 
-// NCCL_DEBUG_FILE: %h is the host, %p the process, %% a percent sign.
-std::string expand(const std::string& pattern, const std::string& host) {
-  std::string path;
-  for (size_t i = 0; i < pattern.size(); ++i) {
-    if (pattern[i] != '%' || i + 1 == pattern.size()) {
-      path += pattern[i];
-      continue;
-    }
-    switch (pattern[++i]) {
-      case 'h':
-        path += host;
-        break;
-      case 'p':
-        path += std::to_string(getpid());
-        break;
-      case '%':
-        path += '%';
-        break;
-      default:
-        path += '%', path += pattern[i];
-    }
-  }
-  return path;
+/// -1: there is none. The file in use stays in use: neither a reset nor a forked child empties it.
+int fileAt(const std::string& path, const std::string& given, const Sink* before) {
+  if (before && before->path == path) return before->file;
+  if (!before || before->path != given) return begunFile(path).release();
+  auto moved = movedFile(before->file, given, path);
+  return moved ? moved->release() : before->file;
 }
 
 std::unique_ptr<Sink> opened(const Sink* before) {
@@ -86,12 +69,9 @@ std::unique_ptr<Sink> opened(const Sink* before) {
   sink->level = parse(configured("NCCL_DEBUG").value_or("")).value_or(Level::none);
   const auto pattern = configured("NCCL_DEBUG_FILE");
   if (!pattern || sink->level <= Level::version) return sink;
-  const std::string path = expand(*pattern, sink->host);
-  // The file in use stays in use: neither a reset nor a forked child empties it.
-  const bool same = before && before->path == path;
-  const int file =
-      same ? before->file
-           : newDescriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644)).release();
+  const std::string given = expanded(*pattern, sink->host);
+  const std::string path = besideVendor.load() ? besideVendors(given) : given;
+  const int file = fileAt(path, given, before);
   if (file < 0) return sink;
   sink->path = path;
   sink->file = file;
@@ -141,6 +121,12 @@ std::optional<std::string> unknownLevel() {
 
 void reset() {
   outdated.store(true, std::memory_order_release);
+}
+
+void makeRoomForVendor() {
+  if (besideVendor.exchange(true) || receiver.load(std::memory_order_relaxed)) return;
+  reset();
+  sink();  // at once: the vendor empties the file at its first line, which may come before the next one of ours
 }
 
 void handOver(Receiver to) {

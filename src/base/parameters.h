@@ -187,6 +187,7 @@ inline constexpr IntegerParameter socketsPerThread{"NCCL_NSOCKS_PERTHREAD", 1, 1
 inline constexpr TextParameter debug{"NCCL_DEBUG", "", "VERSION, WARN, INFO or TRACE."};
 inline constexpr TextParameter debugFile{
     "NCCL_DEBUG_FILE", "",
-    "Where log lines go instead of stderr (NCCL: instead of stdout); %h is the host, %p the process."};
+    "Where log lines go instead of stderr (NCCL: instead of stdout); %h is the host, %p the process. Where the "
+    "vendor's NCCL is in the process it has the file for itself, and Falcon's lines are in FILE.falcon."};
 
 }  // namespace falcon::parameters

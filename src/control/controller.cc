@@ -190,13 +190,14 @@ void Controller::handOver() {
   giveUpSuspension(why);
 }
 
-void Controller::end(std::int64_t iterations) {
+void Controller::end(std::int64_t iterations, bool inherited) {
   handOver();
-  if (!announced_ || off_) return;
+  if ((!announced_ && !inherited) || off_) return;
   if (minorNotSaid_) emit(*std::exchange(minorNotSaid_, std::nullopt));
   emit({.kind = EventKind::jobEnded,
-        .text = fmt::format("the job ends after {} iterations; {} fail-slow{} named", iterations,
-                            named_ == 0 ? "no" : std::to_string(named_), named_ == 1 ? " was" : "s were")});
+        .text = fmt::format("the job ends after {} iterations; {} fail-slow{} named{}", iterations,
+                            named_ == 0 ? "no" : std::to_string(named_), named_ == 1 ? " was" : "s were",
+                            announced_ ? "" : " since its controller died")});
 }
 
 void Controller::tick() {

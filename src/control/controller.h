@@ -73,8 +73,9 @@ class Controller {
   void handOver();
   /// The controller before died while it held the job, for so long: its last word is said here.
   void inherit(bool asked, Nanoseconds held);
-  /// This process leaves the job in order, after so many iterations as it shows.
-  void end(std::int64_t iterations);
+  /// This process leaves the job in order, after so many iterations as it shows. `inherited`: a controller before has
+  /// said the job's start, and died before it could say its end.
+  void end(std::int64_t iterations, bool inherited = false);
 
   instrument::JobState state() const;
   /// Fail-slows known and not relieved.

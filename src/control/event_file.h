@@ -22,6 +22,7 @@ class EventFile final : public EventSink {
     if (!opened_) open();
     if (sink_) sink_->add(event);
   }
+  const std::string& path() const { return path_; }
 
  private:
   void open() {

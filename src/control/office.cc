@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/parameters.h"
 #include "control/stored_baseline.h"
+#include "control/unended_job.h"
 
 namespace falcon::control {
 namespace {
@@ -91,6 +92,7 @@ void Office::take() {
     planShown_ = 0;
     controller_ = std::make_unique<Controller>(given, clock_, wallTime, *outbox_, *events_);
   } else if (!bus_.isController()) {
+    followed_ = true;
     if (controller_) controller_->handOver();
     controller_.reset();
   }
@@ -122,7 +124,10 @@ void Office::showState() {
 void Office::end() {
   if (!controller_) return;
   showPlan();
-  controller_->end(files_.log().header().iterations.load());
+  const instrument::CallLogHeader& header = files_.log().header();
+  // Who leaves in order has said the job's end; who dies has not.
+  const bool inherited = followed_ && hasUnendedJob(events_->path(), header.startWallTime);
+  controller_->end(header.iterations.load(), inherited);
 }
 
 }  // namespace falcon::control

@@ -54,6 +54,7 @@ class Office {
   std::uint64_t planShown_ = 0;  ///< its version
   bool baselineLost_ = false;    ///< it could not be kept, and that was said
   bool served_ = false;          ///< this process has been the controller before
+  bool followed_ = false;        ///< another one has
 };
 
 }  // namespace falcon::control

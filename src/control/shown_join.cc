@@ -5,6 +5,7 @@
 
 #include "base/parameters.h"
 #include "bootstrap/arrivals.h"
+#include "nccl.h"
 
 namespace falcon::control {
 
@@ -22,7 +23,6 @@ Result<std::shared_ptr<bootstrap::CommunicatorNetwork>> joinShown(const std::sha
 Result<bootstrap::UniqueId> agreedId(bootstrap::CommunicatorNetwork& network,
                                      const std::optional<bootstrap::UniqueId>& mine,
                                      const bootstrap::GivenUp& givenUp) {
-  constexpr std::size_t idBytes = 128;
   std::string bytes;
   if (mine) {
     const auto own = mine->bytes();
@@ -31,7 +31,8 @@ Result<bootstrap::UniqueId> agreedId(bootstrap::CommunicatorNetwork& network,
   const auto all = network.allGather(bytes, parameters::initTimeout.value(), givenUp);
   if (!all) return all.error();
   for (const std::string& each : *all)
-    if (each.size() == idBytes) return bootstrap::UniqueId::parse(std::span<const char, idBytes>(each));
+    if (each.size() == NCCL_UNIQUE_ID_BYTES)
+      return bootstrap::UniqueId::parse(std::span<const char, NCCL_UNIQUE_ID_BYTES>(each));
   return Error::invalidUsage("none of the ranks that grow has the id that Falcon has made for those who join");
 }
 

@@ -119,6 +119,11 @@ void Trap::open() {
   opened_.notify_all();
 }
 
+void Trap::lookAgain() {
+  { const std::lock_guard lock(mutex_); }  // who has looked already sleeps by now
+  opened_.notify_all();
+}
+
 void Trap::expire() {
   {
     const std::lock_guard lock(mutex_);
@@ -194,8 +199,9 @@ void Trap::holdEvent(CallEvent& event) {
   std::unique_lock lock(mutex_);
   event.takeBack();
   slot.held.store(true, std::memory_order_release);
-  while (raised_.load(std::memory_order_relaxed) && !(draining_ && gate_.mayEnter())) sleep(lock);
-  event.enter();
+  while (raised_.load(std::memory_order_relaxed) && !event.isCalledOff() && !(draining_ && gate_.mayEnter()))
+    sleep(lock);
+  if (!event.isCalledOff()) event.enter();
   // Also where it was not held: what was counted for a moment may have been reported.
   newsDue_ = true;
   slot.held.store(false, std::memory_order_release);

@@ -39,6 +39,7 @@ class Trap final : public HoldPoint {
   /// Targets of the drain.
   void order(std::uint64_t version, const Counts& targets);
   void open();
+  void lookAgain() override;
   bool closed() const { return raised_.load(std::memory_order_acquire); }
 
   bool draining() const;

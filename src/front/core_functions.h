@@ -54,8 +54,8 @@ struct CoreFunctions {
   void (*growthIdMade)(ncclComm_t parent, ncclUniqueId* id);
   /// After the vendor's, on a rank of the parent; one that joins calls initBegins() and initEnds(). `id`: may be null.
   void (*growEnded)(ncclComm_t parent, int size, const ncclUniqueId* id, ncclComm_t child, ncclResult_t result);
-  /// Before Destroy or Abort is forwarded, since the address may come again at once. What it gives is for
-  /// communicatorEnded(); null: nothing is to follow.
+  /// Before Destroy or Abort is forwarded, since the address may come again at once; waits while a thread that was held
+  /// drops a group. What it gives is for communicatorEnded(); null: nothing is to follow.
   void* (*communicatorEnds)(ncclComm_t communicator);
   /// After the vendor's, which never waits for Falcon. May take a moment, but not after an abort.
   void (*communicatorEnded)(void* ending, bool aborted);
@@ -64,8 +64,9 @@ struct CoreFunctions {
   CallBegun (*callBegins)(const WatchedCall* call, const VendorQuestions* questions);
   void (*callEnds)(void* call, ncclResult_t result);
   void (*groupStarted)();
-  /// Before the vendor's GroupEnd, and after it. May hold the caller.
-  void (*groupEnds)();
+  /// Before the vendor's GroupEnd, and after it. May hold the caller. True: a communicator of the group is about to be
+  /// ended, which waits until the vendor has dropped the group.
+  bool (*groupEnds)();
   void (*groupEnded)(ncclResult_t result);
   /// A group that was only simulated.
   void (*groupDropped)();

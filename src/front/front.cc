@@ -14,6 +14,12 @@ ncclResult_t lacking(const char* text) {
   return ncclInvalidUsage;
 }
 
+/// The vendor launches nothing of a group in which a call was refused, and its end clears it away. Nothing else does
+/// that: without its end the thread would stay in the group.
+void spoilGroup(const VendorTable& vendor) {
+  if (vendor.AllReduce) vendor.AllReduce(nullptr, nullptr, 0, ncclFloat, ncclSum, nullptr, nullptr);
+}
+
 /// What one call has made.
 void keepHomes(const ncclComm_t* made, int count, ncclResult_t result, const Route& route) {
   if (!made || (result != ncclSuccess && result != ncclInProgress)) return;
@@ -41,6 +47,7 @@ using falcon::front::keepHomes;
 using falcon::front::lacking;
 using falcon::front::Route;
 using falcon::front::routeFrom;
+using falcon::front::spoilGroup;
 using falcon::front::WatchedCall;
 
 // The return address has to be taken in the exported function itself.
@@ -134,8 +141,11 @@ ncclResult_t ncclGroupStart() {
 ncclResult_t ncclGroupEnd() {
   FALCON_ROUTE(GroupEnd);
   if (!route.core) return forward();
-  route.core->groupEnds();
-  const ncclResult_t result = forward();
+  const bool dropped = route.core->groupEnds();
+  if (dropped) [[unlikely]]
+    spoilGroup(*route.vendor);
+  const ncclResult_t given = forward();
+  const ncclResult_t result = dropped ? ncclInvalidUsage : given;
   route.core->groupEnded(result);
   return result;
 }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/log.h"
+#include "base/log_file.h"
 #include "base/own_files.h"
 #include "base/shared_library.h"
 #include "gpu/vendor_candidates.h"
@@ -100,6 +101,7 @@ Result<std::shared_ptr<const VendorLibrary>> open(const std::string& path) {
   if (loaded->functions.getVersion(&loaded->version) != ncclSuccess || loaded->version < oldestVersion)
     return Error::invalidUsage("{} is version {}; {} or newer is needed", path, loaded->version, oldestVersion);
   tellCallsOf(*loaded);
+  log::makeRoomForVendor();  // nothing was called that logs
   log::info("GPU engine: {} version {}", path, loaded->version);
   return std::shared_ptr<const VendorLibrary>(std::move(loaded));
 }

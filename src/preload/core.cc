@@ -12,6 +12,7 @@
 
 #include "base/contained.h"
 #include "base/log.h"
+#include "base/log_file.h"
 #include "base/never_destroyed.h"
 #include "base/parameters.h"
 #include "control/ranges.h"
@@ -20,6 +21,7 @@
 #include "gpu/unique_id_room.h"
 #include "preload/checkpoint_calls.h"
 #include "preload/fixed_rendezvous.h"
+#include "preload/letting_go.h"
 #include "preload/pending_children.h"
 #include "preload/watched_calls.h"
 
@@ -214,7 +216,7 @@ using Ending = std::shared_ptr<WatchedCommunicator>;
 void* communicatorEnds(ncclComm_t communicator) noexcept {
   return carefully([&]() -> void* {
     if (const auto ended = directory.remove(communicator)) {
-      ended->willEnd();
+      letGoOfCallsOn(*ended, directory);
       return std::make_unique<Ending>(ended).release();
     }
     if (!pendingChildren.any()) return nullptr;
@@ -250,8 +252,14 @@ void groupStarted() noexcept {
   WatchedCalls::ofThisThread().groupStarted();
 }
 
-void groupEnds() noexcept {
-  carefully([&] { WatchedCalls::ofThisThread().groupEnds(); });
+bool groupEnds() noexcept {
+  bool dropped = false;
+  carefully([&] {
+    dropped = WatchedCalls::ofThisThread().groupEnds();
+    if (dropped) [[unlikely]]
+      log::notice("a group is dropped: a communicator of it was destroyed or aborted while the job was held");
+  });
+  return dropped;
 }
 
 /// Of a group whose outermost end has come back.
@@ -472,7 +480,9 @@ constexpr front::CoreFunctions functions{uniqueIdMade,
                                          restart};
 
 const front::CoreFunctions* start(const char* build) {
-  if (std::strcmp(build, FALCON_BUILD) != 0 || !parameters::falcon.value()) return nullptr;
+  if (std::strcmp(build, FALCON_BUILD) != 0) return nullptr;
+  log::makeRoomForVendor();  // before the first line
+  if (!parameters::falcon.value()) return nullptr;
   if (pthread_atfork(nullptr, nullptr, inChild) != 0)
     log::notice("fork() handlers could not be registered: do not use NCCL in forked children");
   log::info("NCCL Falcon watches the communicators of the vendor's NCCL; NCCL_FALCON=0 turns it off");

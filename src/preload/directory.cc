@@ -42,6 +42,15 @@ Directory::Use Directory::find(ncclComm_t handle) {
   return {};
 }
 
+Directory::Use Directory::findWatched() {
+  for (const Slot& slot : slots_) {
+    const ncclComm_t handle = slot.handle.load(std::memory_order_acquire);
+    if (!handle || handle == beingChanged() || handle == formerlyUsed()) continue;
+    if (Use use = find(handle); use && (*use).watch()) return use;
+  }
+  return {};
+}
+
 bool Directory::insert(ncclComm_t handle, std::shared_ptr<WatchedCommunicator> communicator) {
   remove(handle);
   for (int step = 0; step < mostSteps; ++step) {

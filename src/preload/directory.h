@@ -45,6 +45,8 @@ class Directory {
 
   /// Nothing where the handle is not known.
   Use find(ncclComm_t handle);
+  /// One that is watched; nothing where none is.
+  Use findWatched();
   /// In the place of whatever had this handle. False: the directory is full.
   bool insert(ncclComm_t handle, std::shared_ptr<WatchedCommunicator> communicator);
   /// What had this handle; null: nothing. Afterwards nobody finds it.

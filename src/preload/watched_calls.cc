@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "base/clock.h"
 #include "instrument/call_labels.h"
@@ -36,6 +37,23 @@ bool isKnown(const front::WatchedCall& call, const WatchedCommunicator& communic
 
 }  // namespace
 
+class WatchedCalls::Event final : public CallEvent {
+ public:
+  explicit Event(WatchedCalls& calls) : calls_(calls) {}
+  void enter() noexcept override { calls_.entered_->enter(); }
+  /// It is held from now on. Of a group the vendor has all calls already, so it has to be told what becomes of them
+  /// before their communicators go.
+  void takeBack() noexcept override {
+    calls_.entered_->takeBack();
+    if (!calls_.inGroup() || std::exchange(calls_.keepsThem_, true)) return;
+    for (const Open& each : calls_.open_) (*each.use).groupIsHeld();
+  }
+  bool isCalledOff() const noexcept override { return calls_.isAnyToEnd(); }
+
+ private:
+  WatchedCalls& calls_;
+};
+
 WatchedCalls& WatchedCalls::ofThisThread() {
   thread_local WatchedCalls calls;
   return calls;
@@ -68,7 +86,15 @@ void WatchedCalls::enter() {
     each.number = each.counts().next(each.call);
     entered_->enterNext();
   }
-  if (HoldPoint* const hold = this->hold()) hold->passEvent(*entered_);
+  if (HoldPoint* const hold = this->hold()) {
+    Event event(*this);
+    hold->passEvent(event);
+  }
+  if (keepsThem_) [[unlikely]] {
+    dropped_ = isAnyToEnd();
+    if (dropped_) return;
+    letThemEnd();
+  }
   for (Open& each : open_) {
     if (!each.watch || !each.watch->hooks.calls) continue;
     each.logged.enter(*each.watch->hooks.calls, each.watch->place,
@@ -87,8 +113,9 @@ void WatchedCalls::leave(ncclResult_t result) {
     for (Open& each : open_) each.logged.leave(now);
   }
   entered_.reset();
-  noteLaunched();
+  if (!std::exchange(dropped_, false)) noteLaunched();
   if (HoldPoint* const hold = this->hold()) hold->leaveCall();
+  letThemEnd();
   open_.clear();
 }
 
@@ -118,8 +145,18 @@ void WatchedCalls::noteLaunched() {
   }
 }
 
-void WatchedCalls::groupEnds() {
+bool WatchedCalls::isAnyToEnd() const {
+  return std::any_of(open_.begin(), open_.end(), [](const Open& each) { return (*each.use).isToEnd(); });
+}
+
+void WatchedCalls::letThemEnd() {
+  if (!std::exchange(keepsThem_, false)) return;
+  for (const Open& each : open_) (*each.use).groupIsOver();
+}
+
+bool WatchedCalls::groupEnds() {
   if (depth_ == 1) enter();
+  return dropped_;
 }
 
 void WatchedCalls::groupEnded(ncclResult_t result) {
@@ -132,6 +169,7 @@ void WatchedCalls::groupDropped() {
 
 void WatchedCalls::forget() {
   depth_ = 0;
+  keepsThem_ = dropped_ = false;
   if (entered_) entered_->forget();
   entered_.reset();
   // Their slots are forgotten too; nothing is to be counted down there.

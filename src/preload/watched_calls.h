@@ -25,8 +25,9 @@ class WatchedCalls {
   void leave(ncclResult_t result);
 
   void groupStarted() { ++depth_; }
-  /// Before the vendor's GroupEnd, and after it; only the outermost counts.
-  void groupEnds();
+  /// Before the vendor's GroupEnd, and after it; only the outermost counts. True: a communicator of the group is about
+  /// to end, while the caller was held; the vendor has to drop the group, and may until groupEnded().
+  bool groupEnds();
   void groupEnded(ncclResult_t result);
   void groupDropped();
   /// In a forked child.
@@ -45,7 +46,12 @@ class WatchedCalls {
     CallCounts& counts() const { return (*use).counts(); }
   };
 
+  /// What the thread enters, as who holds it sees it.
+  class Event;
+
   void enter();
+  bool isAnyToEnd() const;
+  void letThemEnd();
   static bool spins(const Open& open);
   HoldPoint* hold() const;
   void aboutToLaunch();
@@ -56,6 +62,8 @@ class WatchedCalls {
   std::optional<EnteredCalls<Open>> entered_;  ///< of open_, from the entry on
   gpu::TimedLaunch launch_;                    ///< from the entry on, where the device's time is taken
   Nanoseconds enteredAt_{0};
+  bool keepsThem_ = false;  ///< the communicators of open_ from ending: a group was held
+  bool dropped_ = false;    ///< the group is, see groupEnds()
 };
 
 }  // namespace falcon::preload

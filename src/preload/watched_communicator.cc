@@ -53,6 +53,14 @@ std::optional<bootstrap::UniqueId> WatchedCommunicator::takeGrowthId() {
   return std::exchange(growthId_, std::nullopt);
 }
 
+void WatchedCommunicator::awaitHeldGroups() const {
+  for (int held = heldGroups_.load(); held != 0; held = heldGroups_.load()) heldGroups_.wait(held);
+}
+
+void WatchedCommunicator::groupIsOver() {
+  if (heldGroups_.fetch_sub(1) == 1) heldGroups_.notify_all();
+}
+
 void WatchedCommunicator::end(Goodbye goodbye) {
   std::shared_ptr<bootstrap::CommunicatorNetwork> network;  // says goodbye without the lock
   const std::lock_guard lock(mutex_);

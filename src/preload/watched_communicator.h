@@ -81,8 +81,13 @@ class WatchedCommunicator final : public Membership {
   std::optional<bootstrap::UniqueId> takeGrowthId();
 
   /// The application is about to destroy or abort it: whoever is held in a call on it must not go on.
-  void willEnd() { willEnd_.store(true, std::memory_order_release); }
-  bool isToEnd() const { return willEnd_.load(std::memory_order_acquire); }
+  void willEnd() { willEnd_.store(true); }
+  bool isToEnd() const { return willEnd_.load(); }
+  /// A thread is held at the end of a group with calls on it, and is done with that.
+  void groupIsHeld() { heldGroups_.fetch_add(1); }
+  void groupIsOver();
+  /// After willEnd(): until none is, so that the vendor's may go.
+  void awaitHeldGroups() const;
   /// The application has ended it: Falcon no longer uses it, but for steps that were asked for before.
   void end(Goodbye goodbye = Goodbye::answered);
   /// The application has ended it, and no step is to come.
@@ -128,6 +133,7 @@ class WatchedCommunicator final : public Membership {
   std::atomic<CommunicatorId> id_{0};
   std::atomic<const Watch*> watch_{nullptr};
   std::atomic<bool> willEnd_{false}, ended_{false};
+  std::atomic<int> heldGroups_{0};
   std::atomic<std::uint64_t> stepsAsked_{0};
 
   mutable std::mutex mutex_;  ///< of all below

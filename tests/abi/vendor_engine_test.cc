@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "abi/ranks.h"
@@ -14,6 +15,7 @@
 namespace falcon::abi {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -267,6 +269,95 @@ TEST(VendorEngine, GrowsWatchedWhereTheOldRanksPassNoId) {
       EXPECT_THAT(ncclGetLastError(each), HasSubstr("not suspended"));
     }
   });
+}
+
+/// Polls until it is made, or a call on it is done.
+ncclResult_t outcomeOf(ncclComm_t comm) {
+  ncclResult_t state = ncclInProgress;
+  while (state == ncclInProgress) {
+    std::this_thread::yield();
+    EXPECT_EQ(ncclCommGetAsyncError(comm, &state), ncclSuccess);
+  }
+  return state;
+}
+
+TEST(VendorEngine, ANonblockingCommunicatorIsTheVendorsToo) {
+  for (const char* falcon : {"0", "1"}) {
+    Environment environment = onVendor;
+    environment.push_back({"NCCL_FALCON", falcon});
+    inFreshChild(environment, [] {
+      harness::FakeVendor vendor(FALCON_FAKE_VENDOR);
+      ncclUniqueId id;
+      NCCL_OK(ncclGetUniqueId(&id));
+      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+      config.blocking = 0;
+      ncclComm_t comm = nullptr, child = nullptr;
+      EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, id, 0, &config), ncclInProgress);
+      EXPECT_EQ(outcomeOf(comm), ncclSuccess);
+      NCCL_OK(ncclAllReduce(in, out, 1, ncclFloat, ncclSum, comm, stream));
+      NCCL_OK(ncclCommSuspend(comm, NCCL_SUSPEND_MEM));
+      EXPECT_EQ(ncclCommSplit(comm, 0, 0, &child, nullptr), ncclInProgress);
+      EXPECT_EQ(outcomeOf(comm), ncclSuccess);
+      EXPECT_EQ(outcomeOf(child), ncclSuccess);
+      EXPECT_EQ(ncclCommFinalize(child), ncclInProgress);
+      EXPECT_EQ(outcomeOf(child), ncclSuccess);
+      NCCL_OK(ncclCommDestroy(child));
+      NCCL_OK(ncclCommAbort(comm));
+      EXPECT_THAT(vendor.takeLog(),
+                  ElementsAre("GetUniqueId", StartsWith("CommInitRankConfig size=1 rank=0 id=vv blocking=0"),
+                              StartsWith("AllReduce"), "CommSuspend 1", "CommSplit color=0 key=0", "CommFinalize",
+                              "CommDestroy", "CommAbort"));
+    });
+  }
+}
+
+// The other rank never comes: without an end the thread would stay in the vendor's library for ever.
+TEST(VendorEngine, AnAbortEndsAMakingThatIsUnderWayInTheVendorsLibrary) {
+  for (const char* falcon : {"0", "1"}) {
+    Environment environment = onVendor;
+    environment.push_back({"NCCL_FALCON", falcon});
+    inFreshChild(environment, [] {
+      harness::FakeVendor vendor(FALCON_FAKE_VENDOR);
+      ncclUniqueId id;
+      NCCL_OK(ncclGetUniqueId(&id));
+      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+      config.blocking = 0;
+      vendor.holdMaking(true);
+      std::vector<std::string> log;
+      const auto isTold = [&](const char* call) {
+        for (const std::string& line : vendor.takeLog()) log.push_back(line);
+        return std::any_of(log.begin(), log.end(), [&](const std::string& line) { return line.starts_with(call); });
+      };
+      ncclComm_t comm = nullptr;
+      EXPECT_EQ(ncclCommInitRankConfig(&comm, 2, id, 0, &config), ncclInProgress);
+      while (!isTold("CommInitRankConfig")) std::this_thread::yield();
+      NCCL_OK(ncclCommAbort(comm));
+      while (!isTold("CommAbort")) std::this_thread::yield();
+    });
+  }
+}
+
+// What is said before anybody has asked for a device is on the host engine, whose log is the file that is named.
+TEST(VendorEngine, HasTheLogFileForItselfOnceItIsLoaded) {
+  const std::string path = testing::TempDir() + "falcon-vendor-log-" + std::to_string(getpid());
+  Environment environment = onVendor;
+  environment.insert(environment.end(), {{"NCCL_DEBUG", "INFO"}, {"NCCL_DEBUG_FILE", path}});
+  inFreshChild(environment, [&] {
+    const auto contentOf = [](const std::string& name) {
+      std::ifstream file(name);
+      return std::string(std::istreambuf_iterator<char>(file), {});
+    };
+    alignas(64) char none[1 << 14] = {};
+    EXPECT_EQ(ncclCommDestroy(reinterpret_cast<ncclComm_t>(none)), ncclInvalidArgument);
+    EXPECT_THAT(contentOf(path), HasSubstr("ncclCommDestroy: comm is not a communicator"));
+    ncclUniqueId id;
+    NCCL_OK(ncclGetUniqueId(&id));
+    EXPECT_FALSE(std::filesystem::exists(path)) << "the vendor begins it";
+    EXPECT_THAT(contentOf(path + ".falcon"), AllOf(HasSubstr("ncclCommDestroy: comm is not a communicator"),
+                                                   HasSubstr("GPU engine: " FALCON_FAKE_VENDOR)));
+  });
+  std::filesystem::remove(path);
+  std::filesystem::remove(path + ".falcon");
 }
 
 // The vendor's is made, and who of Falcon's ranks has not come then is not waited for until the init limit.

@@ -34,6 +34,7 @@ std::string contentOf(const std::string& path) {
 }
 
 constexpr const char* libraries = FALCON_LIBDIR "/nccl-falcon";
+constexpr const char* metricsModule = "libnccl_falcon_metrics.so";
 
 class Install : public testing::Test {
  protected:
@@ -134,7 +135,9 @@ TEST_F(Install, IsStrippedAndNeedsNoFolderOfTheBuild) {
     EXPECT_THAT(sections, Not(HasSubstr(".debug_info"))) << file;
     EXPECT_THAT(sections, Not(HasSubstr(".symtab"))) << file;
     EXPECT_THAT(dynamic, Not(HasSubstr(FALCON_BUILD_FOLDER))) << file;
-    if (name.starts_with("lib"))
+    if (name == metricsModule)  // for `falcon` alone, which has the C++ run-time as Prometheus' library does
+      EXPECT_THAT(dynamic, Not(HasSubstr("RUNPATH"))) << file;
+    else if (name.starts_with("lib"))
       EXPECT_THAT(dynamic, AllOf(Not(HasSubstr("libstdc++")), Not(HasSubstr("RUNPATH")))) << file;
     else
       EXPECT_THAT(dynamic, HasSubstr("runpath: [$ORIGIN/../" + std::string(libraries) + "]")) << file;
@@ -175,6 +178,26 @@ TEST_F(Install, FindsItsModules) {
   const Outcome outcome = run(fmt::format("PATH={}/bin:$PATH falcon doctor -n 1", prefix));
   EXPECT_THAT(outcome.output + outcome.errors, Not(HasSubstr("plain loop")));
   EXPECT_THAT(outcome.code, testing::AnyOf(0, 3)) << outcome.errors;
+}
+
+// Nobody else needs Prometheus' library: a tarball brings no packages.
+TEST_F(Install, DoesWithoutPrometheusLibraryButForMetrics) {
+  const std::string prefix = installed(), falcon = prefix + "/bin/falcon";
+  for (const std::string& file : filesIn(prefix))
+    if (file.starts_with("bin/") || (file.find(".so") != file.npos && fs::path(file).filename() != metricsModule))
+      EXPECT_THAT(run("readelf -dW " + prefix + "/" + file).output, Not(HasSubstr("prometheus"))) << file;
+  const Outcome with = run(falcon + " metrics");
+  EXPECT_EQ(with.code, 0) << with.errors;
+  // The loader takes what lies there for the library, and finds it wanting.
+  fs::create_directories(in("empty"));
+  std::ofstream(in("empty") + "/libprometheus-cpp-core.so.1.0").close();
+  const std::string without = fmt::format("LD_LIBRARY_PATH={} {}", in("empty"), falcon);
+  EXPECT_EQ(run(without + " --version").output, "falcon " FALCON_VERSION "\n");
+  const Outcome refused = run(without + " metrics");
+  EXPECT_EQ(refused.code, 1) << refused.errors;
+  EXPECT_THAT(refused.errors, AllOf(StartsWith("falcon metrics: "), HasSubstr(metricsModule),
+                                    HasSubstr("libprometheus-cpp-core.so.1.0"),
+                                    HasSubstr("install the package libprometheus-cpp-pull1.0")));
 }
 
 TEST_F(Install, GoesToDestdir) {

@@ -148,6 +148,15 @@ TEST_F(Preload, ChildrenThatNeverCallSeeNothingOfIt) {
   EXPECT_THAT(outcome.errors, IsEmpty());
 }
 
+// NCCL would empty it, and knows of nobody else who writes there.
+TEST_F(Preload, TheVendorHasTheLogFileForItself) {
+  const Outcome outcome =
+      run(fmt::format("{} NCCL_DEBUG=INFO NCCL_DEBUG_FILE={}", on(), file("log%%")), FALCON_PROGRAM " idle");
+  EXPECT_EQ(outcome.code, 0) << outcome.errors;
+  EXPECT_FALSE(std::filesystem::exists(file("log%")));
+  EXPECT_THAT(contentOf("log%.falcon"), HasSubstr("NCCL Falcon watches the communicators of the vendor's NCCL"));
+}
+
 TEST_F(Preload, AJobOfTheVendorsIsWatched) {
   for (const char* kind : {"job", "job-late", "job-moved"}) {
     std::filesystem::remove(file("events"));
@@ -162,6 +171,19 @@ TEST_F(Preload, AJobOfTheVendorsIsWatched) {
   }
 }
 
+TEST_F(Preload, AJobWhoseFirstRankIsKilledIsSaidToHaveEnded) {
+  const Outcome outcome = run(on(), FALCON_PROGRAM " job-losing-first 4 6");
+  EXPECT_EQ(outcome.code, 1) << "ranks that failed";
+  const std::string events = contentOf("events");
+  const auto timesSaid = [&](const std::string& kind) {
+    const std::regex said("\"kind\":\"" + kind + "\"");
+    return std::distance(std::sregex_iterator(events.begin(), events.end(), said), std::sregex_iterator());
+  };
+  EXPECT_EQ(timesSaid("job-started"), 1) << events;
+  EXPECT_EQ(timesSaid("job-ended"), 1) << events;
+  EXPECT_THAT(events, HasSubstr("since its controller died"));
+}
+
 TEST_F(Preload, AProcessMayExitWhileItsThreadsAreInCalls) {
   for (int round = 0; round < 10; ++round) {
     const Outcome outcome = run(on(), FALCON_ENDING_PROGRAM " exit");
@@ -174,7 +196,15 @@ TEST_F(Preload, AProcessMayExitWhileItsThreadsAreInCalls) {
 TEST_F(Preload, ACallThatWasHeldDoesNotReachACommunicatorThatWasAborted) {
   const Outcome outcome = run(on(), FALCON_ENDING_PROGRAM " abort");
   EXPECT_EQ(outcome.code, 0) << outcome.errors;
-  EXPECT_EQ(outcome.output, "held: 0\nthe call: 5\n") << "ncclSuccess, ncclInvalidUsage";
+  EXPECT_EQ(outcome.output, "held: 0\nthe call: 5, the next group: 0\n") << "ncclSuccess, ncclInvalidUsage";
+}
+
+// The vendor has the group's calls, and looks at their communicators to clear them away too.
+TEST_F(Preload, AGroupThatWasHeldIsDroppedBeforeACommunicatorOfItIsAborted) {
+  const Outcome outcome = run(on(), FALCON_ENDING_PROGRAM " abort-group");
+  EXPECT_EQ(outcome.code, 0) << outcome.errors;
+  EXPECT_EQ(outcome.output, "held: 0\nthe call: 5, the next group: 0\n") << "ncclSuccess, ncclInvalidUsage";
+  EXPECT_THAT(outcome.errors, HasSubstr("a group is dropped"));
 }
 
 TEST_F(Preload, ACommunicatorThatGrewIsWatched) {

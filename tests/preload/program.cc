@@ -8,6 +8,7 @@
 //   program job-twice N SPAN  the same, but that all ranks make a second communicator of the same id
 //   program job-growing N SPAN  the same, but that the last rank joins later; job-growing-silently: no rank passes the
 //   id on
+//   program job-losing-first N SPAN  the same, but that rank 0 is killed once the job's start is in NCCL_FALCON_EVENTS
 //   program job-told N SPAN   N ranks tell Falcon what they do (nccl_falcon.h)
 //   program id           the bytes of a unique id
 //   program extension    calls every function of nccl_falcon.h
@@ -25,6 +26,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -186,6 +188,12 @@ ncclComm_t splitByHelper(ncclComm_t comm, int color, int key) {
   return copy;
 }
 
+bool hasStarted() {
+  std::ifstream events(std::getenv("NCCL_FALCON_EVENTS"));
+  const std::string text((std::istreambuf_iterator<char>(events)), {});
+  return text.find("job-started") != std::string::npos;
+}
+
 int rankOfJob(Shared& shared, int rank, int size, double span, const std::string& kind) {
   const bool late = kind == "job-late";
   ncclComm_t world = nullptr, half = nullptr, second = nullptr;
@@ -217,6 +225,7 @@ int rankOfJob(Shared& shared, int rank, int size, double span, const std::string
     DO(ncclGroupEnd());
     DO(ncclAllReduce(in, out, 1000, ncclFloat, ncclSum, world, stream));
     if (second) DO(ncclAllReduce(in, out, 10, ncclFloat, ncclSum, second, stream));
+    if (kind == "job-losing-first" && rank == 0 && hasStarted()) std::raise(SIGKILL);
   }
   if (second) DO(ncclCommDestroy(second));
   DO(ncclCommDestroy(half));

@@ -7,7 +7,9 @@
 #include <cstdio>
 #include <cstring>
 #include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "front/interposed.h"
 
@@ -21,7 +23,11 @@ std::mutex mutex;
 std::string* lines = new std::string;
 /// Children whose handles the vendor has not written yet.
 std::vector<std::pair<ncclComm_t*, ncclComm_t>>* late = new std::vector<std::pair<ncclComm_t*, ncclComm_t>>;
-int depth = 0;
+/// What the thread's group has, as the vendor's keeps it; a call that was refused spoils all of it.
+thread_local int depth = 0;
+thread_local std::vector<ncclComm_t>* grouped = new std::vector<ncclComm_t>;
+thread_local bool spoilt = false;
+std::set<ncclComm_t>* alive = new std::set<ncclComm_t>;
 
 __attribute__((format(printf, 1, 2))) ncclResult_t note(const char* format, ...) {
   char line[512];
@@ -36,7 +42,31 @@ __attribute__((format(printf, 1, 2))) ncclResult_t note(const char* format, ...)
 
 /// A handle that a program sees at once.
 ncclComm_t made(int rank, int size) {
-  return new ncclComm{rank, size};
+  const std::lock_guard lock(mutex);
+  return *alive->insert(new ncclComm{rank, size}).first;
+}
+
+void end(ncclComm_t comm) {
+  const std::lock_guard lock(mutex);
+  alive->erase(comm);
+  delete comm;
+}
+
+/// False: it is refused.
+bool enqueue(ncclComm_t comm) {
+  if (comm && depth > 0) grouped->push_back(comm);
+  if (!comm) spoilt = depth > 0;
+  return comm != nullptr;
+}
+
+/// Launched or cleared away, each communicator is used.
+ncclResult_t endGroup() {
+  const bool launches = !std::exchange(spoilt, false);
+  for (const ncclComm_t comm : std::exchange(*grouped, {})) {
+    const std::lock_guard lock(mutex);
+    if (!alive->contains(comm)) *lines += std::string(VENDOR_NAME) + ": a group's communicator is gone\n";
+  }
+  return launches ? ncclSuccess : ncclInvalidArgument;
 }
 
 const void* asPointer(cudaStream_t stream) {
@@ -48,10 +78,11 @@ const void* asPointer(cudaStream_t stream) {
 #define VENDOR extern "C" __attribute__((visibility("default")))
 /// The weak name of what stands before it.
 #define TWIN(name) VENDOR __attribute__((weak, alias("p" #name))) decltype(p##name) name;
-#define COLLECTIVE(name, parameters, ...)      \
-  VENDOR ncclResult_t pnccl##name parameters { \
-    return note(#name " " __VA_ARGS__);        \
-  }                                            \
+#define COLLECTIVE(name, parameters, ...)           \
+  VENDOR ncclResult_t pnccl##name parameters {      \
+    if (!enqueue(comm)) return ncclInvalidArgument; \
+    return note(#name " " __VA_ARGS__);             \
+  }                                                 \
   TWIN(nccl##name)
 
 #ifdef VENDOR_IS_EARLIER_FALCON
@@ -160,12 +191,12 @@ VENDOR ncclResult_t pncclCommGrow(ncclComm_t comm, int size, const ncclUniqueId*
 TWIN(ncclCommGrow)
 #endif
 VENDOR ncclResult_t pncclCommDestroy(ncclComm_t comm) {
-  delete comm;
+  end(comm);
   return note("CommDestroy");
 }
 TWIN(ncclCommDestroy)
 VENDOR ncclResult_t pncclCommAbort(ncclComm_t comm) {
-  delete comm;
+  end(comm);
   return note("CommAbort");
 }
 TWIN(ncclCommAbort)
@@ -190,21 +221,24 @@ VENDOR ncclResult_t pncclGroupStart() {
 }
 TWIN(ncclGroupStart)
 VENDOR ncclResult_t pncclGroupEnd() {
-  if (--depth == 0) vendorWriteHandles();
-  return note("GroupEnd");
+  note("GroupEnd");
+  if (--depth > 0) return ncclSuccess;
+  vendorWriteHandles();
+  return endGroup();
 }
 TWIN(ncclGroupEnd)
 VENDOR ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t* info) {
-  --depth;
+  if (--depth == 0) endGroup();
   return note("GroupSimulateEnd %p", static_cast<void*>(info));
 }
 TWIN(ncclGroupSimulateEnd)
 
-#define PLAIN (const void* send, void* receive, size_t count, ncclDataType_t type, ncclComm_t, cudaStream_t stream)
-#define REDUCED \
-  (const void* send, void* receive, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t, cudaStream_t stream)
+#define PLAIN (const void* send, void* receive, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream)
+#define REDUCED                                                                                         \
+  (const void* send, void* receive, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, \
+   cudaStream_t stream)
 #define ROOTED \
-  (const void* send, void* receive, size_t count, ncclDataType_t type, int root, ncclComm_t, cudaStream_t stream)
+  (const void* send, void* receive, size_t count, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream)
 #define NOTE_PLAIN "%p %p %zu %d %p", send, receive, count, type, asPointer(stream)
 #define NOTE_REDUCED "%p %p %zu %d %d %p", send, receive, count, type, op, asPointer(stream)
 #define NOTE_ROOTED "%p %p %zu %d root=%d %p", send, receive, count, type, root, asPointer(stream)
@@ -221,22 +255,22 @@ VENDOR ncclResult_t pncclBcast(void* buffer, size_t count, ncclDataType_t type, 
 }
 TWIN(ncclBcast)
 COLLECTIVE(Reduce,
-           (const void* send, void* receive, size_t count, ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t,
-            cudaStream_t stream),
+           (const void* send, void* receive, size_t count, ncclDataType_t type, ncclRedOp_t op, int root,
+            ncclComm_t comm, cudaStream_t stream),
            "%p %p %zu %d %d root=%d %p", send, receive, count, type, op, root, asPointer(stream))
 COLLECTIVE(AllGather, PLAIN, NOTE_PLAIN)
 COLLECTIVE(ReduceScatter, REDUCED, NOTE_REDUCED)
 COLLECTIVE(AlltoAll, PLAIN, NOTE_PLAIN)
 COLLECTIVE(Gather, ROOTED, NOTE_ROOTED)
 COLLECTIVE(Scatter, ROOTED, NOTE_ROOTED)
-COLLECTIVE(Send, (const void* send, size_t count, ncclDataType_t type, int peer, ncclComm_t, cudaStream_t stream),
+COLLECTIVE(Send, (const void* send, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream),
            "%p %zu %d peer=%d %p", send, count, type, peer, asPointer(stream))
-COLLECTIVE(Recv, (void* receive, size_t count, ncclDataType_t type, int peer, ncclComm_t, cudaStream_t stream),
+COLLECTIVE(Recv, (void* receive, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream),
            "%p %zu %d peer=%d %p", receive, count, type, peer, asPointer(stream))
 #if VENDOR_VERSION >= 23102
 #define CONFIGURED(shape, ...) COLLECTIVE(shape, __VA_ARGS__)
 COLLECTIVE(AllReduceConfig,
-           (const void* send, void* receive, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t,
+           (const void* send, void* receive, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
             cudaStream_t stream, const ncclCollConfig_t* config),
            "%p %p %zu %d %d %p %p", send, receive, count, type, op, asPointer(stream), static_cast<const void*>(config))
 #endif

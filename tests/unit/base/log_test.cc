@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/log_file.h"
 #include "base/log_receiver.h"
 #include "unit/base/environment.h"
 
@@ -116,6 +118,51 @@ TEST(Log, WritesToTheFileThatIsNamed) {
   text << std::ifstream(path).rdbuf();
   EXPECT_THAT(text.str(), testing::EndsWith("NCCL INFO into the file\n"));
   unlink(path.c_str());
+}
+
+std::string contentOf(const std::string& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+// NCCL empties the file when it logs its first line, and writes from where it is.
+TEST(Log, MakesRoomForTheVendorsLinesAndLosesNone) {
+  const std::string path = testing::TempDir() + "falcon-beside-" + std::to_string(getpid()), ours = path + ".falcon";
+  for (const bool stale : {false, true}) {
+    if (stale) std::ofstream(ours) << "of an earlier run\n";
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      const Variable debug("NCCL_DEBUG", "INFO"), file("NCCL_DEBUG_FILE", path.c_str());
+      log::reset();
+      log::info("before");
+      log::makeRoomForVendor();
+      std::ofstream vendors(path);
+      vendors << "the vendor's first" << std::endl;
+      log::info("after");
+      log::makeRoomForVendor();
+      log::info("and again");
+      vendors << "the vendor's second" << std::endl;
+      _exit(0);
+    }
+    waitpid(child, nullptr, 0);
+    EXPECT_EQ(contentOf(path), "the vendor's first\nthe vendor's second\n");
+    EXPECT_THAT(contentOf(ours),
+                MatchesRegex("[^\n]+ NCCL INFO before\n[^\n]+ NCCL INFO after\n[^\n]+ NCCL INFO and again\n"));
+    unlink(path.c_str());
+    unlink(ours.c_str());
+  }
+}
+
+TEST(Log, SharesDevicesAndPipesWithTheVendor) {
+  EXPECT_EQ(log::besideVendors("/tmp/log"), "/tmp/log.falcon");
+  EXPECT_EQ(log::besideVendors("/dev/shm/log"), "/dev/shm/log.falcon");
+  for (const char* path : {"/dev/stderr", "/dev/null", "/proc/self/fd/1"}) EXPECT_EQ(log::besideVendors(path), path);
+  const std::string pipe = testing::TempDir() + "falcon-pipe-" + std::to_string(getpid());
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(log::besideVendors(pipe), pipe);
+  unlink(pipe.c_str());
 }
 
 // The child has no other thread: whatever lock one of them held at that moment would be held for ever.

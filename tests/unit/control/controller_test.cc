@@ -23,6 +23,28 @@ TEST_F(ControllerTest, SaysNothingAboutAHealthyJob) {
       << job.text();
 }
 
+TEST_F(ControllerTest, SaysTheEndOfAJobWhoseControllerHasDied) {
+  FakeJob& job = start();
+  job.run(100);
+  job.changeController();
+  job.run(100);
+  EXPECT_EQ(job.count(jobStarted), 1) << "it is said already";
+  job.controller().end(200, true);
+  ASSERT_EQ(job.count(jobEnded), 1);
+  EXPECT_NE(job.first(jobEnded)->text.find("after 200 iterations; no fail-slows were named since its controller died"),
+            std::string::npos)
+      << job.text();
+}
+
+TEST_F(ControllerTest, LeavesTheEndOfAJobToWhoSaidItsStart) {
+  FakeJob& job = start();
+  job.run(100);
+  job.changeController();
+  job.run(100);
+  job.controller().end(200);
+  EXPECT_EQ(job.count(jobEnded), 0) << "the one before has left in order";
+}
+
 TEST_F(ControllerTest, NamesTheRankOfASlowGpu) {
   FakeJob& job = start();
   job.onGpus = true;

@@ -93,6 +93,33 @@ TEST(Trap, IsNotClosedWhileAnActiveThreadIsOutside) {
   trap.open();
 }
 
+class OneEvent final : public CallEvent {
+ public:
+  void enter() noexcept override { ++entered; }
+  void takeBack() noexcept override { --entered; }
+  bool isCalledOff() const noexcept override { return calledOff; }
+  std::atomic<bool> calledOff{false};
+  std::atomic<int> entered{1};
+};
+
+TEST(Trap, LetsGoWhoIsHeldForAnEventThatIsCalledOff) {
+  SystemClock clock;
+  Trap trap(clock);
+  OneEvent stays, goes;
+  trap.close(60s);
+  std::thread held([&] { trap.passEvent(stays); }), letGo([&] { trap.passEvent(goes); });
+  waitUntil([&] { return stays.entered == 0 && goes.entered == 0; });
+  goes.calledOff = true;
+  trap.lookAgain();
+  letGo.join();
+  EXPECT_EQ(goes.entered, 0) << "it was not entered";
+  EXPECT_TRUE(trap.closed());
+  EXPECT_EQ(stays.entered, 0);
+  trap.open();
+  held.join();
+  EXPECT_EQ(stays.entered, 1);
+}
+
 TEST(Trap, OpensItselfAtItsLimit) {
   SystemClock clock;
   Trap trap(clock);
