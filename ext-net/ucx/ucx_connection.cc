@@ -4,23 +4,38 @@
 #include <utility>
 
 #include "base/log.h"
-#include "ucx/ucx_tags.h"
+#include "base/system_error.h"
+#include "ucx/departures.h"
 
 namespace falcon::net {
+namespace {
+
+constexpr ucp_tag_t wholeTag = ~ucp_tag_t{0};
+constexpr Nanoseconds watchInterval = 100ms;
+/// What was sent before the peer's process ended may be on its way yet.
+constexpr Nanoseconds endingLimit = 1s;
+
+}  // namespace
 
 Result<bool> UcxRequest::test(std::size_t& bytes) {
   return connection->test(*this, bytes);
 }
 
-UcxConnection::UcxConnection(std::unique_ptr<UcxEnd> end, bool sends, std::string peerName)
+UcxConnection::UcxConnection(std::unique_ptr<UcxEnd> end, Farewell farewell, bool sends, std::uint64_t firstTag,
+                             std::string peerName)
     : end_(std::move(end)),
+      farewell_(std::move(farewell)),
       sends_(sends),
+      firstTag_(firstTag),
       peerName_(std::move(peerName)),
       record_({.device = 0, .sends = sends, .sockets = 1, .peer = peerName_}, [](falconNetConnection_v1&) {}) {}
 
 UcxConnection::~UcxConnection() {
   const bool hasRequests = std::any_of(requests_.begin(), requests_.end(), [](const auto& one) { return one.request; });
-  if (!hasRequests) return;
+  if (!hasRequests && !failure_ && end_->failure() == UCS_OK) {
+    Departures::instance().add(std::move(end_), std::move(farewell_), added_);
+    return;
+  }
   end_->cut();
   for (UcxRequest& request : requests_)
     if (request.request) end_->abandon(request.request);
@@ -39,52 +54,74 @@ Result<Request*> UcxConnection::start(void* data, std::size_t bytes, void*) {
   how.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   how.memory_type = UCS_MEMORY_TYPE_HOST;
   if (!sends_) how.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;  // else it would not say how long the message is
-  void* request = sends_ ? ucp_tag_send_nbx(end_->endpoint(), data, bytes, added_, &how)
-                         : ucp_tag_recv_nbx(end_->worker(), data, bytes, added_, wholeTag, &how);
-  if (UCS_PTR_IS_ERR(request)) return lost(UCS_PTR_STATUS(request));
+  const ucp_tag_t tag = firstTag_ + added_;
+  void* request = sends_ ? ucp_tag_send_nbx(end_->endpoint(), data, bytes, tag, &how)
+                         : ucp_tag_recv_nbx(end_->worker(), data, bytes, tag, wholeTag, &how);
+  if (UCS_PTR_IS_ERR(request)) return lost(textOf(UCS_PTR_STATUS(request)));
   slot = {};
   slot.connection = this;
   slot.request = request;
+  slot.number = added_;
   slot.room = slot.size = bytes;
   slot.isUsed = true;
   slot.isDone = !request;
   ++added_;
-  record_.counter().began(bytes, SystemClock::instance().now());
-  if (!request) record_.counter().done(bytes, bytes, SystemClock::instance().now());
+  const Nanoseconds now = SystemClock::instance().now();
+  record_.counter().began(bytes, now);
+  if (!request) record_.counter().done(bytes, bytes, now);
   return &slot;
 }
 
 Result<bool> UcxConnection::test(UcxRequest& request, std::size_t& bytes) {
   if (!request.isDone) {
-    if (!request.request) return *failure_;
+    if (failure_) return *failure_;
     end_->progress();
-    ucp_tag_recv_info_t info{};
-    info.length = request.size;
-    const auto status =
-        sends_ ? ucp_request_check_status(request.request) : ucp_tag_recv_request_test(request.request, &info);
-    if (status == UCS_INPROGRESS) {
-      if (failure_) return *failure_;
-      if (end_->failure() == UCS_OK) return false;
-      return lost(end_->failure());
-    }
-    ucp_request_free(std::exchange(request.request, nullptr));
-    if (status == UCS_ERR_MESSAGE_TRUNCATED)
-      return fail(log::decided(Error::invalidUsage("{} sent a message of more than the {} bytes that were expected",
-                                                   peerName_, request.room)));
-    if (status != UCS_OK) return lost(status);
-    request.isDone = true;
-    request.size = info.length;
-    record_.counter().done(request.room, request.size, SystemClock::instance().now());
+    if (const Status looked = look(request); !looked) return looked.error();
+    if (!request.isDone) return false;
   }
   bytes = request.size;
   request.isUsed = false;
   return true;
 }
 
-Error UcxConnection::lost(ucs_status_t status) {
+Status UcxConnection::look(UcxRequest& request) {
+  ucp_tag_recv_info_t info{};
+  info.length = request.size;
+  const auto status =
+      sends_ ? ucp_request_check_status(request.request) : ucp_tag_recv_request_test(request.request, &info);
+  if (status == UCS_INPROGRESS) return watch(request);
+  ucp_request_free(std::exchange(request.request, nullptr));
+  if (status == UCS_ERR_MESSAGE_TRUNCATED)
+    return fail(log::decided(Error::invalidUsage("{} sent a message of more than the {} bytes that were expected",
+                                                 peerName_, request.room)));
+  if (status != UCS_OK) return lost(textOf(status));
+  request.isDone = true;
+  request.size = info.length;
+  lastDone_ = SystemClock::instance().now();
+  record_.counter().done(request.room, request.size, lastDone_);
+  return {};
+}
+
+Status UcxConnection::watch(const UcxRequest& request) {
+  if (end_->failure() != UCS_OK) return lost(textOf(end_->failure()));
+  const Nanoseconds now = SystemClock::instance().now();
+  if (now - lastWatch_ < watchInterval) return {};
+  lastWatch_ = now;
+  Departures::instance().look();
+  const auto [done, problem] = farewell_.look();
+  if (done && request.number >= *done) return lost("it has closed its end");
+  if (!problem) return {};
+  if (*problem != 0) return lost(reasonOf(*problem));
+  if (!hungUpSince_) hungUpSince_ = now;
+  // Who has closed in order has left all messages that it knows of, of which the network may have many.
+  const Nanoseconds since = done ? std::max(*hungUpSince_, lastDone_) : *hungUpSince_;
+  return now - since < endingLimit ? Status() : Status(lost("it has hung up"));
+}
+
+Error UcxConnection::lost(std::string_view why) {
   if (failure_) return *failure_;
-  return fail(log::decided(Error::remote("the connection to {} is lost while {}: {}", peerName_,
-                                         sends_ ? "sending" : "receiving", textOf(status))));
+  return fail(log::decided(
+      Error::remote("the connection to {} is lost while {}: {}", peerName_, sends_ ? "sending" : "receiving", why)));
 }
 
 Error UcxConnection::fail(Error error) {

@@ -7,6 +7,7 @@
 
 #include "core/net_state.h"
 #include "core/network.h"
+#include "ucx/farewell.h"
 #include "ucx/ucx_end.h"
 
 namespace falcon::net {
@@ -18,15 +19,20 @@ struct UcxRequest final : Request {
 
   UcxConnection* connection = nullptr;
   void* request = nullptr;  ///< UCX's; null: it is done, or has failed
+  std::uint64_t number = 0;
   std::size_t room = 0;
   std::size_t size = 0;  ///< once it is done
   bool isUsed = false, isDone = false;
 };
 
-/// Each message is one of UCX's, with its number as tag. Used by one thread at a time.
+/// Each message is one of UCX's, with a tag that follows from its number. Used by one thread at a time.
 class UcxConnection final : public Connection {
  public:
-  UcxConnection(std::unique_ptr<UcxEnd> end, bool sends, std::string peerName);
+  /// @param end       is connected
+  /// @param firstTag  of the first message
+  UcxConnection(std::unique_ptr<UcxEnd> end, Farewell farewell, bool sends, std::uint64_t firstTag,
+                std::string peerName);
+  /// In order where nothing is under way: then what was sent is not lost (departures.h). Else at once.
   ~UcxConnection() override;
 
   Result<void*> registerMemory(void* data, std::size_t bytes, int kind) override;
@@ -35,16 +41,24 @@ class UcxConnection final : public Connection {
   Result<bool> test(UcxRequest& request, std::size_t& bytes);
 
  private:
+  /// Whether UCX has done it.
+  Status look(UcxRequest& request);
+  /// Looks, where UCX has not, whether it ever will: for what UCX does not tell.
+  Status watch(const UcxRequest& request);
+  Error lost(std::string_view why);
   Error fail(Error error);
-  Error lost(ucs_status_t status);
 
-  const std::unique_ptr<UcxEnd> end_;
+  std::unique_ptr<UcxEnd> end_;
+  Farewell farewell_;
   const bool sends_;
+  const std::uint64_t firstTag_;
   const std::string peerName_;
   ConnectionRecord record_;
   std::array<UcxRequest, transport::net::mostRequests> requests_{};
   std::uint64_t added_ = 0;
   std::optional<Error> failure_;
+  Nanoseconds lastDone_{0}, lastWatch_{0};
+  std::optional<Nanoseconds> hungUpSince_;
 };
 
 }  // namespace falcon::net

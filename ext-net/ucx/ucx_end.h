@@ -4,11 +4,12 @@
 #include <ucp/api/ucp.h>
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "base/socket_address.h"
 
 namespace falcon::net {
 
@@ -18,16 +19,17 @@ std::string textOf(ucs_status_t status);
 /// Used by one thread at a time. UCX makes progress only where somebody asks for it.
 class UcxEnd {
  public:
-  /// Errors (system): UCX cannot.
-  static Result<std::unique_ptr<UcxEnd>> connecting(ucp_context_h context, const SocketAddress& to);
-  /// That is connected to nobody yet, for accept().
-  static Result<std::unique_ptr<UcxEnd>> idle(ucp_context_h context);
-  /// Once. Takes the request, also where it fails.
-  Status accept(ucp_conn_request_h request);
-  /// Closes: what was sent still goes, for a second at most.
+  /// Error (system): UCX cannot.
+  static Result<std::unique_ptr<UcxEnd>> make(ucp_context_h context);
+  /// Closes at once: what is not on its way yet (see flush()) does not go any more.
   ~UcxEnd();
   UcxEnd(const UcxEnd&) = delete;
   UcxEnd& operator=(const UcxEnd&) = delete;
+
+  /// How another worker reaches this one. Error (system): UCX does not say.
+  Result<std::string> address() const;
+  /// Once, with the other worker's. Error (system): UCX cannot reach it.
+  Status connect(const std::string& address, const std::string& peer);
 
   void progress() { ucp_worker_progress(worker_); }
   ucp_worker_h worker() const { return worker_; }
@@ -35,19 +37,24 @@ class UcxEnd {
   /// UCS_OK, or what has ended the connection.
   ucs_status_t failure() const { return failure_; }
 
-  /// Gives a request up that is not over: asks UCX to, and waits until it has, for a second at most.
+  /// Whether the network has all that was sent before this was called for the first time since it said true, or never
+  /// will.
+  bool flush();
+  /// So that all requests end.
+  void cut();
+  /// Gives a request up after cut(), and waits until UCX has: for all of them together for a second at most.
   void abandon(void* request);
-  /// Now, and what was sent does not go any more: so that all requests end.
-  void cut() { close(UCP_EP_CLOSE_FLAG_FORCE); }
 
  private:
   UcxEnd() = default;
-  Status join(ucp_ep_params_t how, const std::string& what);
-  void close(unsigned flags);
+  /// Waits until it is over, and frees it.
+  void finish(void* request);
 
   ucp_worker_h worker_ = nullptr;
   ucp_ep_h endpoint_ = nullptr;
   ucs_status_t failure_ = UCS_OK;
+  void* flushing_ = nullptr;
+  std::optional<Nanoseconds> patientUntil_;
 };
 
 }  // namespace falcon::net

@@ -3,9 +3,10 @@
 #include <cstdlib>
 
 #include "base/log.h"
+#include "core/meeting_listener.h"
 #include "transport/interface_address.h"
-#include "ucx/ucx_connection.h"
-#include "ucx/ucx_listener.h"
+#include "ucx/departures.h"
+#include "ucx/ucx_loose_end.h"
 
 namespace falcon::net {
 namespace {
@@ -19,11 +20,9 @@ Status UcxNetwork::open() {
   ucp_config_t* config = nullptr;
   if (const auto status = ucp_config_read(nullptr, nullptr, &config); status != UCS_OK)
     return log::decided(Error::system("UCX cannot read its settings: {}", textOf(status)));
-  // A peer's death is to be known within 5 s; who sets this otherwise wants it so.
-  // Over TCP an idle end learns of it by the kernel's keepalive.
-  for (const auto& [name, value] :
-       {std::pair{"KEEPALIVE_INTERVAL", "1s"}, {"TCP_KEEPIDLE", "1s"}, {"TCP_KEEPINTVL", "1s"}, {"TCP_KEEPCNT", "3"}})
-    if (!std::getenv((std::string("UCX_") + name).c_str())) ucp_config_modify(config, name, value);
+  // So that two interfaces are used where there are. Beyond that its settings are UCX's own: that a peer is gone is
+  // seen by its lifeline.
+  if (!std::getenv("UCX_MAX_EAGER_LANES")) ucp_config_modify(config, "MAX_EAGER_LANES", "2");
   ucp_params_t how{};
   how.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
   how.features = UCP_FEATURE_TAG;
@@ -53,18 +52,17 @@ Result<std::span<const Device>> UcxNetwork::devices() {
 }
 
 Result<std::unique_ptr<Listener>> UcxNetwork::listen(int, Handle handle) {
-  return UcxListener::make(context_, address_, handle);
+  Departures::instance().look();
+  return MeetingListener::make(address_, handle, ends(false));
 }
 
 Result<std::unique_ptr<Connection>> UcxNetwork::connect(int, Handle handle) {
-  const auto from = readHandle(handle);
-  if (!from) return from.error();
-  const auto dialling = diallings_.find(*from, handle, [&] { return std::make_shared<UcxDialling>(context_, *from); });
-  auto end = dialling->progress();
-  if (end && !*end) return std::unique_ptr<Connection>();
-  diallings_.forget(handle);
-  if (!end) return end.error();
-  return std::unique_ptr<Connection>(std::make_unique<UcxConnection>(std::move(*end), true, from->address.text()));
+  Departures::instance().look();
+  return meet(diallings_, handle, address_, ends(true));
+}
+
+MakeLooseEnd UcxNetwork::ends(bool sends) const {
+  return [context = context_, sends] { return UcxLooseEnd::make(context, sends); };
 }
 
 }  // namespace falcon::net

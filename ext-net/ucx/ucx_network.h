@@ -1,12 +1,13 @@
 // NCCL's network over UCX: one device, whatever UCX reaches by it.
 #pragma once
 
+#include <ucp/api/ucp.h>
+
 #include <mutex>
 #include <vector>
 
-#include "core/dialling_book.h"
+#include "core/meeting_dialling.h"
 #include "core/network.h"
-#include "ucx/ucx_dialling.h"
 
 namespace falcon::net {
 
@@ -20,12 +21,13 @@ class UcxNetwork final : public Network {
  private:
   /// With mutex_ held.
   Status open();
+  MakeLooseEnd ends(bool sends) const;
 
   std::mutex mutex_;
   ucp_context_h context_ = nullptr;  // as long as the process: connections may outlive all else
   std::vector<Device> devices_;      // never changed once there is one
   SocketAddress address_;
-  DiallingBook<UcxDialling> diallings_;
+  DiallingBook<MeetingDialling> diallings_;
 };
 
 }  // namespace falcon::net

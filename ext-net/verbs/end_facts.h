@@ -25,7 +25,4 @@ struct EndFacts {
   static std::optional<EndFacts> read(std::string_view text);
 };
 
-/// Said by the dialling end once it can receive; before that the other end sends nothing.
-inline constexpr char ready = 'r';
-
 }  // namespace falcon::net

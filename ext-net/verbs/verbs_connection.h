@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
+#include "core/lifeline.h"
 #include "core/net_state.h"
 #include "core/network.h"
-#include "verbs/lifeline.h"
 #include "verbs/message_wire.h"
 #include "verbs/queue_pair.h"
 #include "verbs/wait_times.h"

@@ -9,11 +9,12 @@
 #include "base/net_parameters.h"
 #include "base/system_error.h"
 #include "base/text.h"
+#include "core/meeting_listener.h"
 #include "transport/interface_address.h"
 #include "verbs/gid_choice.h"
 #include "verbs/port_counters.h"
 #include "verbs/port_rule.h"
-#include "verbs/verbs_listener.h"
+#include "verbs/verbs_end.h"
 
 namespace falcon::net {
 namespace {
@@ -108,18 +109,17 @@ Device VerbsNetwork::describe(const VerbsPort& port) const {
 }
 
 Result<std::unique_ptr<Listener>> VerbsNetwork::listen(int device, Handle handle) {
-  return VerbsListener::make(*ports_[static_cast<std::size_t>(device)], device, address_, handle);
+  return MeetingListener::make(address_, handle, ends(device, false));
 }
 
 Result<std::unique_ptr<Connection>> VerbsNetwork::connect(int device, Handle handle) {
-  const auto from = readHandle(handle);
-  if (!from) return from.error();
-  const auto dialling = diallings_.find(*from, handle, [&] {
-    return std::make_shared<VerbsDialling>(*ports_[static_cast<std::size_t>(device)], device, *from, address_);
-  });
-  auto made = dialling->progress();
-  if (!made || *made) diallings_.forget(handle);
-  return made;
+  return meet(diallings_, handle, address_, ends(device, true));
+}
+
+MakeLooseEnd VerbsNetwork::ends(int device, bool sends) const {
+  return [&port = *ports_[static_cast<std::size_t>(device)], device, sends] {
+    return VerbsEnd::make(port, device, sends);
+  };
 }
 
 void VerbsNetwork::sample(int device, falconNetDevice_v1& reading, DeviceCounts& counts) {

@@ -6,9 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "core/dialling_book.h"
+#include "core/meeting_dialling.h"
 #include "core/network.h"
-#include "verbs/verbs_dialling.h"
 #include "verbs/verbs_port.h"
 
 namespace falcon::net {
@@ -31,6 +30,7 @@ class VerbsNetwork final : public Network {
   Status open();
   Device describe(const VerbsPort& port) const;
   std::string folderOf(const VerbsPort& port) const;
+  MakeLooseEnd ends(int device, bool sends) const;
 
   Verbs& verbs_;
   const std::string tree_;
@@ -40,7 +40,7 @@ class VerbsNetwork final : public Network {
   std::vector<std::unique_ptr<VerbsPort>> ports_;  // of the devices
   std::optional<Error> failure_;                   // there will never be any
   SocketAddress address_;
-  DiallingBook<VerbsDialling> diallings_;
+  DiallingBook<MeetingDialling> diallings_;
 };
 
 }  // namespace falcon::net

@@ -1,13 +1,10 @@
 #include "verbs/verbs_sender.h"
 
 #include <arpa/inet.h>
-#include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "base/log.h"
-#include "base/system_error.h"
 
 namespace falcon::net {
 namespace {
@@ -21,7 +18,6 @@ std::size_t piecesBeforeLast(std::size_t bytes) {
 
 Result<std::unique_ptr<Connection>> VerbsSender::make(std::unique_ptr<QueuePair> pair, FileDescriptor socket,
                                                       int device, std::string peerName) {
-  const int number = socket.get();
   std::unique_ptr<VerbsSender> made(
       new VerbsSender(std::move(pair), std::move(socket), device, true, std::move(peerName)));
   auto memory = made->pair().port().registerMemory(made->inbox_.data(), sizeof made->inbox_, IBV_ACCESS_LOCAL_WRITE);
@@ -29,8 +25,6 @@ Result<std::unique_ptr<Connection>> VerbsSender::make(std::unique_ptr<QueuePair>
   made->inboxMemory_ = std::move(*memory);
   for (std::size_t place = 0; place < receives; ++place)
     if (const Status posted = made->postReceive(place); !posted) return posted.error();
-  if (::send(number, &ready, 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
-    return log::decided(Error::remote("the connection to {} is lost: {}", made->peerName(), reasonOf(errno)));
   return std::unique_ptr<Connection>(std::move(made));
 }
 

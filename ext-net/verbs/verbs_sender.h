@@ -10,8 +10,7 @@ class VerbsSender final : public VerbsConnection {
   /// What the queue pair of such an end must have room for.
   static constexpr std::uint32_t sends = 128, receives = transport::net::mostRequests;
 
-  /// Tells the other end over the socket that it is ready.
-  /// @param pair  connected already. Error (system): the device refuses; (remote): the other end is gone.
+  /// @param pair  connected already. Error (system): the device refuses.
   static Result<std::unique_ptr<Connection>> make(std::unique_ptr<QueuePair> pair, FileDescriptor socket, int device,
                                                   std::string peerName);
   ~VerbsSender() override { cut(); }

@@ -116,12 +116,14 @@ constexpr EnginePlugin overSockets[] = {{FALCON_NET_SOCKET, "falcon-socket", "1"
                                         {FALCON_NET_SOCKET, "falcon-socket", "3"}};
 INSTANTIATE_TEST_SUITE_P(Net, OverOurs, testing::Combine(testing::ValuesIn(overSockets), testing::Values(2, 4)),
                          titleOf);
-// UCX's own sockets cannot be told from others: what is cut are those of TCP.
 INSTANTIATE_TEST_SUITE_P(Net, LostConnectionOverOurs,
                          testing::Combine(testing::ValuesIn(overSockets), testing::Values(2, 4)), titleOf);
 #ifdef FALCON_NET_UCX
 constexpr EnginePlugin overUcx[] = {{FALCON_NET_UCX, "falcon-ucx", "1"}};
 INSTANTIATE_TEST_SUITE_P(Ucx, OverOurs, testing::Combine(testing::ValuesIn(overUcx), testing::Values(2, 4)), titleOf);
+// UCX's own sockets cannot be told from others: what is cut are the lifelines.
+INSTANTIATE_TEST_SUITE_P(Ucx, LostConnectionOverOurs,
+                         testing::Combine(testing::ValuesIn(overUcx), testing::Values(2, 4)), titleOf);
 #endif
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "verbs/lifeline.h"
+#include "core/lifeline.h"
 
 #include <sys/socket.h>
 
