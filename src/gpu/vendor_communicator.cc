@@ -1,5 +1,8 @@
 #include "gpu/vendor_communicator.h"
 
+#include <sched.h>
+
+#include <algorithm>
 #include <chrono>
 #include <string_view>
 #include <thread>
@@ -21,16 +24,28 @@ Status checkThatVendorBlocks() {
                           "follow: unset it, and set blocking = 0 in the program's ncclConfig_t"));
 }
 
-/// Between two questions how far the vendor is, which tells nobody by itself.
-void letVendorWork() {
-  std::this_thread::sleep_for(std::chrono::microseconds(500));
-}
+/// Between two questions how far the vendor is, which tells nobody by itself. A launch takes some microseconds, and is
+/// waited for by its call; a making takes long.
+class Patience {
+ public:
+  void wait() {
+    constexpr int most = 500;  // microseconds
+    if (waits_ < most / 10)
+      sched_yield();
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds(std::min(waits_, most)));
+    ++waits_;
+  }
+
+ private:
+  int waits_ = 0;
+};
 
 /// What becomes of a making that gave `begun`. After an error nothing is left of it.
 Status awaitMaking(const VendorLibrary& library, ncclComm_t communicator, ncclResult_t begun, const char* function,
                    const VendorCommunicator::GivenUp& givenUp) {
   ncclResult_t state = begun;
-  for (; state == ncclInProgress; letVendorWork()) {
+  for (Patience patience; state == ncclInProgress; patience.wait()) {
     if (givenUp && givenUp()) {
       log::info("{}: the communicator was aborted while it was made", function);
       library.functions.commAbort(communicator);
@@ -120,7 +135,7 @@ ncclComm_t VendorCommunicator::taken() {
 }
 
 ncclResult_t VendorCommunicator::outcome() const {
-  for (;; letVendorWork()) {
+  for (Patience patience;; patience.wait()) {
     const std::lock_guard lock(asked_);
     const ncclComm_t communicator = communicator_.load();
     if (!communicator) return ncclInvalidUsage;  // it was aborted meanwhile
