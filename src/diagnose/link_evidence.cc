@@ -269,6 +269,11 @@ bool LinkEvidence::mayAskAgain(const Link& link) const {
   return found->second.asked < (found->second.holdsUp ? mostAttemptsWhereItHoldsUp : mostAttempts);
 }
 
+bool LinkEvidence::holdsUp(const Link& link) const {
+  const auto found = links_.find(link);
+  return found != links_.end() && found->second.holdsUp;
+}
+
 std::size_t LinkEvidence::peersOf(const Link& link) const {
   return media_.at(mediumOf(link)).links.size();
 }

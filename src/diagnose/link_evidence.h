@@ -52,6 +52,8 @@ class LinkEvidence {
   bool mayAskAgain(const Link& link) const;
   /// Never answered, or broke: nothing is said about their speed.
   const std::vector<Link>& silent() const { return silent_; }
+  /// Profiling saw its bytes take a part of what iterations became longer by.
+  bool holdsUp(const Link& link) const;
   bool isAccusable(const Link& link) const { return !measured_.use.onlyCompared.contains(link); }
   /// Links over the medium of this one, that were measured.
   std::size_t peersOf(const Link& link) const;
@@ -74,7 +76,7 @@ class LinkEvidence {
     double value = unknown;            ///< above its peers, or its own history
     double sigma = 1;                  ///< of `value`
     double scatter = 1;                ///< of one measurement
-    bool holdsUp = false;              ///< profiling saw its bytes take a part of what iterations became longer by
+    bool holdsUp = false;
     /// Chosen by nothing: those that looked slow are measured again, and then no longer do by chance.
     double first() const { return each.empty() ? best : each.front(); }
     bool isAnswered() const { return slowness < infinitelySlow; }

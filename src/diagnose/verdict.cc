@@ -59,6 +59,7 @@ class Judge {
       if (explanation.candidate.accusable && !explanation.isNamed)
         judgement.suspicion = std::max(judgement.suspicion, std::min(1.0, explanation.margin));
     }
+    addOppositeDirections(judgement);
     refuseMost(judgement);
     const auto byRank = [](const auto& one, const auto& other) { return one.rank < other.rank; };
     const auto byLink = [](const auto& one, const auto& other) { return one.link < other.link; };
@@ -115,6 +116,35 @@ class Judge {
     }
   }
 
+  static bool isNamed(const std::vector<SlowLink>& named, const Link& link) {
+    return std::any_of(named.begin(), named.end(), [&](const SlowLink& each) { return each.link == link; });
+  }
+
+  const Observation* testOf(const Link& link) const {
+    const auto found =
+        std::find_if(tested_.begin(), tested_.end(), [&](const Observation& each) { return each.link == link; });
+    return found == tested_.end() ? nullptr : &*found;
+  }
+
+  /// What is slow one way is often slow the other way, too, where the job may send nothing that would show it: then the
+  /// direction that is named and holds up the job is the second source for the other one.
+  bool isBackOfNamed(const Observation& test, const Judgement& judgement) const {
+    const Link there{test.link.to, test.link.from};
+    return isNamed(judgement.links, there) && links_.holdsUp(there) && !isNamed(judgement.links, test.link);
+  }
+
+  void addOppositeDirections(Judgement& judgement) const {
+    std::vector<SlowLink> found;
+    for (const Observation& back : tested_) {
+      if (!back.settled || !isBackOfNamed(back, judgement)) continue;
+      const double needed = std::max(thresholds_.leastOfLink, std::sqrt(thresholds_.gain) * back.sigma);
+      const double slower = back.value - explainedByRanks(back);
+      if (slower >= needed)
+        found.push_back({back.link, std::exp(back.value), confidenceFor(slower / needed), links_.textOf(back.link)});
+    }
+    judgement.links.insert(judgement.links.end(), found.begin(), found.end());
+  }
+
   void refuseMost(Judgement& judgement) const {
     std::map<transport::Medium, std::size_t> named;
     for (const SlowLink& each : judgement.links) ++named[links_.mediumOf(each.link)];
@@ -162,10 +192,14 @@ class Judge {
   }
 
   void ask(Judgement& judgement) const {
+    std::vector<Link> opposite;
     for (const Observation& test : tested_) {
       const Link& link = test.link;
-      const auto same = [&](const SlowLink& each) { return each.link == link; };
-      if (!links_.isAccusable(link) || std::any_of(judgement.links.begin(), judgement.links.end(), same)) continue;
+      if (isNamed(judgement.links, link)) continue;
+      if (isBackOfNamed(test, judgement) && test.value - explainedByRanks(test) > thresholds_.leastBound &&
+          links_.mayAskAgain(link))
+        opposite.push_back(link);
+      if (!links_.isAccusable(link)) continue;
       const double explained = explainedByRanks(test);
       if (links_.mayBeSlow(link, explained) || isAwaited(test)) {
         if (links_.mayAskAgain(link)) judgement.toConfirm.push_back(link);
@@ -173,6 +207,7 @@ class Judge {
         judgement.explainedAway.push_back(link);
       }
     }
+    if (judgement.toConfirm.empty()) judgement.toConfirm = std::move(opposite);
   }
 
   void remark(Judgement& judgement) const {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "validate/link_messages.h"
 #include "validate/link_test.h"
@@ -81,7 +82,11 @@ class Receiver final : public LinkTestEnd {
     while (phase_ != Phase::closing) {
       auto there = data_.ready();
       if (!there) return there.error();
-      if (!*there) break;
+      if (!*there) {
+        noteHead();
+        break;
+      }
+      cameAlone_ = std::exchange(isWaiting_, false);
       take(data_.chunk());
       data_.release();
       moved = true;
@@ -125,13 +130,22 @@ class Receiver final : public LinkTestEnd {
     const auto piece = readMessage<Piece>(chunk);
     if (!piece || piece->run != run_ || piece->round != round_) return;                   // left over
     std::memcpy(scratch_.data(), chunk.data(), std::min(chunk.size(), scratch_.size()));  // as a real receiver does
-    if (!answered_) answered_ = clock_.now();
+    lastArrived_ = clock_.now();
+    if (!answered_) answered_ = lastArrived_;
     arrived_ += chunk.size();
-    if (headBytes_ == 0 && arrived_ >= wanted_ / headShare) {
-      headBytes_ = arrived_;
-      headArrived_ = clock_.now();
-    }
     if (piece->last) endRound(std::chrono::microseconds(piece->waitedMicroseconds));
+  }
+
+  /// Nothing more is there. The head ends with a piece that was waited for and came alone: one that was found among
+  /// others, since this end had no core for a moment, had come before, and the rest would seem to have come faster than
+  /// it did.
+  void noteHead() {
+    if (cameAlone_ && headBytes_ == 0 && wanted_ > 0 && arrived_ >= wanted_ / headShare) {
+      headBytes_ = arrived_;
+      headArrived_ = lastArrived_;
+    }
+    cameAlone_ = false;
+    isWaiting_ = true;
   }
 
   Nanoseconds sinceAsked() const { return std::max<Nanoseconds>(clock_.now() - asked_, 1ns); }
@@ -239,7 +253,9 @@ class Receiver final : public LinkTestEnd {
   std::uint64_t wanted_ = 0;
   std::uint64_t arrived_ = 0;
   std::uint64_t headBytes_ = 0;  ///< 0: the head is not there yet
-  Nanoseconds headArrived_{0};
+  Nanoseconds headArrived_{0}, lastArrived_{0};
+  bool isWaiting_ = false;               ///< nothing was there when it was looked the last time
+  bool cameAlone_ = false;               ///< the last piece was waited for
   std::vector<LinkMeasurement> rounds_;  ///< of the present size
   std::uint64_t sizeOfRounds_ = 0;
   Nanoseconds timeOfSize_{0};

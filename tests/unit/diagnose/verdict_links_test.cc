@@ -47,6 +47,20 @@ TEST_P(ShapedLink, IsNamedWhereProfilingSawItHoldUpTheJob) {
         0.01);
 }
 
+// A ring sends one way: what is slow the other way shows in no iteration.
+TEST_P(ShapedLink, IsNamedBothWaysWhereTheJobSendsOneWayOnly) {
+  for (const bool bothWays : {false, true})
+    expectNamed(
+        {linkCulprit({2, 4}, bothWays)}, GetParam() < 1.25 ? 0.5 : 0.99, 500,
+        [&](Job& job) {
+          job.use = {.grown = {{{2, 4}, 0.1}}, .longerIteration = 0.1};
+          job.linkSlowdown = [=](Link link) {
+            return link == Link{2, 4} || (bothWays && link == Link{4, 2}) ? GetParam() : 1;
+          };
+        },
+        0.01);
+}
+
 TEST_P(ShapedLink, IsNamedWithWhatItsNetPluginSays) {
   if (GetParam() < 1.3) return;
   Job job(1, 0.01);

@@ -98,6 +98,29 @@ TEST_F(LinkTest, TimeWithoutACoreIsKnown) {
   }
 }
 
+// Meanwhile bytes gather, and are taken all at once.
+TEST_F(LinkTest, AReceiverWithoutACoreForAMomentNeverMakesALinkLookFaster) {
+  constexpr double rate = 19e6;
+  const LinkTestSettings settings = calm(briefSettings());
+  for (Nanoseconds offset = 0ns; offset < 20ms; offset += 1ms) {
+    SimulatedWorld world(2, clock);
+    world.link(0, 1) = {.bytesPerSecond = rate, .burst = 16384};
+    auto sender = startLinkTestSender(world.ports(0), linkBetween(0, 1), run, settings, clock);
+    auto receiver = startLinkTestReceiver(world.ports(1), linkBetween(0, 1), run++, settings, clock);
+    ASSERT_TRUE(sender && receiver);
+    const Nanoseconds start = clock.now();
+    while (!(*receiver)->finished()) {
+      (*sender)->progress();
+      if ((clock.now() - start + offset) % 20ms >= 5ms) (*receiver)->progress();
+      clock.advance(10us);
+    }
+    const auto measured = (*receiver)->measurement();
+    ASSERT_TRUE(measured);
+    EXPECT_EQ(measured->status, LinkStatus::measured);
+    EXPECT_NEAR(measured->bytesPerSecond() / rate, 0.85, 0.18) << seconds(offset);
+  }
+}
+
 TEST_F(LinkTest, LatencyIsARoundTrip) {
   SimulatedWorld world(2, clock);
   world.link(0, 1).latency = 300us;
