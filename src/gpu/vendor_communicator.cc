@@ -1,8 +1,5 @@
 #include "gpu/vendor_communicator.h"
 
-#include <sched.h>
-
-#include <algorithm>
 #include <chrono>
 #include <string_view>
 #include <thread>
@@ -24,28 +21,16 @@ Status checkThatVendorBlocks() {
                           "follow: unset it, and set blocking = 0 in the program's ncclConfig_t"));
 }
 
-/// Between two questions how far the vendor is, which tells nobody by itself. A launch takes some microseconds, and is
-/// waited for by its call; a making takes long.
-class Patience {
- public:
-  void wait() {
-    constexpr int most = 500;  // microseconds
-    if (waits_ < most / 10)
-      sched_yield();
-    else
-      std::this_thread::sleep_for(std::chrono::microseconds(std::min(waits_, most)));
-    ++waits_;
-  }
-
- private:
-  int waits_ = 0;
-};
+/// Between two questions how far the vendor is, which tells nobody by itself.
+void letVendorWork() {
+  std::this_thread::sleep_for(std::chrono::microseconds(500));
+}
 
 /// What becomes of a making that gave `begun`. After an error nothing is left of it.
 Status awaitMaking(const VendorLibrary& library, ncclComm_t communicator, ncclResult_t begun, const char* function,
                    const VendorCommunicator::GivenUp& givenUp) {
   ncclResult_t state = begun;
-  for (Patience patience; state == ncclInProgress; patience.wait()) {
+  for (; state == ncclInProgress; letVendorWork()) {
     if (givenUp && givenUp()) {
       log::info("{}: the communicator was aborted while it was made", function);
       library.functions.commAbort(communicator);
@@ -135,7 +120,7 @@ ncclComm_t VendorCommunicator::taken() {
 }
 
 ncclResult_t VendorCommunicator::outcome() const {
-  for (Patience patience;; patience.wait()) {
+  for (;; letVendorWork()) {
     const std::lock_guard lock(asked_);
     const ncclComm_t communicator = communicator_.load();
     if (!communicator) return ncclInvalidUsage;  // it was aborted meanwhile
