@@ -31,7 +31,7 @@ Status awaitMaking(const VendorLibrary& library, ncclComm_t communicator, ncclRe
                    const VendorCommunicator::GivenUp& givenUp) {
   ncclResult_t state = begun;
   for (; state == ncclInProgress; letVendorWork()) {
-    if (givenUp && givenUp()) {
+    if (givenUp()) {
       log::info("{}: the communicator was aborted while it was made", function);
       library.functions.commAbort(communicator);
       return Error::invalidUsage("{}: the communicator was aborted while it was made", function);
@@ -145,7 +145,8 @@ VendorCommunicator::Made VendorCommunicator::childOf(ncclComm_t child, Communica
   // Where it has the configuration of a nonblocking parent it may be in the making still.
   ncclResult_t state = ncclSuccess;
   if (functions().commGetAsyncError(child, &state) == ncclSuccess && state == ncclInProgress)
-    if (const Status made = awaitMaking(*library_, child, state, "ncclCommGrow", {}); !made) return made.error();
+    if (const Status made = awaitMaking(*library_, child, state, "ncclCommGrow", [] { return false; }); !made)
+      return made.error();
   // It is the vendor's to end from here on, whatever comes.
   auto made = std::unique_ptr<VendorCommunicator>(new VendorCommunicator(library_, {0, 0, name}, child));
   if (const Status known = told(functions().commCount(child, &made->size_), "ncclCommCount", child); !known)
