@@ -42,7 +42,7 @@ ncclResult_t passOnFor(const char* name, ncclComm_t comm, Work&& work) {
     if (!handle) return log::decided(Error::invalidUsage("{}: the communicator was aborted", name));
     const auto function = engine->library().template find<Function>(name);
     if (!function) return log::decided(engine->library().missing(name));
-    const Status done = engine->library().status(engine->settled(work(function, handle)), name, handle);
+    const Status done = engine->library().status(work(function, handle), name, handle);
     return done ? done : log::decided(done.error());
   });
 }

@@ -22,12 +22,6 @@ namespace {
 using Network = std::shared_ptr<bootstrap::CommunicatorNetwork>;
 using Vendors = std::unique_ptr<gpu::VendorCommunicator>;
 
-/// Empty of a blocking one: nobody has its handle yet, to abort it by.
-gpu::VendorCommunicator::GivenUp givenUpOf(const ncclComm& communicator) {
-  if (communicator.settings.blocking) return {};
-  return [&communicator] { return communicator.aborted.load(std::memory_order_relaxed); };
-}
-
 void notWatched(const Error& why) {
   log::notice("a communicator is not watched: {}", why.message());
 }
@@ -142,9 +136,9 @@ Status establishOnVendor(ncclComm& communicator, Network network, std::shared_pt
                          bool anybodyWatches) {
   const auto id = shareVendorsId(*network);
   if (!id) return id.error();
-  auto made = gpu::VendorCommunicator::create(Process::instance().vendorLibrary(), std::span(&*id, 1),
-                                              {network->size(), network->rank(), network->id()},
-                                              communicator.settings.vendor, givenUpOf(communicator));
+  auto made =
+      gpu::VendorCommunicator::create(Process::instance().vendorLibrary(), std::span(&*id, 1),
+                                      {network->size(), network->rank(), network->id()}, communicator.settings.vendor);
   if (!made) return made.error();
   startOnVendor(communicator, std::move(*made), anybodyWatches ? std::move(network) : nullptr, std::move(job));
   return {};
@@ -179,8 +173,7 @@ Status joinOnVendor(ncclComm& communicator, std::span<const ncclUniqueId> ids, i
   }
   const CommunicatorId name =
       way ? way->key : bootstrap::hashOf(std::string_view(ids.front().internal, sizeof ids.front().internal));
-  auto made = gpu::VendorCommunicator::create(library, ids, {size, rank, name}, communicator.settings.vendor,
-                                              givenUpOf(communicator));
+  auto made = gpu::VendorCommunicator::create(library, ids, {size, rank, name}, communicator.settings.vendor);
   if (!made) return made.error();
   startOnVendor(communicator, std::move(*made), meeting ? meeting->network() : nullptr, job);
   return {};

@@ -91,9 +91,8 @@ Status VendorCommunicator::submit(const Call& call, cudaStream_t stream, const v
   const auto result = settings ? submitWith(call, comm, stream, static_cast<const ncclCollConfig_t*>(settings))
                                : submitPlain(call, comm, stream);
   if (!result) return result.error();
-  if (*result != ncclSuccess) [[unlikely]]
-    if (const ncclResult_t done = settled(*result); done != ncclSuccess)
-      return log::decided(library().error(done, fmt::format("nccl{}", nameOf(call.operation)).c_str(), comm));
+  if (*result != ncclSuccess)
+    return log::decided(library().error(*result, fmt::format("nccl{}", nameOf(call.operation)).c_str(), comm));
   // Of one thread at a time, as NCCL wants it: no locked instruction.
   if (!isPointToPoint(call.operation))
     collectives_.store(collectives_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -107,14 +106,6 @@ Status VendorCommunicator::submitAll(std::span<const Submission> group) const {
     if (!done) return done;
   }
   return {};
-}
-
-ncclResult_t VendorCommunicator::settledIn(std::span<const Submission> group, ncclResult_t result) {
-  if (result != ncclInProgress) return result;
-  ncclResult_t first = ncclSuccess;
-  for (const Submission& one : group)
-    if (const ncclResult_t done = vendorsOf(one).outcome(); first == ncclSuccess) first = done;
-  return first;
 }
 
 /// Who is told of its launches. Null: nobody wants to know, or it is alone in its communicator, where nobody waits.
@@ -158,7 +149,7 @@ Status VendorCommunicator::run(std::span<const Submission> group) {
   }
   if (const Status begun = told(functions().groupStart(), "ncclGroupStart", nullptr); !begun) return begun;
   const Status submitted = submitAll(group);
-  const ncclResult_t ended = settledIn(group, functions().groupEnd());
+  const ncclResult_t ended = functions().groupEnd();
   noteLaunches(group, launch);
   return submitted ? told(ended, "ncclGroupEnd", nullptr) : submitted;
 }
@@ -172,7 +163,7 @@ Result<double> VendorCommunicator::estimate(std::span<const Submission> group) {
   const Status submitted = submitAll(group);
   for (std::size_t i = group.size(); i-- > 0;) vendorsOf(group[i]).collectives_ = before[i];  // nothing runs
   ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
-  const ncclResult_t ended = settledIn(group, functions().groupSimulateEnd(&info));
+  const ncclResult_t ended = functions().groupSimulateEnd(&info);
   if (!submitted) return submitted.error();
   if (const Status done = told(ended, "ncclGroupSimulateEnd", nullptr); !done) return done.error();
   return info.estimatedTime;

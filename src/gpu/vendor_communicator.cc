@@ -1,8 +1,6 @@
 #include "gpu/vendor_communicator.h"
 
-#include <chrono>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "base/log.h"
@@ -21,30 +19,6 @@ Status checkThatVendorBlocks() {
                           "follow: unset it, and set blocking = 0 in the program's ncclConfig_t"));
 }
 
-/// Between two questions how far the vendor is, which tells nobody by itself.
-void letVendorWork() {
-  std::this_thread::sleep_for(std::chrono::microseconds(500));
-}
-
-/// What becomes of a making that gave `begun`. After an error nothing is left of it.
-Status awaitMaking(const VendorLibrary& library, ncclComm_t communicator, ncclResult_t begun, const char* function,
-                   const VendorCommunicator::GivenUp& givenUp) {
-  ncclResult_t state = begun;
-  for (; state == ncclInProgress; letVendorWork()) {
-    if (givenUp()) {
-      log::info("{}: the communicator was aborted while it was made", function);
-      library.functions.commAbort(communicator);
-      return Error::invalidUsage("{}: the communicator was aborted while it was made", function);
-    }
-    const ncclResult_t asked = library.functions.commGetAsyncError(communicator, &state);
-    if (asked != ncclSuccess) state = asked;
-  }
-  const Status made = library.status(state, function, communicator);
-  if (made) return made;
-  if (begun == ncclInProgress) library.functions.commAbort(communicator);
-  return log::decided(made.error());
-}
-
 /// What the vendor is given where the caller gave `config`: its own parent's stands for null.
 class ChildConfig {
  public:
@@ -60,33 +34,35 @@ class ChildConfig {
 
 }  // namespace
 
-ncclConfig_t VendorConfig::forVendor(bool blocking) const {
+ncclConfig_t VendorConfig::forVendor() const {
   ncclConfig_t config = values;
-  config.blocking = blocking ? 1 : 0;
+  config.blocking = 1;
   if (config.netName) config.netName = networkName.c_str();
   if (config.commName) config.commName = name.c_str();
   return config;
 }
 
 VendorCommunicator::Made VendorCommunicator::create(const Library& vendors, std::span<const ncclUniqueId> ids,
-                                                    const Place& place, const VendorConfig& config,
-                                                    const GivenUp& givenUp) {
+                                                    const Place& place, const VendorConfig& config) {
   if (const Status blocks = checkThatVendorBlocks(); !blocks) return blocks.error();
-  ncclConfig_t values = config.forVendor(!givenUp);
+  ncclConfig_t values = config.forVendor();
   ncclComm_t communicator = nullptr;
   const VendorLibrary& library = *vendors;
-  const char* function = "ncclCommInitRankConfig";
-  ncclResult_t begun = ncclSuccess;
+  Status joined;
   if (ids.size() == 1) {
-    begun = library.functions.commInitRankConfig(&communicator, place.size, ids[0], place.rank, &values);
+    joined =
+        library.status(library.functions.commInitRankConfig(&communicator, place.size, ids[0], place.rank, &values),
+                       "ncclCommInitRankConfig", nullptr);
   } else {
-    function = "ncclCommInitRankScalable";
+    constexpr const char* function = "ncclCommInitRankScalable";
     const auto join = library.find<decltype(ncclCommInitRankScalable)>(function);
     if (!join) return log::decided(library.missing(function));
     std::vector<ncclUniqueId> list(ids.begin(), ids.end());
-    begun = join(&communicator, place.size, place.rank, static_cast<int>(list.size()), list.data(), &values);
+    joined =
+        library.status(join(&communicator, place.size, place.rank, static_cast<int>(list.size()), list.data(), &values),
+                       function, nullptr);
   }
-  if (const Status made = awaitMaking(library, communicator, begun, function, givenUp); !made) return made.error();
+  if (!joined) return log::decided(joined.error());
   return std::unique_ptr<VendorCommunicator>(new VendorCommunicator(vendors, place, communicator));
 }
 
@@ -114,39 +90,18 @@ VendorCommunicator::~VendorCommunicator() {
   (void)VendorCommunicator::end();
 }
 
-ncclComm_t VendorCommunicator::taken() {
-  const std::lock_guard lock(asked_);
-  return communicator_.exchange(nullptr);
-}
-
-ncclResult_t VendorCommunicator::outcome() const {
-  for (;; letVendorWork()) {
-    const std::lock_guard lock(asked_);
-    const ncclComm_t communicator = communicator_.load();
-    if (!communicator) return ncclInvalidUsage;  // it was aborted meanwhile
-    ncclResult_t state = ncclSuccess;
-    const ncclResult_t asked = functions().commGetAsyncError(communicator, &state);
-    if (asked != ncclSuccess || state != ncclInProgress) return asked != ncclSuccess ? asked : state;
-  }
-}
-
 Status VendorCommunicator::end() {
-  const ncclComm_t communicator = taken();
+  const ncclComm_t communicator = communicator_.exchange(nullptr);
   return communicator ? told(functions().commDestroy(communicator), "ncclCommDestroy", nullptr) : Status();
 }
 
 Status VendorCommunicator::abort() {
-  const ncclComm_t communicator = taken();
+  const ncclComm_t communicator = communicator_.exchange(nullptr);
   return communicator ? told(functions().commAbort(communicator), "ncclCommAbort", nullptr) : Status();
 }
 
 VendorCommunicator::Made VendorCommunicator::childOf(ncclComm_t child, CommunicatorId name) const {
   if (!child) return std::unique_ptr<VendorCommunicator>();
-  // Where it has the configuration of a nonblocking parent it may be in the making still.
-  ncclResult_t state = ncclSuccess;
-  if (functions().commGetAsyncError(child, &state) == ncclSuccess && state == ncclInProgress)
-    if (const Status made = awaitMaking(*library_, child, state, "ncclCommGrow", [] { return false; }); !made)
-      return made.error();
   // It is the vendor's to end from here on, whatever comes.
   auto made = std::unique_ptr<VendorCommunicator>(new VendorCommunicator(library_, {0, 0, name}, child));
   if (const Status known = told(functions().commCount(child, &made->size_), "ncclCommCount", child); !known)
@@ -223,7 +178,7 @@ Result<ncclComm_t> VendorCommunicator::forCall(const char* function, bool exists
 }
 
 Status VendorCommunicator::told(ncclResult_t result, const char* function, ncclComm_t communicator) const {
-  const Status status = library().status(communicator ? settled(result) : result, function, communicator);
+  const Status status = library().status(result, function, communicator);
   return status ? status : log::decided(status.error());
 }
 

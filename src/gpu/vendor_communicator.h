@@ -2,9 +2,7 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,14 +13,14 @@
 
 namespace falcon::gpu {
 
-/// A communicator's configuration with the texts it points to. What the application wants nonblocking is done in the
-/// background by the C ABI, for both engines alike, whatever the vendor's communicator is.
+/// A communicator's configuration with the texts it points to. Always blocking for the vendor: who wants a nonblocking
+/// communicator gets its set-up in the background by the C ABI, for both engines alike.
 struct VendorConfig {
   ncclConfig_t values = NCCL_CONFIG_INITIALIZER;
   std::string networkName;  ///< of netName, where that is set
   std::string name;         ///< of commName, where that is set
   /// The values with their texts pointing into this object.
-  ncclConfig_t forVendor(bool blocking = true) const;
+  ncclConfig_t forVendor() const;
 };
 
 class VendorCommunicator final : public Engine {
@@ -38,15 +36,10 @@ class VendorCommunicator final : public Engine {
     CommunicatorId id = 0;  ///< what Falcon calls the communicator
   };
 
-  /// Asked time and again: nobody wants what is being made any more.
-  using GivenUp = std::function<bool()>;
-
   /// These are blocking, and collective over all that are to be members.
-  /// @param ids      one at least; several (ncclCommInitRankScalable) share the work of the vendor's rendezvous
-  /// @param givenUp  not empty: the vendor's communicator is nonblocking, since NCCL ends the making of no other, and
-  ///                 is aborted where this says so. Calls on it return when they are done all the same.
+  /// @param ids  one at least; several (ncclCommInitRankScalable) share the work of the vendor's rendezvous
   static Made create(const Library& library, std::span<const ncclUniqueId> ids, const Place& place,
-                     const VendorConfig& config, const GivenUp& givenUp = {});
+                     const VendorConfig& config);
   /// Joins one that grows, of which this rank was no member.
   static Made joinGrown(const Library& library, const ncclUniqueId& id, const Place& place, const VendorConfig& config);
   /// Collective over this communicator. `config` null: as this one. `name`: what Falcon calls the new one. A negative
@@ -100,16 +93,9 @@ class VendorCommunicator final : public Engine {
   /// For calls that are only passed on. The handle is null after abort() and end().
   const VendorLibrary& library() const { return *library_; }
   ncclComm_t handle() const { return communicator_.load(); }
-  /// What a call on it comes to that gave `result`: one that goes on in the background is waited for.
-  ncclResult_t settled(ncclResult_t result) const { return result != ncclInProgress ? result : outcome(); }
 
  private:
   VendorCommunicator(Library library, const Place& place, ncclComm_t communicator);
-  ncclResult_t outcome() const;
-  /// The same for a group.
-  static ncclResult_t settledIn(std::span<const Submission> group, ncclResult_t result);
-  /// The vendor's communicator, to be ended: from now on nobody asks it anything.
-  ncclComm_t taken();
   /// What is made of this one: rank and size are the vendor's to say.
   Made childOf(ncclComm_t child, CommunicatorId name) const;
 
@@ -140,7 +126,6 @@ class VendorCommunicator final : public Engine {
   int size_;
   int device_ = 0;
   std::atomic<ncclComm_t> communicator_;  // null after abort() and end(): the vendor has freed it
-  mutable std::mutex asked_;              // while it is asked how far it is
   std::atomic<std::uint64_t> collectives_{0};
 };
 

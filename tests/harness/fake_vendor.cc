@@ -7,30 +7,20 @@
 #include <cstring>
 #include <mutex>
 #include <string>
-#include <utility>
-#include <vector>
 
 #pragma GCC visibility push(default)
 #include "nccl.h"
 #pragma GCC visibility pop
 
-/// `questions`: so often it is asked until what it does in the background is done.
 struct ncclComm {
   int rank, size;
-  bool nonblocking = false;
-  std::atomic<int> questions{0};
-  ncclComm_t* child = nullptr;  ///< where the handle of what is made of it is written then
-  ncclComm_t made = nullptr;
-  bool beingMade = false;
 };
 
 namespace {
 
 std::mutex mutex;
 std::string* lines = new std::string;
-std::atomic<int> failure{0}, asyncError{0}, makingHeld{0};
-thread_local int depth = 0;
-thread_local std::vector<ncclComm_t> grouped;  ///< the nonblocking ones of the thread's group
+std::atomic<int> failure{0}, asyncError{0};
 
 __attribute__((format(printf, 1, 2))) ncclResult_t note(const char* format, ...) {
   char line[512];
@@ -42,30 +32,6 @@ __attribute__((format(printf, 1, 2))) ncclResult_t note(const char* format, ...)
   *lines += line;
   *lines += '\n';
   return static_cast<ncclResult_t>(failure.load());
-}
-
-/// What a call on it gives that would give `result`: of a nonblocking one the work goes on in the background. While it
-/// does no other is taken, as NCCL has it.
-ncclResult_t inBackground(ncclComm_t comm, ncclResult_t result) {
-  if (!comm->nonblocking || result != ncclSuccess) return result;
-  if (comm->questions > 0) return ncclInvalidArgument;
-  if (depth > 0) {
-    grouped.push_back(comm);
-    return ncclSuccess;
-  }
-  comm->questions = 3;
-  return ncclInProgress;
-}
-
-ncclComm_t newComm(int rank, int size, const ncclConfig_t* config) {
-  auto* const comm = new ncclComm{.rank = rank, .size = size};
-  comm->nonblocking = config && config->blocking == 0;
-  return comm;
-}
-
-ncclResult_t beginMaking(ncclComm_t comm, ncclResult_t result) {
-  comm->beingMade = comm->nonblocking;
-  return inBackground(comm, result);
 }
 
 std::string textOf(const ncclConfig_t* config) {
@@ -89,9 +55,6 @@ FAKE void fakeVendorFail(int result) {
 FAKE void fakeVendorSetAsyncError(int result) {
   asyncError = result;
 }
-FAKE void fakeVendorHoldMaking(int hold) {
-  makingHeld = hold;
-}
 
 FAKE ncclResult_t pncclGetVersion(int* version) {
   *version = 22809;
@@ -110,28 +73,23 @@ FAKE ncclResult_t pncclGetUniqueId(ncclUniqueId* id) {
   return note("GetUniqueId");
 }
 FAKE ncclResult_t pncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id, int rank, ncclConfig_t* config) {
-  *comm = newComm(rank, size, config);
-  return beginMaking(*comm,
-                     note("CommInitRankConfig size=%d rank=%d id=%c%c blocking=%d name=%s", size, rank, id.internal[0],
-                          id.internal[39], config->blocking, config->commName ? config->commName : ""));
+  *comm = new ncclComm{rank, size};
+  return note("CommInitRankConfig size=%d rank=%d id=%c%c blocking=%d name=%s", size, rank, id.internal[0],
+              id.internal[39], config->blocking, config->commName ? config->commName : "");
 }
 FAKE ncclResult_t pncclCommInitRankScalable(ncclComm_t* comm, int size, int rank, int count, ncclUniqueId* ids,
                                             ncclConfig_t* config) {
-  *comm = newComm(rank, size, config);
-  return beginMaking(*comm, note("CommInitRankScalable size=%d rank=%d ids=%d last=%c%s", size, rank, count,
-                                 ids[count - 1].internal[39], textOf(config).c_str()));
+  *comm = new ncclComm{rank, size};
+  return note("CommInitRankScalable size=%d rank=%d ids=%d last=%c%s", size, rank, count, ids[count - 1].internal[39],
+              textOf(config).c_str());
 }
 FAKE ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* child, ncclConfig_t* config) {
-  ncclComm_t made = color < 0 ? nullptr : new ncclComm{.rank = comm->rank, .size = comm->size};
-  if (made) made->nonblocking = config ? config->blocking == 0 : comm->nonblocking;
-  *child = comm->nonblocking ? nullptr : made;
-  comm->child = child;
-  comm->made = made;
-  return inBackground(comm, note("CommSplit color=%d key=%d%s", color, key, textOf(config).c_str()));
+  *child = color < 0 ? nullptr : new ncclComm{comm->rank, comm->size};
+  return note("CommSplit color=%d key=%d%s", color, key, textOf(config).c_str());
 }
 FAKE ncclResult_t pncclCommShrink(ncclComm_t comm, int* excluded, int count, ncclComm_t* child, ncclConfig_t* config,
                                   int flags) {
-  *child = new ncclComm{.rank = comm->rank, .size = comm->size - count};
+  *child = new ncclComm{comm->rank, comm->size - count};
   return note("CommShrink first=%d count=%d flags=%d%s", excluded[0], count, flags, textOf(config).c_str());
 }
 // Of 2.29, which a fake may be ahead of. The first 40 bytes as the vendor's; the rest is zero.
@@ -142,15 +100,15 @@ FAKE ncclResult_t pncclCommGetUniqueId(ncclComm_t, ncclUniqueId* id) {
 }
 FAKE ncclResult_t pncclCommGrow(ncclComm_t comm, int size, const ncclUniqueId* id, int rank, ncclComm_t* grown,
                                 ncclConfig_t* config) {
-  *grown = new ncclComm{.rank = comm ? comm->rank : rank, .size = size};
+  *grown = new ncclComm{comm ? comm->rank : rank, size};
   return note("CommGrow %s size=%d rank=%d id=%c%s", comm ? "member" : "new", size, rank, id ? id->internal[39] : '-',
               textOf(config).c_str());
 }
 FAKE ncclResult_t pncclCommRevoke(ncclComm_t, int flags) {
   return note("CommRevoke %d", flags);
 }
-FAKE ncclResult_t pncclCommFinalize(ncclComm_t comm) {
-  return inBackground(comm, note("CommFinalize"));
+FAKE ncclResult_t pncclCommFinalize(ncclComm_t) {
+  return note("CommFinalize");
 }
 FAKE ncclResult_t pncclWinGetUserPtr(ncclComm_t, ncclWindow_t window, void** address) {
   *address = reinterpret_cast<void*>(0x9900);
@@ -164,12 +122,7 @@ FAKE ncclResult_t pncclCommAbort(ncclComm_t comm) {
   delete comm;
   return note("CommAbort");
 }
-FAKE ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* result) {
-  *result = ncclInProgress;
-  if ((comm->beingMade && makingHeld) || (comm->questions > 0 && --comm->questions > 0)) return ncclSuccess;
-  comm->beingMade = false;
-  if (comm->child && comm->nonblocking) *comm->child = comm->made;
-  comm->child = nullptr;
+FAKE ncclResult_t pncclCommGetAsyncError(ncclComm_t, ncclResult_t* result) {
   *result = static_cast<ncclResult_t>(asyncError.load());
   return ncclSuccess;
 }
@@ -186,9 +139,8 @@ FAKE ncclResult_t pncclCommCuDevice(ncclComm_t, int* device) {
   return ncclSuccess;
 }
 FAKE ncclResult_t pncclAllReduce(const void* send, void* receive, size_t count, ncclDataType_t type, ncclRedOp_t op,
-                                 ncclComm_t comm, cudaStream_t stream) {
-  return inBackground(comm,
-                      note("AllReduce %p %p %zu %d %d %p", send, receive, count, type, op, static_cast<void*>(stream)));
+                                 ncclComm_t, cudaStream_t stream) {
+  return note("AllReduce %p %p %zu %d %d %p", send, receive, count, type, op, static_cast<void*>(stream));
 }
 FAKE ncclResult_t pncclBroadcast(const void* send, void* receive, size_t count, ncclDataType_t type, int root,
                                  ncclComm_t, cudaStream_t stream) {
@@ -236,7 +188,6 @@ FAKE ncclResult_t pncclCommWindowDeregister(ncclComm_t, ncclWindow_t window) {
   return note("CommWindowDeregister %p", static_cast<void*>(window));
 }
 FAKE ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t* info) {
-  --depth;
   info->estimatedTime = 42;
   return note("GroupSimulateEnd");
 }
@@ -261,19 +212,15 @@ FAKE ncclResult_t pncclRecv(void* receive, size_t count, ncclDataType_t type, in
   return note("Recv %p %zu %d peer=%d %p", receive, count, type, peer, static_cast<void*>(stream));
 }
 FAKE ncclResult_t pncclGroupStart(void) {
-  ++depth;
   return note("GroupStart");
 }
 FAKE ncclResult_t pncclGroupEnd(void) {
-  const ncclResult_t result = note("GroupEnd");
-  if (--depth > 0 || grouped.empty()) return result;
-  for (const ncclComm_t comm : std::exchange(grouped, {})) comm->questions = 3;
-  return result == ncclSuccess ? ncclInProgress : result;
+  return note("GroupEnd");
 }
 
 // Newer functions, which the GPU engine only passes on.
-FAKE ncclResult_t pncclCommSuspend(ncclComm_t comm, int flags) {
-  return inBackground(comm, note("CommSuspend %d", flags));
+FAKE ncclResult_t pncclCommSuspend(ncclComm_t, int flags) {
+  return note("CommSuspend %d", flags);
 }
 FAKE ncclResult_t pncclCommMemStats(ncclComm_t, ncclCommMemStat_t stat, uint64_t* value) {
   *value = 4711;

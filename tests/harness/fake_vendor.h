@@ -10,6 +10,4 @@ void fakeVendorTakeLog(char* text, std::size_t size);
 void fakeVendorFail(int result);
 /// What CommGetAsyncError tells.
 void fakeVendorSetAsyncError(int result);
-/// Nonblocking communicators are not made until it is false again.
-void fakeVendorHoldMaking(int hold);
 }

@@ -32,7 +32,6 @@ class FakeVendor {
   }
   void fail(int result) { functionOf<void(int)>(library_, "fakeVendorFail")(result); }
   void setAsyncError(int result) { functionOf<void(int)>(library_, "fakeVendorSetAsyncError")(result); }
-  void holdMaking(bool hold) { functionOf<void(int)>(library_, "fakeVendorHoldMaking")(hold); }
 
  private:
   void* library_;
