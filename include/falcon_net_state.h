@@ -58,8 +58,8 @@ enum { falconNetUnknown = 0, falconNetHealthy = 1, falconNetSlow = 2, falconNetC
  * - slowness: how much longer a byte takes than it must. q / (q + 10 ms), where q is the round trip beyond the least
  * one seen: the time that data stand in queues. Or, where the network was waited for in more than 0.9 of the time, how
  * far the rate of the last five readings (segments delivered, times the bytes of a segment, times the connections of
- * this process that send over the interface) stayed below half of the connection's best, 1 - rate / (best / 2), if that
- * is more; not with more than 32 connections.
+ * this process that send more than a trickle over the interface; all of them where there are more than 32) stayed below
+ * half of the connection's best, 1 - rate / (best / 2), if that is more.
  *
  * - contention: the largest of
  *

@@ -117,8 +117,13 @@ std::vector<ConnectionRecord*> NetState::readConnections() {
   for (DeviceTotals& device : devices_) {
     const double gone = std::exchange(device.gone, 0);
     device.ours = records_.size() <= mostReadings ? gone : -1;
-    device.sending = 0;
+    device.sentByEach.clear();
+    device.senders = 0;
   }
+  for (const auto& [id, record] : records_)
+    if (const auto device = static_cast<std::size_t>(record->identity_.device);
+        record->identity_.sends && device < devices_.size())
+      ++devices_[device].senders;
   auto next = records_.lower_bound(nextToRead_);
   for (std::size_t count = std::min(mostReadings, records_.size()); count > 0; --count, ++next) {
     if (next == records_.end()) next = records_.begin();
@@ -134,7 +139,7 @@ std::vector<ConnectionRecord*> NetState::readConnections() {
       devices_[device].ours = -1;
     else
       devices_[device].ours += grown(record.last_.wireBytes, before);
-    devices_[device].sending += record.identity_.sends && record.last_.wireBytes != before;
+    if (record.identity_.sends) devices_[device].sentByEach.push_back(grown(record.last_.wireBytes, before));
   }
   nextToRead_ = next == records_.end() ? 0 : next->first;
   return taken;
@@ -186,11 +191,23 @@ DeviceSigns NetState::signsOf(std::size_t device) const {
   return device < devices_.size() ? devices_[device].signs : DeviceSigns();
 }
 
+std::size_t NetState::sharersOf(std::size_t device) const {
+  if (device >= devices_.size()) return 0;
+  const DeviceTotals& totals = devices_[device];
+  if (totals.ours < 0) return totals.senders;  // not all were read
+  double all = 0;
+  for (const double bytes : totals.sentByEach) all += bytes;
+  // Who sends a trickle takes nothing from the others.
+  const double least = all / (4 * static_cast<double>(std::max<std::size_t>(totals.sentByEach.size(), 1)));
+  const auto share = [&](double bytes) { return bytes > 0 && bytes >= least; };
+  return std::max<std::size_t>(
+      1, static_cast<std::size_t>(std::count_if(totals.sentByEach.begin(), totals.sentByEach.end(), share)));
+}
+
 void NetState::judge(ConnectionRecord& record) {
   if (!record.identity_.sends) return;
   const auto device = static_cast<std::size_t>(record.identity_.device);
-  const bool isKnown = device < devices_.size() && devices_[device].ours >= 0;
-  const OnTheInterface beside{othersOf(device), isKnown ? devices_[device].sending : 0};
+  const OnTheInterface beside{othersOf(device), sharersOf(device)};
   const Congestion judged = record.judge_.judge(record.last_, beside, signsOf(device));
   record.last_.condition = judged.condition;
   record.last_.score = judged.score;

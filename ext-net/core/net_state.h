@@ -79,11 +79,12 @@ class NetState {
     falconNetDevice_v1 last{};
     DeviceCounts lastCounts{};
     bool hasLast = false;
-    DeviceSigns signs{};      // of the last two readings
-    double ours = 0;          // of this reading; below 0: not known of all connections
-    std::size_t sending = 0;  // connections that have sent something in this reading
-    double gone = 0;          // of those that have ended since
-    std::deque<Sent> sents;   // of the last readings
+    DeviceSigns signs{};             // of the last two readings
+    double ours = 0;                 // of this reading; below 0: not known of all connections
+    std::vector<double> sentByEach;  // bytes, by each sending connection, in this reading
+    std::size_t senders = 0;         // that are open
+    double gone = 0;                 // of those that have ended since
+    std::deque<Sent> sents;          // of the last readings
   };
 
   // With mutex_ held.
@@ -97,6 +98,8 @@ class NetState {
   /// The share of others in what the device has sent lately; below 0: not known.
   double othersOf(std::size_t device) const;
   DeviceSigns signsOf(std::size_t device) const;
+  /// Connections of ours that share the device with a sending one, itself among them.
+  std::size_t sharersOf(std::size_t device) const;
 
   std::mutex mutex_;
   const Clock* clock_;

@@ -33,7 +33,7 @@ Departures::Departures() : process_(getpid()) {}
 
 void Departures::add(std::unique_ptr<UcxEnd> end, Farewell farewell, std::uint64_t done) {
   farewell.say(done);
-  if (done == 0) return;
+  if (done == 0 || getpid() != process_) return;
   flush(*end);
   std::list<Departing> oldest;
   {
@@ -63,8 +63,8 @@ void Departures::flush(UcxEnd& end) {
 }
 
 void Departures::look() {
-  if (count_ == 0) return;
-  std::list<Departing> over;  // end without the lock: that may take a moment
+  if (count_ == 0 || getpid() != process_) return;  // a fork has none of its own
+  std::list<Departing> over;                        // end without the lock: that may take a moment
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return;  // somebody else looks
   for (auto one = staying_.begin(); one != staying_.end();) {
@@ -78,7 +78,7 @@ void Departures::look() {
 }
 
 void Departures::waitAtExit() {
-  if (getpid() != process_) return;  // a fork has none of its own
+  if (getpid() != process_) return;
   Clock& clock = SystemClock::instance();
   const Nanoseconds until = clock.now() + exitLimit;
   for (look(); count_ > 0 && clock.now() < until; look()) clock.sleep(1ms);

@@ -97,6 +97,11 @@ class Controller {
     std::map<Link, double> rates;      ///< so far, bytes per second
     std::size_t missing = 0;           ///< links of the first wave whose receiving end has not answered
   };
+  /// What the kernel's account of the hosts explains of an onset.
+  struct ByHosts {
+    bool isNamed = false;   ///< all of it, by hosts that were named
+    std::string ownTime{};  ///< all ranks' own time, in words; empty: not
+  };
   /// collecting: profiling is over, the members' timing is on its way.
   enum class Phase { learning, tracking, profiling, collecting, validating };
 
@@ -143,11 +148,7 @@ class Controller {
   void endProfiling();
   void collect();
   void suspect();
-  std::vector<diagnose::HostExplanation> hostExplanations(std::size_t newest) const;
-  /// Iterations since the newest change, at most as many as a baseline has.
-  std::size_t newestSinceChange() const;
-  bool explainedByHosts();
-  std::string nobodyStandsOut(const std::string& reason) const;
+  ByHosts explainedByHosts();
   bool waitsWhetherItLasts();
   void sayOnset();
   void waitForBackOff(const diagnose::Suspicion& suspects);

@@ -84,11 +84,14 @@ void Controller::refineBaseline() {
   const auto process = watched();
   if (!process || compareDue_ || byPeers_ || !haveAllSince(*refinedFrom_, needed)) return;
   refinedFrom_.reset();
+  auto times = judgedMilliseconds(*process, needed);
+  if (times.size() < needed) return;
+  times.resize(longBaseline);
+  // A checkpoint or an evaluation among them would be part of what is healthy.
+  if (mean(times) > median(times) * (1 + leastShare())) return;
   for (auto& [id, member] : job_.members())
     if (member.healthy && member.recent.size() >= needed)
       member.healthy = JobView::means(member, longBaseline, notYetJudged);
-  auto times = judgedMilliseconds(*process, needed);
-  times.resize(longBaseline);
   healthyMilliseconds_ = currentMilliseconds_ = mean(times);
   keepBaseline();
 }

@@ -54,40 +54,31 @@ void Controller::collect() {
   suspect();
 }
 
-std::vector<diagnose::HostExplanation> Controller::hostExplanations(std::size_t newest) const {
+// A host whose processors others take slows all of its ranks: no test tells more than the kernel's account of them, and
+// the job is not held for it. What is left beyond that must be a fail-slow by itself to be looked for. Where nobody
+// takes them and all ranks run for longer, that explains their own time, and no link.
+Controller::ByHosts Controller::explainedByHosts() {
+  const auto since = std::clamp<std::int64_t>(detectorSamples_ - changedAt_, settings_.profilingIterations,
+                                              settings_.baselineIterations);
+  const auto newest = static_cast<std::size_t>(since);
   std::vector<diagnose::HostExplanation> explanations;
   for (const diagnose::HostObservation& host : hostObservations(job_, newest))
     if (auto found = diagnose::explanationOf(host)) explanations.push_back(std::move(*found));
-  return explanations;
-}
-
-std::size_t Controller::newestSinceChange() const {
-  const auto since = std::clamp<std::int64_t>(detectorSamples_ - changedAt_, settings_.profilingIterations,
-                                              settings_.baselineIterations);
-  return static_cast<std::size_t>(since);
-}
-
-// A host whose processors others take slows all of its ranks: no test tells more than the kernel's account of them, and
-// the job is not held for it. What is left beyond that must be a fail-slow by itself to be looked for.
-bool Controller::explainedByHosts() {
-  std::vector<diagnose::HostExplanation> hosts = hostExplanations(newestSinceChange());
-  std::erase_if(hosts, [](const diagnose::HostExplanation& each) { return !each.isCulprit(); });
   const double limit = 1 + settings_.onsetThresholdPercent / 100;
-  if (hosts.empty() || diagnose::unexplainedGrowth(iterationGrowth(job_, newestSinceChange()), hosts) >= limit)
-    return false;
-  sayOnset();
-  for (const diagnose::HostExplanation& each : hosts) name(each);
-  onsetOpen_ = false;
-  return true;
-}
-
-// Of ranks that run for longer on all of a host, who is suspected by evidence of their own none the less stands out.
-std::string Controller::nobodyStandsOut(const std::string& reason) const {
-  std::string hosts;
-  for (const diagnose::HostExplanation& each : hostExplanations(newestSinceChange()))
-    if (!each.isCulprit()) hosts += fmt::format("{}on host {} {}", hosts.empty() ? "" : "; ", each.host, each.evidence);
-  return hosts.empty() ? "slower, but no rank or group stands out: " + reason
-                       : "slower, and nobody stands out: " + hosts;
+  if (explanations.empty() || diagnose::unexplainedGrowth(iterationGrowth(job_, newest), explanations) >= limit)
+    return {};
+  const auto isCulprit = [](const auto& each) { return each.isCulprit(); };
+  if (std::any_of(explanations.begin(), explanations.end(), isCulprit)) {
+    sayOnset();
+    for (const diagnose::HostExplanation& each : explanations)
+      if (each.isCulprit()) name(each);
+    onsetOpen_ = false;
+    return {.isNamed = true};
+  }
+  ByHosts found;
+  for (const diagnose::HostExplanation& each : explanations)
+    found.ownTime += fmt::format("{}on host {} {}", found.ownTime.empty() ? "" : "; ", each.host, each.evidence);
+  return found;
 }
 
 // A small slowness of nobody in particular is looked at again before it is said.
@@ -102,7 +93,8 @@ bool Controller::waitsWhetherItLasts() {
 
 void Controller::suspect() {
   if (std::exchange(minorProfile_, false)) return sayMinor();
-  if (explainedByHosts()) return;
+  const ByHosts hosts = explainedByHosts();
+  if (hosts.isNamed) return;
   diagnose::SeenInProfile seen = seenInProfile(job_, window(), quiet_ ? culprits() : std::vector<Culprit>());
   std::string chain;
   oneStretch_.clear();
@@ -117,13 +109,18 @@ void Controller::suspect() {
   diagnose::Suspicion suspects = diagnose::suspect(seen, {.leastShare = leastShare()});
   if (quiet_ && (!isSlow() || suspects.empty())) return;  // who recovered was all, or it is known
   suspects.reason += chain;
+  if (!hosts.ownTime.empty()) {
+    suspects.ranks.clear();
+    std::erase_if(suspects.groups, [](const auto& each) { return each.waitsOnly || each.slowest.from < 0; });
+  }
   if (suspects.empty()) {
     if (attempts_ > attemptsPerOnset) return;  // it has been said
     if (waitsWhetherItLasts()) return;
     sayOnset();
     emit({.kind = EventKind::inconclusive,
           .ranges = rangeGrowths(job_, window()),
-          .text = nobodyStandsOut(suspects.reason)});
+          .text = hosts.ownTime.empty() ? "slower, but no rank or group stands out: " + suspects.reason
+                                        : "slower, and nobody stands out: " + hosts.ownTime});
     return;
   }
   sayOnset();

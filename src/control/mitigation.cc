@@ -269,6 +269,8 @@ Mitigation::Progress Mitigation::done(std::span<const FailSlow> failSlows) {
       prices_.took(strategy, seconds(clock_.now() - started_), healthySeconds_,
                    inHand_.plan.priceSeconds > 0 ? std::optional(inHand_.plan.priceSeconds) : std::nullopt);
     coolDowns_[strategy].applied(clock_.now());
+    // A split that is in force was of those who had the roles before.
+    outdated_ = outdated_ || strategy == rebalance::Strategy::changeTopology;
     inForce_[strategy] = inHand_.plan.reason;
   }
   note(undo ? "undone" : "applied", inHand_.plan, failSlows);

@@ -59,8 +59,8 @@ class Judge {
       if (explanation.candidate.accusable && !explanation.isNamed)
         judgement.suspicion = std::max(judgement.suspicion, std::min(1.0, explanation.margin));
     }
-    addOppositeDirections(judgement);
     refuseMost(judgement);
+    addOppositeDirections(judgement);
     const auto byRank = [](const auto& one, const auto& other) { return one.rank < other.rank; };
     const auto byLink = [](const auto& one, const auto& other) { return one.link < other.link; };
     std::sort(judgement.ranks.begin(), judgement.ranks.end(), byRank);
@@ -120,17 +120,16 @@ class Judge {
     return std::any_of(named.begin(), named.end(), [&](const SlowLink& each) { return each.link == link; });
   }
 
-  const Observation* testOf(const Link& link) const {
-    const auto found =
-        std::find_if(tested_.begin(), tested_.end(), [&](const Observation& each) { return each.link == link; });
-    return found == tested_.end() ? nullptr : &*found;
-  }
-
   /// What is slow one way is often slow the other way, too, where the job may send nothing that would show it: then the
-  /// direction that is named and holds up the job is the second source for the other one.
+  /// direction that is named and holds up the job is the second source for one that is about as slow. Not where links
+  /// may always have been so.
   bool isBackOfNamed(const Observation& test, const Judgement& judgement) const {
-    const Link there{test.link.to, test.link.from};
-    return isNamed(judgement.links, there) && links_.holdsUp(there) && !isNamed(judgement.links, test.link);
+    if (std::isinf(test.aloneFrom) || isNamed(judgement.links, test.link)) return false;
+    const Link thereLink{test.link.to, test.link.from};
+    return std::any_of(judgement.links.begin(), judgement.links.end(), [&](const SlowLink& there) {
+      return there.link == thereLink && links_.holdsUp(thereLink) &&
+             test.value >= thresholds_.agreeingPart * std::log(there.slowdown);
+    });
   }
 
   void addOppositeDirections(Judgement& judgement) const {

@@ -421,7 +421,7 @@ std::vector<Plan> plansFor(const JobFacts& job, std::span<const Culprit> culprit
     plans.push_back(planForRank(job, culprits));
     // A split gives a slow rank less to do and leaves it where all wait for it.
     const bool isSplit = plans.back().kind == PlanKind::splitMicroBatches || plans.back().kind == PlanKind::none;
-    auto further = isSplit ? packed(job, culprits, "the split helps too little") : std::nullopt;
+    auto further = isSplit ? packed(job, culprits, "a split helps too little") : std::nullopt;
     if (further && further->kind == PlanKind::swap) {
       further->ifTooLittle = true;
       plans.push_back(std::move(*further));

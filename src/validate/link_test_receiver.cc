@@ -140,7 +140,8 @@ class Receiver final : public LinkTestEnd {
   /// others, since this end had no core for a moment, had come before, and the rest would seem to have come faster than
   /// it did.
   void noteHead() {
-    if (cameAlone_ && headBytes_ == 0 && wanted_ > 0 && arrived_ >= wanted_ / headShare) {
+    // What is left must tell a rate by itself.
+    if (cameAlone_ && headBytes_ == 0 && arrived_ >= wanted_ / headShare && arrived_ <= wanted_ / 2 && wanted_ > 0) {
       headBytes_ = arrived_;
       headArrived_ = lastArrived_;
     }
@@ -153,7 +154,7 @@ class Receiver final : public LinkTestEnd {
   /// The current round, as far as it got, as the result. Where it was long its head does not count: a shaper lets that
   /// much pass at once, after every pause anew.
   void keep(Nanoseconds time, Nanoseconds senderWaited) {
-    const bool hasHead = time >= settings_.longEnough && headBytes_ > 0 && headBytes_ < arrived_;
+    const bool hasHead = time >= settings_.longEnough && headBytes_ > 0 && 2 * headBytes_ <= arrived_;
     result_.bytes = arrived_ - (hasHead ? headBytes_ : 0);
     result_.seconds = seconds(hasHead ? std::max<Nanoseconds>(clock_.now() - headArrived_, 1ns) : time);
     // As large a share of it as of the whole round.
