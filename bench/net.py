@@ -53,7 +53,7 @@ def plugin_throughput(options, sockets):
 
 def iperf_throughput(options, streams):
     """MB/s that came, of all streams together."""
-    server = subprocess.Popen(["iperf3", "-s", "-1", "-p", str(PORT)], stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen(["iperf3", "-s", "-1", "--forceflush", "-p", str(PORT)], stdout=subprocess.PIPE, text=True)
     server.stdout.readline()
     server.stdout.readline()  # it says that it listens
     text = output_of(["iperf3", "-c", "127.0.0.1", "-p", str(PORT), "-P", str(streams), "-t", str(max(1, round(options.seconds))), "-J"])
@@ -77,7 +77,7 @@ def ucx_perftest(way, test, size, count, column, *options):
     """The client's figure; columns as ucx_perftest's CSV has them."""
     command = ["ucx_perftest", "-p", str(PORT)]
     environment = {**os.environ, **UCX_WAYS[way]}
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(["stdbuf", "-oL", *command], env=environment, stdout=subprocess.PIPE, text=True) as server:
         server.stdout.readline()  # it says that it waits
         try:
             text = output_of([*command[:1], "127.0.0.1", *command[1:], "-t", test, "-s", str(size), "-n", str(count), "-w", "100", "-f", "-v", *options],
