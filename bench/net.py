@@ -69,19 +69,19 @@ def bare_latency(_):
     return float(output_of([DRIVER, "bare-latency", "-", "8", "20000"]))
 
 
-def ucx_plugin(way, *what):
-    return float(output_of([DRIVER, what[0], UCX_PLUGIN, *what[1:]], NCCL_SOCKET_IFNAME="lo", **UCX_WAYS[way]))
+def ucx_plugin(way, what, *how):
+    return float(output_of([DRIVER, what, UCX_PLUGIN, *how], NCCL_SOCKET_IFNAME="lo", **UCX_WAYS[way]))
 
 
 def ucx_perftest(way, test, size, count, column, *options):
     """The client's figure; columns as ucx_perftest's CSV has them."""
-    command = ["ucx_perftest", "-p", str(PORT)]
+    port = ["-p", str(PORT)]
     environment = {**os.environ, **UCX_WAYS[way]}
-    with subprocess.Popen(["stdbuf", "-oL", *command], env=environment, stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(["stdbuf", "-oL", "ucx_perftest", *port], env=environment, stdout=subprocess.PIPE, text=True) as server:
         server.stdout.readline()  # it says that it waits
         try:
-            text = output_of([*command[:1], "127.0.0.1", *command[1:], "-t", test, "-s", str(size), "-n", str(count), "-w", "100", "-f", "-v", *options],
-                             **UCX_WAYS[way])
+            what = ["-t", test, "-s", str(size), "-n", str(count), "-w", "100", *options]
+            text = output_of(["ucx_perftest", "127.0.0.1", *port, *what, "-f", "-v"], **UCX_WAYS[way])
         finally:
             server.terminate()
             server.communicate()

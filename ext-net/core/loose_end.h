@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/log.h"
 #include "base/owned.h"
 #include "core/network.h"
 
@@ -33,6 +34,12 @@ class LooseEnd {
   /// Then: from now on it can receive. `socket` is where the ends have met.
   virtual Result<std::unique_ptr<Connection>> begin(FileDescriptor socket, std::string peer) = 0;
 };
+
+/// Why connect() takes no facts of another release. Says so.
+inline Error ofAnotherRelease(const std::string& peer) {
+  return log::decided(
+      Error::remote("{} has another release of {}: it says of its end what is not understood here", peer, networkName));
+}
 
 /// Errors (system): there is none to be had.
 using MakeLooseEnd = std::function<Result<std::unique_ptr<LooseEnd>>()>;

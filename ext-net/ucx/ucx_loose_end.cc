@@ -27,9 +27,7 @@ Result<std::unique_ptr<LooseEnd>> UcxLooseEnd::make(ucp_context_h context, bool 
 
 Status UcxLooseEnd::connect(std::string_view facts, const std::string& peer) {
   const auto its = UcxFacts::read(facts);
-  if (!its)
-    return log::decided(Error::remote("{} has another release of {}: it says of its end what is not understood here",
-                                      peer, networkName));
+  if (!its) return ofAnotherRelease(peer);
   if (its->major != ours_.major || its->minor != ours_.minor)
     return log::decided(Error::invalidUsage("{} has UCX {}.{}, and this process UCX {}.{}: all ranks need the same",
                                             peer, its->major, its->minor, ours_.major, ours_.minor));

@@ -1,6 +1,5 @@
 #include "verbs/verbs_end.h"
 
-#include "base/log.h"
 #include "verbs/verbs_receiver.h"
 #include "verbs/verbs_sender.h"
 
@@ -15,9 +14,7 @@ Result<std::unique_ptr<LooseEnd>> VerbsEnd::make(VerbsPort& port, int device, bo
 
 Status VerbsEnd::connect(std::string_view facts, const std::string& peer) {
   const auto its = EndFacts::read(facts);
-  if (!its)
-    return log::decided(Error::remote("{} has another release of {}: it says of its end what is not understood here",
-                                      peer, networkName));
+  if (!its) return ofAnotherRelease(peer);
   return pair_->connect(*its);
 }
 

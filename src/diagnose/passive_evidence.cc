@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -25,15 +26,6 @@ double iterationOf(const RankProfile& profile) {
   return profile.own + profile.inLibrary;
 }
 
-/// Seconds an iteration at least in which the rank's bytes move in the communicator: its connections move them at the
-/// same time.
-double movingOf(const RankProfile& profile, CommunicatorId communicator) {
-  double most = 0;
-  for (const instrument::TransferProfile& transfer : profile.transfers)
-    if (transfer.communicator == communicator) most = std::max(most, transfer.moving);
-  return most;
-}
-
 std::optional<double> secondsOf(const RankProfile& profile, CommunicatorId communicator) {
   for (const instrument::CommunicatorTime& time : profile.communicators)
     if (time.communicator == communicator) return time.seconds;
@@ -45,12 +37,20 @@ struct Grown {
   double times = 1, seconds = 0;
 };
 
+/// What a connection carried an iteration.
+struct Carried {
+  double bytes = 0, moving = 0;
+  double pace() const { return moving / bytes; }
+};
+
 class Observer {
  public:
   Observer(std::span<const RankComparison> ranks, const SuspicionThresholds& thresholds)
       : ranks_(ranks), thresholds_(thresholds) {
     std::vector<double> growths, iterations, delays;
     for (const RankComparison& rank : ranks) {
+      collect(rank, rank.healthy, &std::pair<Carried, Carried>::first);
+      collect(rank, rank.now, &std::pair<Carried, Carried>::second);
       growths.push_back(ownGrowth(rank));
       iterations.push_back(iterationOf(rank.healthy));
       delays.push_back(iterationOf(rank.now) - iterationOf(rank.healthy));
@@ -112,24 +112,37 @@ class Observer {
     return std::exp(excuse);
   }
 
+  void collect(const RankComparison& rank, const RankProfile& profile, Carried std::pair<Carried, Carried>::*which) {
+    for (const instrument::TransferProfile& transfer : profile.transfers) {
+      Carried& sum = connections_[transfer.communicator][{rank.rank, transfer.peer, transfer.sending}].*which;
+      sum.bytes += transfer.bytes;
+      sum.moving += transfer.moving;
+    }
+  }
+
   /// Processors that work more slowly move bytes more slowly, too, but not over a link that is slower than they are: by
   /// how much the connection in the middle takes longer for a byte. Infinite: too few are known to tell.
   double usualPaceGrowth() const {
     constexpr std::size_t enough = 3;
-    std::map<std::tuple<CommunicatorId, Rank, Rank, bool>, double> healthy;
     std::vector<double> growths;
-    for (const RankComparison& rank : ranks_) {
-      for (const instrument::TransferProfile& transfer : rank.healthy.transfers)
-        if (transfer.bytes > 0 && transfer.moving > 0)
-          healthy[{transfer.communicator, rank.rank, transfer.peer, transfer.sending}] =
-              transfer.moving / transfer.bytes;
-      for (const instrument::TransferProfile& transfer : rank.now.transfers) {
-        const auto before = healthy.find({transfer.communicator, rank.rank, transfer.peer, transfer.sending});
-        if (before != healthy.end() && transfer.bytes > 0)
-          growths.push_back(transfer.moving / transfer.bytes / before->second);
-      }
-    }
+    for (const auto& [communicator, connections] : connections_)
+      for (const auto& [connection, sums] : connections)
+        if (const auto& [before, now] = sums; before.bytes > 0 && before.moving > 0 && now.bytes > 0)
+          growths.push_back(now.pace() / before.pace());
     return growths.size() < enough ? INFINITY : std::max(1.0, lowerMedian(growths, 1));
+  }
+
+  /// Seconds at least in which the rank's bytes moved in the communicator in health: its connections move them at the
+  /// same time.
+  double movingOf(Rank rank, CommunicatorId communicator) const {
+    const auto found = connections_.find(communicator);
+    if (found == connections_.end()) return 0;
+    double most = 0;
+    const auto& connections = found->second;  // a rank's stand together
+    for (auto each = connections.lower_bound({rank, std::numeric_limits<Rank>::min(), false});
+         each != connections.end() && std::get<0>(each->first) == rank; ++each)
+      most = std::max(most, each->second.first.moving);
+    return most;
   }
 
   struct Seconds {
@@ -143,7 +156,7 @@ class Observer {
       const auto healthySeconds = secondsOf(rank.healthy, group.communicator);
       const auto seconds = secondsOf(rank.now, group.communicator);
       if (!healthySeconds || !seconds) continue;
-      const double moving = std::min(*healthySeconds, movingOf(rank.healthy, group.communicator));
+      const double moving = std::min(*healthySeconds, movingOf(rank.rank, group.communicator));
       const double usual = usual_ * (*healthySeconds - moving) + usualOfLinks_ * moving;
       least = {std::min(least.before, usual), std::min(least.now, *seconds)};
     }
@@ -153,36 +166,24 @@ class Observer {
 
   /// Those that have a part of the delay, as the end saw it that saw more. Nothing: there is no timing of this group.
   std::optional<std::map<Link, Grown>> slowLinks(const CommunicatorMembers& group) const {
-    struct Sum {
-      double bytes = 0, moving = 0;
-      double pace() const { return moving / bytes; }
-    };
-    using Connection = std::tuple<Rank, Rank, bool>;        // job rank that reports, peer, sending
-    std::map<Connection, std::pair<Sum, Sum>> connections;  // healthy, now
-    const auto collect = [&](const RankComparison& rank, const RankProfile& profile, auto which) {
-      for (const instrument::TransferProfile& transfer : profile.transfers) {
-        const auto peer = static_cast<std::size_t>(transfer.peer);
-        if (transfer.communicator != group.communicator || transfer.peer < 0 || peer >= group.members.size()) continue;
-        Sum& sum = connections[{rank.rank, group.members[peer], transfer.sending}].*which;
-        sum.bytes += transfer.bytes;
-        sum.moving += transfer.moving;
-      }
-    };
-    for (const RankComparison& rank : ranks_) {
-      collect(rank, rank.healthy, &std::pair<Sum, Sum>::first);
-      collect(rank, rank.now, &std::pair<Sum, Sum>::second);
-    }
+    const auto found = connections_.find(group.communicator);
+    if (found == connections_.end()) return std::nullopt;
+    const auto& connections = found->second;
+    const auto isMember = [&](Rank peer) { return peer >= 0 && static_cast<std::size_t>(peer) < group.members.size(); };
     // Another ring has connections that the baseline did not: they should be no slower than the group's slowest was.
     std::map<bool, double> slowestBefore;  // seconds a byte, by direction
     for (const auto& [connection, sums] : connections)
-      if (double& slowest = slowestBefore[std::get<2>(connection)]; sums.first.bytes > 0)
+      if (double& slowest = slowestBefore[std::get<2>(connection)];
+          isMember(std::get<1>(connection)) && sums.first.bytes > 0)
         slowest = std::max(slowest, sums.first.pace());
 
     std::map<Link, Grown> slow;
     bool known = false;
     for (const auto& [connection, sums] : connections) {
       const auto& [before, after] = sums;
-      const auto [reporter, peer, sending] = connection;
+      const auto [reporter, place, sending] = connection;
+      if (!isMember(place)) continue;
+      const Rank peer = group.members[static_cast<std::size_t>(place)];
       const double healthy = before.bytes > 0 ? before.pace() : slowestBefore[sending];
       if (healthy <= 0 || after.bytes <= 0) continue;
       known = true;
@@ -197,6 +198,10 @@ class Observer {
   std::span<const RankComparison> ranks_;
   const SuspicionThresholds& thresholds_;
   PassiveEvidence seen_;
+  /// By communicator: rank of the job that reports, its peer as rank of the communicator, whether it sends; healthy and
+  /// now.
+  using Connection = std::tuple<Rank, Rank, bool>;
+  std::map<CommunicatorId, std::map<Connection, std::pair<Carried, Carried>>> connections_;
   double usual_ = 1, usualOfLinks_ = 1;
   double leastSeconds_ = 0, leastOfRank_ = 0, whole_ = 0;  // an iteration
   std::vector<std::pair<Candidate, double>> slowRanks_;    // with their theta

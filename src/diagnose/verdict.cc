@@ -105,8 +105,7 @@ class Judge {
     }
     for (const Observation* test : carried) {
       if (!agrees(*test, explanation) || !links_.isAccusable(test->link)) continue;
-      const auto same = [&](const SlowLink& each) { return each.link == test->link; };
-      if (std::any_of(judgement.links.begin(), judgement.links.end(), same)) continue;
+      if (isNamed(judgement.links, test->link)) continue;
       std::string evidence = links_.textOf(test->link);
       if (explanation.candidate.kind != CandidateKind::link && slow > 1)
         evidence +=

@@ -54,6 +54,10 @@ Plan advice(std::string reason) {
   return plan;
 }
 
+bool anyIs(CulpritKind kind, std::span<const Culprit> culprits) {
+  return std::any_of(culprits.begin(), culprits.end(), [&](const Culprit& each) { return each.kind == kind; });
+}
+
 std::vector<Rank> slowRanksOf(std::span<const Culprit> culprits) {
   std::vector<Rank> ranks;
   for (const Culprit& culprit : culprits)
@@ -176,11 +180,9 @@ std::string inWords(const JobFacts& job, const NodePermutation& order, const Pla
 /// Slow ranks in fewer, inner stages; nothing where no order of the nodes makes computing clearly faster, or there is a
 /// slow link: links have a plan of their own, which tells whether theirs is the better remedy.
 std::optional<Plan> packed(const JobFacts& job, std::span<const Culprit> culprits, const std::string& why) {
+  if (anyIs(CulpritKind::link, culprits)) return std::nullopt;
   auto order = orderFor(job, culprits);
-  const auto isLink = [](const Culprit& each) { return each.kind == CulpritKind::link; };
-  if (!order || order->after.seconds >= order->before.seconds * (1 - leastGain) ||
-      std::any_of(culprits.begin(), culprits.end(), isLink))
-    return std::nullopt;
+  if (!order || order->after.seconds >= order->before.seconds * (1 - leastGain)) return std::nullopt;
   Plan plan = advice("");
   carryOut(job, *order, plan);
   plan.reason = fmt::format(
@@ -414,21 +416,19 @@ std::vector<Plan> plansForLinks(const JobFacts& job, std::span<const Culprit> cu
 
 std::vector<Plan> plansFor(const JobFacts& job, std::span<const Culprit> culprits) {
   std::vector<Plan> plans;
-  const auto isRank = [](const Culprit& culprit) { return culprit.kind == CulpritKind::rank; };
-  const auto isLink = [](const Culprit& culprit) { return culprit.kind == CulpritKind::link; };
   // One split serves all slow ranks: it comes from the replicas' times.
-  if (std::any_of(culprits.begin(), culprits.end(), isRank)) {
+  if (anyIs(CulpritKind::rank, culprits)) {
     plans.push_back(planForRank(job, culprits));
     // A split gives a slow rank less to do and leaves it where all wait for it.
     const bool isSplit = plans.back().kind == PlanKind::splitMicroBatches || plans.back().kind == PlanKind::none;
-    auto further = isSplit ? packed(job, culprits, "a split helps too little") : std::nullopt;
-    if (further && further->kind == PlanKind::swap) {
+    auto further = isSplit && job.swapSeconds ? packed(job, culprits, "a split helps too little") : std::nullopt;
+    if (further) {
       further->ifTooLittle = true;
       plans.push_back(std::move(*further));
     }
     for (Plan& plan : plans) plan.against = CulpritKind::rank;
   }
-  if (std::any_of(culprits.begin(), culprits.end(), isLink))
+  if (anyIs(CulpritKind::link, culprits))
     for (Plan& plan : plansForLinks(job, culprits))
       plans.push_back(std::move(plan)), plans.back().against = CulpritKind::link;
   for (Plan& plan : plans)
@@ -449,9 +449,7 @@ std::vector<Plan> plansFor(const JobFacts& job, std::span<const Culprit> culprit
 
 std::vector<Plan> undoFor(const JobFacts& job, std::span<const Culprit> culprits) {
   std::vector<Plan> plans;
-  const bool anyRank = std::any_of(culprits.begin(), culprits.end(),
-                                   [](const Culprit& culprit) { return culprit.kind == CulpritKind::rank; });
-  if (job.layout && !job.microBatchesNow.empty() && !anyRank) {
+  if (job.layout && !job.microBatchesNow.empty() && !anyIs(CulpritKind::rank, culprits)) {
     const auto equal = equalSplit(job.layout->dataSize, job.microBatches, job.limits.multiple);
     if (job.microBatchesNow != equal) {
       Plan plan;

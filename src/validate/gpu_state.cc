@@ -3,8 +3,8 @@
 #include <map>
 #include <mutex>
 
+#include "base/module_file.h"
 #include "base/shared_library.h"
-#include "validate/module_file.h"
 
 namespace falcon::validate {
 namespace {

@@ -1,7 +1,7 @@
 #include "validate/gpu_test.h"
 
+#include "base/module_file.h"
 #include "validate/figures.h"
-#include "validate/module_file.h"
 
 namespace falcon::validate {
 namespace {

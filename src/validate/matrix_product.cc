@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/module_file.h"
 #include "base/per_process.h"
 #include "validate/compute_module/compute_module.h"
-#include "validate/module_file.h"
 
 namespace falcon::validate {
 namespace {

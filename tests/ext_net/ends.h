@@ -40,7 +40,25 @@ class HandleBytes {
   std::array<std::byte, transport::net::handleBytes> bytes_{};
 };
 
-/// A sender and a receiver, connected as NCCL does it: both are asked in turn.
+/// Connects a sender and a receiver as NCCL does it: both are asked in turn. False: they have not met in 10 s.
+inline bool connectBoth(Network& over, int device, Handle handle, Listener& listener,
+                        std::unique_ptr<Connection>& sender, std::unique_ptr<Connection>& receiver) {
+  return waitFor([&] {
+    if (!sender) {
+      auto made = over.connect(device, handle);
+      if (!made) throw std::runtime_error(made.error().message());
+      sender = std::move(*made);
+    }
+    if (!receiver) {
+      auto made = listener.accept();
+      if (!made) throw std::runtime_error(made.error().message());
+      receiver = std::move(*made);
+    }
+    return sender && receiver;
+  });
+}
+
+/// A sender and a receiver that are connected.
 struct Ends {
   explicit Ends(Network& over, int device = 0) : Ends(over, device, device) {}
   /// Of different devices.
@@ -48,19 +66,7 @@ struct Ends {
     auto listening = over.listen(receiversDevice, handle.get());
     if (!listening) throw std::runtime_error(listening.error().message());
     listener = std::move(*listening);
-    const bool met = waitFor([&] {
-      if (!sender) {
-        auto made = over.connect(device, handle.get());
-        if (!made) throw std::runtime_error(made.error().message());
-        sender = std::move(*made);
-      }
-      if (!receiver) {
-        auto made = listener->accept();
-        if (!made) throw std::runtime_error(made.error().message());
-        receiver = std::move(*made);
-      }
-      return sender && receiver;
-    });
+    const bool met = connectBoth(over, device, handle.get(), *listener, sender, receiver);
     if (!met) throw std::runtime_error("the ends have not met in 10 s");
   }
 

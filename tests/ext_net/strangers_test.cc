@@ -73,11 +73,7 @@ TEST_F(Strangers, ThatAreManyDoNotKeepOutWhoBelongs) {
     static_cast<void>(listener_->accept());
   }
   std::unique_ptr<Connection> sender, receiver;
-  EXPECT_TRUE(waitFor([&] {
-    if (!sender) sender = std::move(*over_.connect(0, handle_.get()));
-    if (!receiver) receiver = std::move(*listener_->accept());
-    return sender && receiver;
-  }));
+  EXPECT_TRUE(connectBoth(over_, 0, handle_.get(), *listener_, sender, receiver));
 }
 
 TEST_F(Strangers, WhoListenWhereARankShouldAreNotBelieved) {

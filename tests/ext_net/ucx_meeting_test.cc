@@ -94,11 +94,7 @@ TEST_F(UcxMeeting, WithAnotherUcxIsAnErrorOfBothThatNamesTheVersions) {
 TEST_F(UcxMeeting, WithWhomDoesNotFitLeavesTheListenerSound) {
   whyRefused("?");
   std::unique_ptr<Connection> sender, receiver;
-  EXPECT_TRUE(waitFor([&] {
-    if (!sender) sender = std::move(*over_.connect(0, handle_.get()));
-    if (!receiver) receiver = std::move(*listener_->accept());
-    return sender && receiver;
-  }));
+  EXPECT_TRUE(connectBoth(over_, 0, handle_.get(), *listener_, sender, receiver));
 }
 
 TEST_F(UcxMeeting, GivesASenderThatNeedsNobodyToBeAskedForAShortMessage) {

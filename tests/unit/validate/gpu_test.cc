@@ -1,11 +1,10 @@
 // The GPU's test over a module that stands for cuBLAS; the real module where there is one.
 #include "validate/gpu_test.h"
+#include "base/module_file.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-
-#include "validate/module_file.h"
 
 namespace falcon::validate {
 namespace {

@@ -1,10 +1,9 @@
 #include "metrics/command.h"
 
-#include <dlfcn.h>
-
 #include <memory>
 #include <string>
 
+#include "base/module_file.h"
 #include "base/own_files.h"
 #include "base/socket_address.h"
 #include "metrics/exporter.h"
@@ -39,17 +38,16 @@ bool canListenAt(const std::string& given) {
 int exportMetrics(const MetricsOptions& options) {
   if (!options.listen.empty() && !canListenAt(options.listen)) return badUsage;
   const std::string path = ownLibrary(metrics::exporterFile).value_or(metrics::exporterFile);
-  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  void* const found = library ? dlsym(library, metrics::exportMetricsName) : nullptr;
+  const auto found = symbolOfModule(path, metrics::exportMetricsName);
   if (!found) {
     print(
         stderr,
         "falcon metrics: {} cannot be opened: {}. It lies in lib/nccl-falcon of an installation, and needs Prometheus' "
         "library for C++: install the package libprometheus-cpp-pull1.0 (Debian, Ubuntu)\n",
-        path, dlerror());
+        path, found.error().message());
     return toolFailed;
   }
-  const auto exporter = reinterpret_cast<metrics::ExportMetrics>(found);
+  const auto exporter = reinterpret_cast<metrics::ExportMetrics>(*found);
   return exporter(options.job.c_str(), options.listen.c_str()) ? healthy : toolFailed;
 }
 

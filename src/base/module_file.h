@@ -1,12 +1,12 @@
-// Modules of ours: libraries that are opened when first needed, so that libnccl.so.2 itself depends on no BLAS and no
-// CUDA.
+// Modules of ours: libraries that are opened when first needed, so that what always runs depends on no BLAS, no CUDA
+// and no Prometheus.
 #pragma once
 
 #include <string>
 
 #include "base/result.h"
 
-namespace falcon::validate {
+namespace falcon {
 
 /// Where the module is (see base/own_files.h), or should be: beside the library that contains this code.
 std::string modulePath(const char* fileName);
@@ -17,4 +17,4 @@ Result<void*> openModule(const std::string& path);
 /// Opens it likewise and looks `symbol` up.
 Result<void*> symbolOfModule(const std::string& path, const char* symbol);
 
-}  // namespace falcon::validate
+}  // namespace falcon

@@ -1,10 +1,10 @@
-#include "validate/module_file.h"
+#include "base/module_file.h"
 
 #include <dlfcn.h>
 
 #include "base/own_files.h"
 
-namespace falcon::validate {
+namespace falcon {
 namespace {
 
 Error loaderError(const char* otherwise) {
@@ -32,4 +32,4 @@ Result<void*> symbolOfModule(const std::string& path, const char* symbol) {
   return found;
 }
 
-}  // namespace falcon::validate
+}  // namespace falcon
