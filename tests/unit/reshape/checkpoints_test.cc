@@ -5,7 +5,9 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
+#include "harness/fork_alone.h"
 #include "unit/reshape/power_cut_storage.h"
 #include "unit/reshape/thread_exchange.h"
 
@@ -47,7 +49,19 @@ class CheckpointsOnDisk : public testing::Test {
     folder_ = testing::TempDir() + "falcon-" + test->name() + "-" + std::to_string(getpid());
     fs::remove_all(folder_);
   }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override {
+    EXPECT_TRUE(lastWriterIsDone());
+    fs::remove_all(folder_);
+  }
+
+  /// Checkpoints leave a writer to itself when they are destroyed: the folder is its own until it has ended.
+  static bool lastWriterIsDone() {
+    for (int tries = 0; tries < 6000; ++tries) {
+      if (test::threadsBesidesThis() == 0) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
+  }
 
   /// A job that takes a checkpoint of each iteration, and goes on after it.
   void trainTo(int last, int keep = 3) {
@@ -244,11 +258,8 @@ TEST_F(CheckpointsOnDisk, AreStillWrittenWhenNobodyWaitsForThem) {
   });  // destroyed, though the storage does not answer
   EXPECT_FALSE(fs::exists(folder_));
   storage.goesOn = true;
-  const std::string manifest = file(1, "rank-0.manifest");
-  for (int tries = 0; tries < 1000 && !fs::exists(manifest); ++tries)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_TRUE(fs::exists(manifest));
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // its last steps use the folder of this test
+  EXPECT_TRUE(lastWriterIsDone());
+  EXPECT_TRUE(fs::exists(file(1, "rank-0.manifest")));
 }
 
 TEST_F(CheckpointsOnDisk, DifferentNumbersAreRefusedOnAllRanks) {
