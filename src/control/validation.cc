@@ -146,6 +146,16 @@ class LiveValidation final : public Validation {
     return diagnose::linksToConfirm(measurementsOf(job_, input_, tests_), queue_.waves());
   }
 
+  /// They are the other directions of links that are named already.
+  bool areBacksOfNamed(const std::vector<validate::WaveLink>& links) const {
+    const Verdict verdict = diagnose::judge(measurementsOf(job_, input_, tests_));
+    return std::all_of(links.begin(), links.end(), [&](const validate::WaveLink& each) {
+      const Culprit link{.kind = CulpritKind::link, .link = each.link};  // whichever way
+      return std::any_of(verdict.culprits.begin(), verdict.culprits.end(),
+                         [&](const Culprit& named) { return isSameCulprit(named, link); });
+    });
+  }
+
   bool hasTimeForMore() const {
     return time_.allowsMore(clock_.now() - held_, validate::passesOf(doubtful(), placesOf(job_)).size());
   }
@@ -155,7 +165,8 @@ class LiveValidation final : public Validation {
     auto wave = queue_.next();
     if (!wave) {
       // What looks slow is measured again before it is named.
-      queue_.addAgain(doubtful());
+      const std::vector<validate::WaveLink> again = doubtful();
+      if (!areBacksOfNamed(again) || time_.allowsOther(clock_.now() - held_)) queue_.addAgain(again);
       wave = queue_.next();
     }
     if (!wave) return finish("");

@@ -17,13 +17,13 @@ double othersCores(const HostUse& use) {
 
 }  // namespace
 
-std::optional<HostExplanation> explanationOf(const HostObservation& host, const HostRules& rules) {
+std::optional<HostExplanation> explanationOf(const HostObservation& host, const HostThresholds& thresholds) {
   const HostUse &before = host.healthy, &now = host.now;
-  if (host.ownGrowth < rules.leastGrowth || before.processor <= 0 || now.processor <= 0) return std::nullopt;
+  if (host.ownGrowth < thresholds.leastGrowth || before.processor <= 0 || now.processor <= 0) return std::nullopt;
   const double processorGrowth = now.processor / before.processor;
   HostExplanation found{host.host, HostCause::moreProcessorTime, host.ownGrowth, {}};
   const std::string ranks = host.ranks == 1 ? "its rank computes" : fmt::format("its {} ranks compute", host.ranks);
-  if (processorGrowth > 1 + rules.processorShare * (host.ownGrowth - 1)) {
+  if (processorGrowth > 1 + thresholds.processorShare * (host.ownGrowth - 1)) {
     found.evidence = fmt::format(
         "{} {:.2f} times longer, with {:.2f} times the processor time: there is more to do, or the processors work "
         "more "
@@ -37,8 +37,8 @@ std::optional<HostExplanation> explanationOf(const HostObservation& host, const 
   const double others = othersCores(now) - othersCores(before), stolen = now.stolenCores - before.stolenCores;
   const double taken = std::max(others, 0.0) + std::max(stolen, 0.0);
   const double idle = host.processors - now.busyCores - now.stolenCores;
-  if (taken < std::max(rules.leastCores, rules.leastMatch * lost)) return std::nullopt;
-  if (host.processors > 0 && idle > rules.mostIdle * host.processors) return std::nullopt;
+  if (taken < std::max(thresholds.leastCores, thresholds.leastMatch * lost)) return std::nullopt;
+  if (host.processors > 0 && idle > thresholds.mostIdle * host.processors) return std::nullopt;
   found.cause = stolen > others ? HostCause::hypervisor : HostCause::otherPrograms;
   const bool programs = found.cause == HostCause::otherPrograms;
   found.evidence = fmt::format(

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/types.h"
+#include "diagnose/thresholds.h"
 
 namespace falcon::diagnose {
 
@@ -45,22 +46,8 @@ struct HostExplanation {
   bool isCulprit() const { return cause != HostCause::moreProcessorTime; }
 };
 
-/// All in one table. Source of the first: Falcon, arXiv 2410.12588, section 3.2, case 1 (computation fail-slows are CPU
-/// contention mostly); the others follow from the accounts that must close.
-struct HostRules {
-  double leastGrowth = 1.05;  ///< of own time: below it nothing has to be explained
-  /// Of the growth of own time, that the processor time an iteration may have in common with it where others take the
-  /// processors; and that it must have where these became slower. Between the two nobody can say.
-  double processorShare = 0.5;
-  /// Of the cores that the job would have used more, had nobody come: what others must use more than before.
-  double leastMatch = 0.5;
-  double leastCores = 0.1;  ///< that others must use more: a tenth of one is what a desktop does by itself
-  /// Of the host's processors, that may stand idle: where more do, whoever wants to run can.
-  double mostIdle = 0.25;
-};
-
 /// What explains that all ranks of the host take longer; nothing where no account of the kernel does.
-std::optional<HostExplanation> explanationOf(const HostObservation& host, const HostRules& rules = {});
+std::optional<HostExplanation> explanationOf(const HostObservation& host, const HostThresholds& thresholds = {});
 
 /// By what iterations became longer beyond what their slowest host explains; 1: it explains all of it.
 double unexplainedGrowth(double iterationGrowth, std::span<const HostExplanation> hosts);

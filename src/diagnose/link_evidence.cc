@@ -12,29 +12,8 @@
 namespace falcon::diagnose {
 namespace {
 
-// Once is never enough: a process that lost its core for a moment made links look up to 16 times slower (measured).
-constexpr int fewestMeasurements = 3;
-// Some may be disturbed or not answered.
-constexpr int mostAttempts = 5;
-// A little slower beside others that scatter: the mean of so many is three times as exact.
-constexpr int mostAttemptsWhereItHoldsUp = 9;
-constexpr std::size_t fewestPeers = 3;
-// Usual scatter (logarithms) of healthy links between processes of one machine.
-constexpr double usualScatter = 0.3;
-constexpr double linkPriorWeight = 8;
-constexpr int fewestDegrees = 8;
-// How much wider a scatter may be than it looks by chance, over the degrees of freedom that it is known by.
-constexpr double byChance = 8;
-// How well equal links can be told apart at all: shaped links measured in a trap scatter by 0.4 to 0.7 %.
-constexpr double resolution = 0.01;
 // Standard deviation of a median of a few over that of their mean.
 constexpr double ofAMedian = 1.2;
-// A link that is half as fast as it was is not as it always was.
-const double historyChanged = std::log(2.0);
-// Of the longer iteration: less is nothing.
-constexpr double leastShare = 0.01;
-// Of the time that a job's bytes were under way, as a logarithm.
-constexpr double underWayScatter = 0.1;
 
 std::string rateText(double bytesPerSecond) {
   return fmt::format("{:.{}f} MB/s", bytesPerSecond / 1e6, bytesPerSecond < 1e8 ? 1 : 0);
@@ -66,7 +45,7 @@ void LinkEvidence::collect() {
     ++link.count;
   }
   for (auto& [id, link] : links_) {
-    link.slowness = link.count >= fewestMeasurements ? median(link.each) : link.best;
+    link.slowness = link.count >= thresholds_.fewestMeasurements ? median(link.each) : link.best;
     if (!link.isAnswered()) {
       silent_.push_back(id);
       continue;
@@ -98,8 +77,8 @@ double LinkEvidence::ownScatterOf(const Medium& medium, const std::vector<double
   }
   const double within = repeats > 0 ? std::sqrt(squares / repeats) : 0;
   const int degrees = static_cast<int>(slowness.size()) - 1 + repeats;
-  if (degrees < fewestDegrees) return unknown;
-  return std::max({resolution, between, within}) * (1 + byChance / degrees);
+  if (degrees < thresholds_.fewestDegrees) return unknown;
+  return std::max({thresholds_.resolution, between, within}) * (1 + thresholds_.byChance / degrees);
 }
 
 void LinkEvidence::compare(transport::Medium kind, const std::set<Rank>& slowRanks) {
@@ -112,26 +91,29 @@ void LinkEvidence::compare(transport::Medium kind, const std::set<Rank>& slowRan
     if (!std::isnan(link.ownExcess)) own.push_back(link.ownExcess);
   }
   medium.peers = slowness.size();
-  const bool comparable = slowness.size() >= fewestPeers, drifts = own.size() >= fewestPeers;
-  double scatter = usualScatter;
+  const bool comparable = slowness.size() >= thresholds_.fewestPeers, drifts = own.size() >= thresholds_.fewestPeers;
+  double scatter = thresholds_.scatterOfLinks;
   if (comparable) {
     const double ownScatter = ownScatterOf(medium, slowness);
     std::ranges::sort(slowness);
-    slowness = validate::healthyOf(std::move(slowness), std::fmin(usualScatter, ownScatter));
+    slowness = validate::healthyOf(std::move(slowness), std::fmin(thresholds_.scatterOfLinks, ownScatter));
     medium.halved = slowness.size() < medium.peers;
     medium.centre = median(slowness);
-    scatter = std::fmin(validate::robustDeviation(slowness, usualScatter, linkPriorWeight), ownScatter);
+    scatter = std::fmin(validate::robustDeviation(slowness, thresholds_.scatterOfLinks, thresholds_.priorOfLinks),
+                        ownScatter);
   }
   // Two noisy figures, now and then, so sqrt(2) times the scatter.
-  constexpr double usualGrowth = std::numbers::sqrt2 * usualScatter;
+  const double usualGrowth = std::numbers::sqrt2 * thresholds_.scatterOfLinks;
   std::ranges::sort(own);
   if (drifts) own = validate::healthyOf(std::move(own), usualGrowth);
   const double drift = drifts ? median(own) : 0;
-  const double growthScatter = drifts ? validate::robustDeviation(own, usualGrowth, linkPriorWeight) : usualGrowth;
+  const double growthScatter =
+      drifts ? validate::robustDeviation(own, usualGrowth, thresholds_.priorOfLinks) : usualGrowth;
   bool unknownOnes = false;
   for (const Link& id : medium.links) {
     Measured& link = links_.at(id);
-    const double roots = std::sqrt(std::max(link.count, 1)) / (link.count >= fewestMeasurements ? ofAMedian : 1);
+    const double roots =
+        std::sqrt(std::max(link.count, 1)) / (link.count >= thresholds_.fewestMeasurements ? ofAMedian : 1);
     const double growth = link.ownExcess - drift;
     const bool historyKnown = !std::isnan(growth);
     link.scatter = scatter;
@@ -141,7 +123,7 @@ void LinkEvidence::compare(transport::Medium kind, const std::set<Rank>& slowRan
     if (comparable) {
       link.value = link.slowness - medium.centre;
       // Always slower than others: known, and no fault.
-      if (historyKnown && growth < historyChanged) link.value = std::min(link.value, growth);
+      if (historyKnown && growth < thresholds_.historyChanged) link.value = std::min(link.value, growth);
     }
     // Its own history decides where there are no peers; beside them only if it is the same for all the others.
     const double growthSigma = growthScatter / roots;
@@ -168,16 +150,16 @@ void LinkEvidence::observe() {
                                .least = link.value - (link.slowness - link.best),
                                .sigma = link.sigma,
                                .overNetwork = overNetwork,
-                               .settled = link.count >= fewestMeasurements,
+                               .settled = link.count >= thresholds_.fewestMeasurements,
                                .aloneFrom = media_.at(link.medium).halved ? infinitelySlow : thresholds_.aloneLink});
     const auto moving = use.moving.find(id);
     const bool isNothing =
-        !overNetwork && moving != use.moving.end() && moving->second < leastShare * use.longerIteration;
+        !overNetwork && moving != use.moving.end() && moving->second < thresholds_.leastUnderWay * use.longerIteration;
     if (!link.holdsUp && !isNothing) continue;
     observations_.push_back({.quantity = Quantity::transferTime,
                              .link = id,
                              .value = link.holdsUp ? std::numeric_limits<double>::infinity() : 0,
-                             .sigma = underWayScatter,
+                             .sigma = thresholds_.scatterOfUnderWay,
                              .overNetwork = overNetwork});
   }
 }
@@ -224,7 +206,7 @@ std::string LinkEvidence::textOf(const Link& id) const {
   const Measured& link = found->second;
   const Medium& medium = media_.at(link.medium);
   std::string text = rateText(std::exp(-link.slowness));
-  if (medium.peers >= fewestPeers)
+  if (medium.peers >= thresholds_.fewestPeers)
     text += fmt::format(" against a median of {} over {} {} links", rateText(std::exp(-medium.centre)), medium.peers,
                         link.medium == transport::Medium::socket ? "socket" : "shared-memory");
   if (const auto before = measured_.knownLinkRates.find(id); before != measured_.knownLinkRates.end())
@@ -266,7 +248,8 @@ std::set<Link> LinkEvidence::lookSlow() const {
 bool LinkEvidence::mayAskAgain(const Link& link) const {
   const auto found = links_.find(link);
   if (found == links_.end() || !found->second.isAnswered()) return false;
-  return found->second.asked < (found->second.holdsUp ? mostAttemptsWhereItHoldsUp : mostAttempts);
+  return found->second.asked <
+         (found->second.holdsUp ? thresholds_.mostAttemptsWhereItHoldsUp : thresholds_.mostAttempts);
 }
 
 bool LinkEvidence::holdsUp(const Link& link) const {

@@ -123,13 +123,12 @@ class Observer {
   /// Processors that work more slowly move bytes more slowly, too, but not over a link that is slower than they are: by
   /// how much the connection in the middle takes longer for a byte. Infinite: too few are known to tell.
   double usualPaceGrowth() const {
-    constexpr std::size_t enough = 3;
     std::vector<double> growths;
     for (const auto& [communicator, connections] : connections_)
       for (const auto& [connection, sums] : connections)
         if (const auto& [before, now] = sums; before.bytes > 0 && before.moving > 0 && now.bytes > 0)
           growths.push_back(now.pace() / before.pace());
-    return growths.size() < enough ? INFINITY : std::max(1.0, lowerMedian(growths, 1));
+    return growths.size() < thresholds_.fewestConnections ? INFINITY : std::max(1.0, lowerMedian(growths, 1));
   }
 
   /// Seconds at least in which the rank's bytes moved in the communicator in health: its connections move them at the

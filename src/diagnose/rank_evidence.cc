@@ -10,18 +10,7 @@
 namespace falcon::diagnose {
 namespace {
 
-// Usual scatter of healthy ranks (logarithms): eight ranks on two cores differ by 10-20 % in a test of 500 ms,
-// depending on how the scheduler spreads them; own times, means over several iterations, by 5-10 %; what a quota takes
-// of half a second by as much as one period of it in five.
-constexpr double scoreScatter = 0.15;
-constexpr double growthScatter = 0.08;
-constexpr double heldBackScatter = 0.1;
-// Of a median of a GPU's repeated tests.
-constexpr double gpuScatter = 0.01;
-constexpr double rankPriorWeight = 6;
-// A core's loss that is no mere moment slows the rank's own work too; bursts of it less than a test of half a second.
-constexpr double mostPerGrowth = 2;
-constexpr double mostHeldBack = 0.99;
+constexpr double mostHeldBack = 0.99;  // its logarithm has to be finite
 
 bool known(double value) {
   return !std::isnan(value);
@@ -35,11 +24,12 @@ struct Excess {
 
 /// @param figures  logarithms, larger is slower; NaN unknown
 /// @param absolute  0 means healthy, so that one value can be judged without peers
-Excess abovePeers(const std::vector<double>& figures, bool absolute, double prior) {
+/// @param prior     the usual scatter, which counts for `priorWeight` figures
+Excess abovePeers(const std::vector<double>& figures, bool absolute, double prior, double priorWeight) {
   std::vector<double> values;
   for (const double figure : figures)
     if (known(figure)) values.push_back(figure);
-  Excess excess{.of = figures, .scatter = validate::robustDeviation(values, prior, rankPriorWeight)};
+  Excess excess{.of = figures, .scatter = validate::robustDeviation(values, prior, priorWeight)};
   double centre = median(values);
   if (values.size() == 2) {
     centre = std::min(values[0], values[1]);
@@ -83,10 +73,11 @@ RankEvidence::RankEvidence(const std::vector<RankFigures>& ranks, const std::map
     evidence.push_back(rank.evidence);
     if (known(rank.memoryRate)) memoryRates.push_back(rank.memoryRate);
   }
-  const Excess score = abovePeers(slowness, baselines, scoreScatter);
-  const Excess running = abovePeers(runningSlowness, false, scoreScatter);
-  const Excess own = abovePeers(growth, true, growthScatter);
-  const Excess held = abovePeers(heldBack, true, heldBackScatter);
+  const double weight = thresholds_.priorOfRanks;
+  const Excess score = abovePeers(slowness, baselines, thresholds_.scatterOfScore, weight);
+  const Excess running = abovePeers(runningSlowness, false, thresholds_.scatterOfScore, weight);
+  const Excess own = abovePeers(growth, true, thresholds_.scatterOfGrowth, weight);
+  const Excess held = abovePeers(heldBack, true, thresholds_.scatterOfHeldBack, weight);
   const double usualMemory = median(memoryRates);
   usual_ = validate::usualOf(evidence);
 
@@ -100,7 +91,7 @@ RankEvidence::RankEvidence(const std::vector<RankFigures>& ranks, const std::map
 
     double tested = facts.score;
     if (known(tested) && known(facts.own) && known(running.of[i]))
-      tested = std::min(tested, std::max(running.of[i], mostPerGrowth * facts.own));
+      tested = std::min(tested, std::max(running.of[i], thresholds_.mostPerGrowth * facts.own));
     // When all others became faster, nobody is slow.
     const double grown = std::min(facts.own, known(facts.own) ? growth[i] : facts.own);
     const bool hasPartOfDelay = !(rank.shareOfDelay < thresholds_.leastPartOfRank);
@@ -129,7 +120,7 @@ void RankEvidence::addGpus(const std::map<Rank, validate::GpuSample>& gpus) {
   const auto judged = validate::judgeGpus(samples);
   for (std::size_t i = 0; i < judged.size(); ++i) {
     const double value = judged[i].slow ? std::log(judged[i].slowdown) : 0;
-    add(Quantity::gpuTest, ranks[i], value, gpuScatter, thresholds_.aloneGpu);
+    add(Quantity::gpuTest, ranks[i], value, thresholds_.scatterOfGpu, thresholds_.aloneGpu);
     if (judged[i].slow)
       facts_[ranks[i]].gpu = fmt::format("its GPU ({} at {}) is slow: {} ({})", samples[i].score.device,
                                          samples[i].score.bus, judged[i].evidence, nameOf(judged[i].cause));

@@ -5,17 +5,13 @@
 #include <limits>
 
 #include "base/rank_list.h"
+#include "diagnose/thresholds.h"
 
 namespace falcon::diagnose {
 namespace {
 
 constexpr double anything = std::numeric_limits<double>::infinity();
-// A rank that stands still now and then makes links look slower than by its own slowdown.
-const double standingStill = std::log(2.0);
-// The time under way has the waiting of others in it, and lacks what was hidden behind computing.
-constexpr double leastUnderWay = 0.5;
-// Own time is computing, and data loading, and whatever else the rank does outside of the library.
-constexpr double leastOfOwnTime = 1.0 / 3;
+const ReachThresholds ofReach;
 
 Reach excused(double most, double slack = 0) {
   return {0, most, slack, false};
@@ -46,8 +42,8 @@ Reach reachOfRank(const Candidate& candidate, const Observation& observation) {
                                  : observation.rank == rank;
   if (!touches) return {};
   if (ofGroup || observation.quantity == Quantity::blockedTime) return excused(candidate.hasWholeDelay ? anything : 1);
-  if (ofLink) return excused(1, standingStill);
-  return observation.quantity == Quantity::ownTime ? Reach{leastOfOwnTime, 1, 0} : Reach{0, 1, 0};
+  if (ofLink) return excused(1, ofReach.standingStill);
+  return observation.quantity == Quantity::ownTime ? Reach{ofReach.leastOfOwnTime, 1, 0} : Reach{0, 1, 0};
 }
 
 /// Where the delay of a link or a group shows: among all who meet where its own ranks meet too.
@@ -73,7 +69,7 @@ Reach reachOf(const Candidate& candidate, const Observation& observation) {
     return isOwn ? Reach{1, 1, 0} : excused(anything);
   }
   if (!isOfLinks(observation.quantity) || !carries(candidate, observation)) return {};
-  return observation.quantity == Quantity::linkTest ? Reach{1, 1, 0} : Reach{leastUnderWay, anything, 0};
+  return observation.quantity == Quantity::linkTest ? Reach{1, 1, 0} : Reach{ofReach.leastUnderWay, anything, 0};
 }
 
 }  // namespace falcon::diagnose

@@ -168,6 +168,16 @@ Planned plan(WaveQueue& queue, const std::vector<WaveLink>& confirming) {
   return planned;
 }
 
+TEST(TimeOfATest, TheOtherWayOfWhatIsNamedIsMeasuredWhileItsWaveEndsInTime) {
+  TestTime time;
+  time.took(200ms);
+  time.took(600ms);
+  time.took(300ms);
+  EXPECT_TRUE(time.allowsOther(2400ms));
+  EXPECT_FALSE(time.allowsOther(2401ms));
+  EXPECT_FALSE(time.allowsMore(2400ms, 0)) << "others need the time to be confirmed, too";
+}
+
 class PlannedTime : public testing::TestWithParam<int> {};
 
 TEST_P(PlannedTime, OfAGroupWithOneSlowLinkStaysBelowThreeSeconds) {
