@@ -12,7 +12,7 @@
 namespace falcon::control {
 namespace {
 
-// Beside the training probes take bandwidth: few while the link is as slow as ever, then some in a row.
+// Beside the training probes take bandwidth: few while all links are as slow as ever, then some in a row.
 constexpr Nanoseconds probeInterval = 2s, probeIntervalWhenFaster = 400ms;
 constexpr Nanoseconds probePatience = 10s;  // then its answer is lost
 
@@ -37,6 +37,7 @@ std::vector<FailSlow>::iterator Controller::find(const Culprit& culprit) {
 void Controller::watchRelief() {
   if (clock_.now() - lastProbe_ > probePatience) probe_.reset();
   FailSlow* next = nullptr;  // of the links, who was not probed for longest
+  bool isFaster = false;     // one of them; those of an interface recover together
   for (FailSlow& each : failSlows_) {
     if (isGone(each.culprit)) {
       // Not at the job's end, when all of them go.
@@ -49,12 +50,12 @@ void Controller::watchRelief() {
       const bool recovered = each.culprit.kind == CulpritKind::rank ? hasRecovered(each) : hostHasRecovered(each);
       if (recovered) return relieve(each.id);
     } else if (each.masked || each.eased || failSlows_.size() > 1) {  // of several the time does not tell either
+      isFaster |= each.linkRelief.mayBeHealthy();
       if (!next || each.probed < next->probed) next = &each;
     }
   }
   if (!next || probe_) return;
-  if (clock_.now() - lastProbe_ > (next->linkRelief.mayBeHealthy() ? probeIntervalWhenFaster : probeInterval))
-    probe(*next);
+  if (clock_.now() - lastProbe_ > (isFaster ? probeIntervalWhenFaster : probeInterval)) probe(*next);
 }
 
 bool Controller::isGone(const Culprit& culprit) const {

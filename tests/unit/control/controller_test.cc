@@ -324,6 +324,18 @@ TEST_F(ControllerTest, SeesTheReliefOfOneOfTwoLinks) {
   EXPECT_EQ(job.count(verdict), 2);
 }
 
+// They are probed one after the other, and none of them five times yet when they recover.
+TEST_F(ControllerTest, SeesTheReliefOfAllLinksOfAnInterfaceSoon) {
+  FakeJob& job = start();
+  for (const Rank peer : {0, 2, 6}) job.links[{4, peer}] = job.links[{peer, 4}] = 3;
+  ASSERT_TRUE(job.runUntil(verdict, 30)) << job.text();
+  job.run(8);
+  const int named = job.count(verdict);
+  EXPECT_GT(named, 1) << job.text();
+  job.links.clear();
+  EXPECT_TRUE(job.runUntil(relief, 15, named)) << job.text();
+}
+
 TEST_F(ControllerTest, RoutesAroundTwoLinksTogether) {
   for (const bool sameLink : {false, true}) {
     FakeJob& job = start();
