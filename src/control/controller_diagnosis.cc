@@ -102,8 +102,8 @@ void Controller::suspect() {
     chain = "; the chain of waiting is not known: " + blame.error().message();
   } else {
     seen.chain = std::move(*blame);
-    for (const auto& cause : seen.chain->causes)
-      if (cause.kind == instrument::Cause::Kind::rank && cause.oneStretch) oneStretch_.insert(cause.rank);
+    for (const auto& source : seen.chain->sources)
+      if (source.kind == instrument::DelaySource::Kind::rank && source.oneStretch) oneStretch_.insert(source.rank);
     chain = "; " + sentenceOf(*seen.chain, job_);
   }
   diagnose::Suspicion suspects = diagnose::suspect(seen, {.leastShare = leastShare()});

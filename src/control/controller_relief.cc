@@ -99,7 +99,7 @@ void Controller::probe(FailSlow& failSlow) {
       break;
     }
   }
-  const auto waves = validate::planWaves(links, placesOf(job_), {}, transport::Lane::probe, nextId_);
+  const auto waves = validate::planWaves(links, sitesOf(job_), {}, transport::Lane::probe, nextId_);
   if (waves.empty()) return;
   nextId_ = waves.back().run + 1;
   probe_ = {.failSlow = failSlow.id, .waves = {waves.begin(), waves.end()}, .rates = {}};

@@ -26,7 +26,7 @@ class LiveValidation final : public Validation {
         started_(clock.now()),
         deadline_(started_ + input.limit),
         closing_({input.id, seconds(input.limit), false}, job, outbox),
-        queue_(placesOf(job), validate::LinkPlanOptions().endsPerHost, input.id + 1) {}
+        queue_(sitesOf(job), validate::LinkPlanOptions().endsPerHost, input.id + 1) {}
 
   void handle(ProcessId from, const Message& message) override {
     if (finished()) return;
@@ -157,7 +157,7 @@ class LiveValidation final : public Validation {
   }
 
   bool hasTimeForMore() const {
-    return time_.allowsMore(clock_.now() - held_, validate::passesOf(doubtful(), placesOf(job_)).size());
+    return time_.allowsMore(clock_.now() - held_, validate::passesOf(doubtful(), sitesOf(job_)).size());
   }
 
   void nextWave() {

@@ -34,17 +34,17 @@ diagnose::LinkUse linkUseOf(const JobView& job, const std::vector<validate::Test
           .longerIteration = delayOf(job, window)};
 }
 
-std::map<Rank, validate::RankPlace> placesOf(const JobView& job) {
-  std::map<Rank, validate::RankPlace> places;
+std::map<Rank, validate::RankSite> sitesOf(const JobView& job) {
+  std::map<Rank, validate::RankSite> sites;
   for (const auto& [process, member] : job.members()) {
-    validate::RankPlace& place = places[member.identity.jobRank];
-    place.address = member.identity.address;
-    place.host = member.identity.host;
+    validate::RankSite& site = sites[member.identity.jobRank];
+    site.address = member.identity.address;
+    site.host = member.identity.host;
   }
   for (const auto& [id, communicator] : job.communicators())
     for (std::size_t i = 0; i < communicator.jobRanks.size() && i < communicator.nodes.size(); ++i)
-      places[communicator.jobRanks[i]].node = communicator.nodes[i];
-  return places;
+      sites[communicator.jobRanks[i]].node = communicator.nodes[i];
+  return sites;
 }
 
 std::set<ProcessId> computeTargets(const JobView& job, const diagnose::Suspicion& suspects) {
@@ -96,19 +96,19 @@ diagnose::Measurements measurementsOf(const JobView& job, const ValidationInput&
   measured.use = tests.use;
   measured.knownLinkRates = input.knownLinkRates;
   measured.network = networkConditions(job);
-  measured.places = placesOf(job);
+  measured.sites = sitesOf(job);
   return measured;
 }
 
 validate::Examination examinationOf(const JobView& job, const ValidationInput& input, const ValidationTests& tests,
                                     double heldSeconds) {
-  const auto places = placesOf(job);
+  const auto sites = sitesOf(job);
   validate::Examination examination{.heldSeconds = heldSeconds, .ranks = {}, .links = tests.links};
   std::map<Rank, validate::ExaminedRank> ranks;
   for (const diagnose::RankFigures& figures : measurementsOf(job, input, tests).ranks) {
-    const auto place = places.find(figures.rank);
+    const auto site = sites.find(figures.rank);
     ranks[figures.rank] = {.rank = figures.rank,
-                           .place = place == places.end() ? validate::RankPlace() : place->second,
+                           .site = site == sites.end() ? validate::RankSite() : site->second,
                            .gigaflops = figures.score,
                            .memoryRate = figures.memoryRate,
                            .evidence = figures.evidence};

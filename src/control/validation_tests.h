@@ -23,7 +23,7 @@ struct ValidationTests {
 
 /// What the job, which is held, does with the links of these groups.
 diagnose::LinkUse linkUseOf(const JobView& job, const std::vector<validate::TestedGroup>& groups, std::size_t window);
-std::map<Rank, validate::RankPlace> placesOf(const JobView& job);
+std::map<Rank, validate::RankSite> sitesOf(const JobView& job);
 /// Members of the suspicious groups; for suspicious ranks, of the groups they share with others.
 std::set<ProcessId> computeTargets(const JobView& job, const diagnose::Suspicion& suspects);
 /// What diagnose::judge() decides from.

@@ -10,7 +10,7 @@
 namespace falcon::control {
 namespace {
 
-using instrument::Cause;
+using instrument::DelaySource;
 using instrument::JobTimeline;
 using instrument::TimelineCall;
 
@@ -72,16 +72,16 @@ bool oneRankAProcess(const JobView& job) {
   return true;
 }
 
-std::string nameOf(const Cause& cause, const instrument::CommunicatorNames& names) {
-  switch (cause.kind) {
-    case Cause::Kind::rank:
-      return fmt::format("rank {}{}", cause.rank,
-                         cause.oneStretch ? " in one stretch of its code outside of all collectives" : "'s own time");
-    case Cause::Kind::link:
-      return fmt::format("messages from rank {} to rank {}", cause.link.from, cause.link.to);
-    case Cause::Kind::group:
-      return fmt::format("collectives among {} after all have come", names.membersOf(cause.communicator));
-    case Cause::Kind::everybody:
+std::string nameOf(const DelaySource& source, const instrument::CommunicatorNames& names) {
+  switch (source.kind) {
+    case DelaySource::Kind::rank:
+      return fmt::format("rank {}{}", source.rank,
+                         source.oneStretch ? " in one stretch of its code outside of all collectives" : "'s own time");
+    case DelaySource::Kind::link:
+      return fmt::format("messages from rank {} to rank {}", source.link.from, source.link.to);
+    case DelaySource::Kind::group:
+      return fmt::format("collectives among {} after all have come", names.membersOf(source.communicator));
+    case DelaySource::Kind::everybody:
       return "computing that is slower on all ranks alike";
   }
   return "";
@@ -118,12 +118,12 @@ Result<instrument::Blame> blameOf(JobView& job, const ClockBook& clocks, std::si
 }
 
 std::string sentenceOf(const instrument::Blame& blame, const JobView& job) {
-  if (blame.causes.empty()) return "the chain of waiting ends at nobody in particular";
+  if (blame.sources.empty()) return "the chain of waiting ends at nobody in particular";
   const instrument::CommunicatorNames names = communicatorNames(job);
   std::string text = "the chain of waiting ends at ";
-  for (std::size_t i = 0; i < blame.causes.size() && i < 4; ++i)
-    text += fmt::format("{}{} ({:.0f} % of the delay)", i == 0 ? "" : ", ", nameOf(blame.causes[i], names),
-                        100 * blame.causes[i].share);
+  for (std::size_t i = 0; i < blame.sources.size() && i < 4; ++i)
+    text += fmt::format("{}{} ({:.0f} % of the delay)", i == 0 ? "" : ", ", nameOf(blame.sources[i], names),
+                        100 * blame.sources[i].share);
   return text;
 }
 

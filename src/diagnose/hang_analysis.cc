@@ -38,7 +38,7 @@ class Analysis {
         communicators_(communicatorsOf(ranks)),
         words_(communicators_) {}
 
-  HangReport run() {
+  HangFindings run() {
     report_.over = over_;
     for (const RankSnapshot& rank : ranks_) report_.ranks.push_back(where(rank));
     for (const JobCommunicator& communicator : communicators_) {
@@ -362,7 +362,7 @@ class Analysis {
   const bool over_;
   const std::vector<JobCommunicator> communicators_;
   const HangWords words_;
-  HangReport report_;
+  HangFindings report_;
 };
 
 }  // namespace
@@ -372,7 +372,7 @@ const char* nameOf(Finding::Kind kind) {
   return names[static_cast<int>(kind)];
 }
 
-HangReport analyseHang(std::span<const RankSnapshot> ranks, Nanoseconds patience) {
+HangFindings analyseHang(std::span<const RankSnapshot> ranks, Nanoseconds patience) {
   return Analysis(ranks, patience).run();
 }
 

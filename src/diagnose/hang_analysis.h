@@ -64,7 +64,7 @@ struct CommunicatorProgress {
   std::vector<MemberName> unknown;  ///< without a log here: another host, or Falcon is off there
 };
 
-struct HangReport {
+struct HangFindings {
   std::vector<Finding> findings;  ///< causes first, the longest waits first
   std::vector<RankWhere> ranks;   ///< as given
   std::vector<CommunicatorProgress> communicators;
@@ -74,6 +74,6 @@ struct HangReport {
 };
 
 /// A call that is in flight for less than `patience` is not waited in.
-HangReport analyseHang(std::span<const instrument::RankSnapshot> ranks, Nanoseconds patience);
+HangFindings analyseHang(std::span<const instrument::RankSnapshot> ranks, Nanoseconds patience);
 
 }  // namespace falcon::diagnose

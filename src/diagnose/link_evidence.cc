@@ -174,8 +174,8 @@ std::vector<Candidate> LinkEvidence::candidates() const {
     all.push_back({.kind = CandidateKind::link, .link = id, .accusable = isAccusable(id)});
     if (link.medium != transport::Medium::socket) continue;
     for (const Rank rank : {id.from, id.to}) {
-      const auto place = measured_.places.find(rank);
-      const bool known = place != measured_.places.end() && !place->second.address.empty();
+      const auto place = measured_.sites.find(rank);
+      const bool known = place != measured_.sites.end() && !place->second.address.empty();
       interfaceOf[rank] = known ? place->second.address : fmt::format("rank {}", rank);
       interfaces[interfaceOf[rank]].insert(rank);
     }

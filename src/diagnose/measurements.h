@@ -52,7 +52,7 @@ struct Measurements {
   /// What net plugins said of links while profiling, as far as they are any that tell.
   std::map<Link, NetCondition> network;
   /// Where ranks sit, as far as known: whose links share a network interface.
-  std::map<Rank, validate::RankPlace> places;
+  std::map<Rank, validate::RankSite> sites;
 };
 
 }  // namespace falcon::diagnose

@@ -17,7 +17,7 @@ namespace {
 
 using instrument::Blame;
 using instrument::CommunicatorMembers;
-using ChainEnd = instrument::Cause;
+using ChainEnd = instrument::DelaySource;
 
 const std::vector<Rank>& membersOf(CommunicatorId id, std::span<const CommunicatorMembers> communicators) {
   static const std::vector<Rank> nobody;
@@ -33,7 +33,7 @@ class Chain {
   Chain(const Blame& blame, std::span<const CommunicatorMembers> communicators, std::vector<Candidate>& candidates,
         const SuspicionThresholds& thresholds)
       : thresholds_(thresholds) {
-    for (const ChainEnd& end : blame.causes) {
+    for (const ChainEnd& end : blame.sources) {
       const auto& members = membersOf(end.communicator, communicators);
       if (end.kind == ChainEnd::Kind::rank)
         places_.push_back({end, {.quantity = Quantity::ownTime, .rank = end.rank}, {end.rank}});

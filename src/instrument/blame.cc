@@ -95,15 +95,15 @@ struct Account {
   double excess() const { return spent - expected; }
 };
 
-using CauseKey = std::tuple<Cause::Kind, Rank, Link, CommunicatorId>;
+using SourceKey = std::tuple<DelaySource::Kind, Rank, Link, CommunicatorId>;
 
-CauseKey causeOf(const PathPiece& piece) {
-  if (piece.kind == PathPiece::Kind::own) return {Cause::Kind::rank, piece.rank, {}, 0};
-  if (piece.from >= 0) return {Cause::Kind::link, -1, {piece.from, piece.rank}, piece.communicator};
-  return {Cause::Kind::group, -1, {}, piece.communicator};
+SourceKey sourceOf(const PathPiece& piece) {
+  if (piece.kind == PathPiece::Kind::own) return {DelaySource::Kind::rank, piece.rank, {}, 0};
+  if (piece.from >= 0) return {DelaySource::Kind::link, -1, {piece.from, piece.rank}, piece.communicator};
+  return {DelaySource::Kind::group, -1, {}, piece.communicator};
 }
 
-using Accounts = std::map<CauseKey, Account>;
+using Accounts = std::map<SourceKey, Account>;
 
 OwnTime ownTimeOf(const std::map<Rank, OwnTime>& times, Rank rank) {
   const auto found = times.find(rank);
@@ -122,7 +122,7 @@ Accounts accountsOf(const WaitGraph& graph, const UsualPieces& usual, double eve
     double excuse = everybody;
     if (piece.kind == PathPiece::Kind::transfer)
       excuse = std::max({excuse, ownTimeOf(own, piece.rank).pace, ownTimeOf(own, piece.from).pace});
-    Account& account = accounts[causeOf(piece)];
+    Account& account = accounts[sourceOf(piece)];
     account.usual += part * known->second;
     account.expected += part * known->second * excuse;
     account.spent += part * (middle ? middle->at(keyOf(piece)) : lengthOf(piece));
@@ -164,10 +164,10 @@ Blame blame(const JobTimeline& healthy, const JobTimeline& now, std::span<const 
   const double least = std::max(rules.leastShare * result.healthySeconds, rules.leastPart * lengthening);
   if (lengthening < rules.leastShare * result.healthySeconds) return result;  // it is not slow
   double explained = 0;
-  const auto name = [&](Cause cause) {
-    cause.share = lengthening > 0 ? std::min(cause.seconds / lengthening, 1.0) : 0;
-    explained += cause.share;
-    result.causes.push_back(cause);
+  const auto name = [&](DelaySource source) {
+    source.share = lengthening > 0 ? std::min(source.seconds / lengthening, 1.0) : 0;
+    explained += source.share;
+    result.sources.push_back(source);
   };
   // Ranks that share one trouble (a slow stage, a machine) share the path too, and each alone may have little of it.
   double ofSlowRanks = 0;
@@ -187,11 +187,11 @@ Blame blame(const JobTimeline& healthy, const JobTimeline& now, std::span<const 
           .communicator = communicator,
           .seconds = account.excess(),
           .growth = growth,
-          .oneStretch = kind == Cause::Kind::rank && ownTimeOf(own, rank).oneStretch});
+          .oneStretch = kind == DelaySource::Kind::rank && ownTimeOf(own, rank).oneStretch});
   }
-  if (shared >= least) name({.kind = Cause::Kind::everybody, .seconds = shared, .growth = everybody});
-  std::stable_sort(result.causes.begin(), result.causes.end(),
-                   [](const Cause& a, const Cause& b) { return a.seconds > b.seconds; });
+  if (shared >= least) name({.kind = DelaySource::Kind::everybody, .seconds = shared, .growth = everybody});
+  std::stable_sort(result.sources.begin(), result.sources.end(),
+                   [](const DelaySource& a, const DelaySource& b) { return a.seconds > b.seconds; });
   result.unexplainedShare = lengthening > 0 ? std::clamp(1 - explained, 0.0, 1.0) : 0;
   return result;
 }

@@ -13,7 +13,7 @@
 namespace falcon::instrument {
 
 /// Something that the job waits for longer than it used to.
-struct Cause {
+struct DelaySource {
   enum class Kind : std::uint8_t {
     rank,      ///< outside of the library
     link,      ///< a message on its way, both ends being there
@@ -33,16 +33,16 @@ struct Cause {
 };
 
 struct Blame {
-  double healthySeconds = 0;    ///< an iteration
-  double seconds = 0;           ///< an iteration now
-  std::vector<Cause> causes;    ///< worst first; empty: nobody stands out
-  double unexplainedShare = 0;  ///< of the lengthening
+  double healthySeconds = 0;         ///< an iteration
+  double seconds = 0;                ///< an iteration now
+  std::vector<DelaySource> sources;  ///< worst first; empty: nobody stands out
+  double unexplainedShare = 0;       ///< of the lengthening
 };
 
 struct BlameRules {
-  double leastShare = 0.05;  ///< of a healthy iteration: less cannot be the cause
+  double leastShare = 0.05;  ///< of a healthy iteration: less cannot be a source
   double leastPart = 0.1;    ///< of the lengthening: likewise
-  double leastGrowth = 1.1;  ///< of a cause's pieces. Source: Falcon, arXiv 2410.12588, section 4.3
+  double leastGrowth = 1.1;  ///< of a source's pieces. Source: Falcon, arXiv 2410.12588, section 4.3
   /// A piece counts as long as it takes in the middle iteration: for what lasts, and is small beside what happens once.
   bool lasting = false;
 };

@@ -23,7 +23,7 @@ std::string encode(const Examination& examination) {
   for (const ExaminedRank& rank : examination.ranks) {
     out.put(rank.rank).put(rank.gigaflops).put(rank.memoryRate);
     for (const auto figure : evidenceFigures) out.put(rank.evidence.*figure);
-    for (const std::string* text : {&rank.place.node, &rank.place.address, &rank.place.host})
+    for (const std::string* text : {&rank.site.node, &rank.site.address, &rank.site.host})
       out.put(std::string_view(*text));
   }
   out.put(std::string_view(encode(examination.links)));
@@ -42,7 +42,7 @@ Result<Examination> decodeExamination(std::string_view bytes) {
     rank.gigaflops = in.get<double>();
     rank.memoryRate = in.get<double>();
     for (const auto figure : evidenceFigures) rank.evidence.*figure = in.get<double>();
-    for (std::string* text : {&rank.place.node, &rank.place.address, &rank.place.host}) *text = in.getString();
+    for (std::string* text : {&rank.site.node, &rank.site.address, &rank.site.host}) *text = in.getString();
     sane = sane && rank.rank >= 0 && (examination.ranks.empty() || examination.ranks.back().rank < rank.rank);
     examination.ranks.push_back(std::move(rank));
   }

@@ -13,7 +13,7 @@ namespace falcon::validate {
 /// One rank's tests; NaN: not measured.
 struct ExaminedRank {
   Rank rank = -1;  ///< the job's
-  RankPlace place;
+  RankSite site;
   double gigaflops = unknown;
   double memoryRate = unknown;  ///< bytes per second
   CauseEvidence evidence;

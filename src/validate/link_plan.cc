@@ -35,16 +35,15 @@ class Names {
   std::map<std::pair<Rank, std::string>, int> numbers_;
 };
 
-const RankPlace& placeOf(const std::map<Rank, RankPlace>& places, Rank rank) {
-  static const RankPlace unknown;
-  const auto found = places.find(rank);
-  return found == places.end() ? unknown : found->second;
+const RankSite& siteOf(const std::map<Rank, RankSite>& sites, Rank rank) {
+  static const RankSite unknown;
+  const auto found = sites.find(rank);
+  return found == sites.end() ? unknown : found->second;
 }
 
 /// Between two addresses one pair of ranks tells of all, each way. Where both ends have the same address, or none is
 /// known, ranks are all that tells links apart.
-std::vector<WaveLink> oneOfEachAddressPair(const std::vector<WaveLink>& links,
-                                           const std::map<Rank, RankPlace>& places) {
+std::vector<WaveLink> oneOfEachAddressPair(const std::vector<WaveLink>& links, const std::map<Rank, RankSite>& sites) {
   constexpr std::size_t enoughToCompare = 4;
   using Way = std::pair<std::string, std::string>;
   const auto reversed = [](const Link& link) { return Link{link.to, link.from}; };
@@ -53,7 +52,7 @@ std::vector<WaveLink> oneOfEachAddressPair(const std::vector<WaveLink>& links,
   std::map<Way, Link> chosen;
   std::vector<WaveLink> kept;
   for (const WaveLink& link : links) {
-    const Way way{placeOf(places, link.link.from).address, placeOf(places, link.link.to).address};
+    const Way way{siteOf(sites, link.link.from).address, siteOf(sites, link.link.to).address};
     if (way.first != way.second && !way.first.empty() && !way.second.empty()) {
       // The way back is tested by the same ranks, so that a link that is slow both ways is one.
       const auto back = chosen.find({way.second, way.first});
@@ -66,7 +65,7 @@ std::vector<WaveLink> oneOfEachAddressPair(const std::vector<WaveLink>& links,
   return kept.size() >= enoughToCompare ? kept : links;
 }
 
-void addPasses(const std::vector<WaveLink>& links, bool overSockets, const std::map<Rank, RankPlace>& places,
+void addPasses(const std::vector<WaveLink>& links, bool overSockets, const std::map<Rank, RankSite>& sites,
                std::vector<LinkPass>& passes) {
   // Job ranks need not be dense; the colouring wants an index.
   std::map<Rank, int> index;
@@ -76,7 +75,7 @@ void addPasses(const std::vector<WaveLink>& links, bool overSockets, const std::
   std::vector<int> resources(index.size());
   for (const auto& [rank, number] : index)
     resources[static_cast<std::size_t>(number)] =
-        addresses.numberOf(overSockets ? placeOf(places, rank).address : std::string(), rank);
+        addresses.numberOf(overSockets ? siteOf(sites, rank).address : std::string(), rank);
   // Both directions of a pair are coloured as one and then run one after the other: a quarter of the work, and no more
   // passes, for pairs are mostly tested both ways.
   std::vector<Link> pairs;
@@ -138,29 +137,29 @@ std::vector<WaveLink> linksOf(const TestedGroup& group) {
   return links;
 }
 
-std::vector<LinkPass> passesOf(std::span<const WaveLink> links, const std::map<Rank, RankPlace>& places) {
+std::vector<LinkPass> passesOf(std::span<const WaveLink> links, const std::map<Rank, RankSite>& sites) {
   std::vector<WaveLink> memory, sockets;
   std::set<Link> known;
   for (const WaveLink& link : links) {
     if (!known.insert(link.link).second) continue;
-    const std::string& node = placeOf(places, link.link.from).node;
-    const bool shared = !node.empty() && node == placeOf(places, link.link.to).node;
+    const std::string& node = siteOf(sites, link.link.from).node;
+    const bool shared = !node.empty() && node == siteOf(sites, link.link.to).node;
     (shared ? memory : sockets).push_back(link);
   }
   std::vector<LinkPass> passes;
   // Sockets first: they are the usual suspects, in case the time runs out.
-  addPasses(oneOfEachAddressPair(sockets, places), true, places, passes);
-  addPasses(memory, false, places, passes);
+  addPasses(oneOfEachAddressPair(sockets, sites), true, sites, passes);
+  addPasses(memory, false, sites, passes);
   return passes;
 }
 
-std::vector<WaveLink> takeWave(std::vector<WaveLink>& links, const std::map<Rank, RankPlace>& places, int endsPerHost) {
+std::vector<WaveLink> takeWave(std::vector<WaveLink>& links, const std::map<Rank, RankSite>& sites, int endsPerHost) {
   std::vector<WaveLink> taken, rest;
   std::map<int, int> used;
   Names hosts;
   for (const WaveLink& link : links) {
     std::map<int, int> needs;
-    for (const Rank rank : {link.link.from, link.link.to}) ++needs[hosts.numberOf(placeOf(places, rank).host, rank)];
+    for (const Rank rank : {link.link.from, link.link.to}) ++needs[hosts.numberOf(siteOf(sites, rank).host, rank)];
     const bool fits = taken.empty() || std::all_of(needs.begin(), needs.end(), [&](const auto& need) {
                         return used[need.first] + need.second <= endsPerHost;
                       });
@@ -171,12 +170,12 @@ std::vector<WaveLink> takeWave(std::vector<WaveLink>& links, const std::map<Rank
   return taken;
 }
 
-std::vector<Wave> planWaves(std::span<const WaveLink> links, const std::map<Rank, RankPlace>& places,
+std::vector<Wave> planWaves(std::span<const WaveLink> links, const std::map<Rank, RankSite>& sites,
                             const LinkPlanOptions& options, transport::Lane lane, std::uint64_t firstRun) {
   std::vector<Wave> waves;
-  for (LinkPass& pass : passesOf(links, places))
+  for (LinkPass& pass : passesOf(links, sites))
     while (!pass.links.empty())
-      waves.push_back({.run = firstRun++, .lane = lane, .links = takeWave(pass.links, places, options.endsPerHost)});
+      waves.push_back({.run = firstRun++, .lane = lane, .links = takeWave(pass.links, sites, options.endsPerHost)});
   return waves;
 }
 
@@ -187,9 +186,9 @@ std::vector<WaveLink> linksOf(std::span<const TestedGroup> groups) {
   return links;
 }
 
-std::vector<Wave> planLinkTests(std::span<const TestedGroup> groups, const std::map<Rank, RankPlace>& places,
+std::vector<Wave> planLinkTests(std::span<const TestedGroup> groups, const std::map<Rank, RankSite>& sites,
                                 const LinkPlanOptions& options, std::uint64_t firstRun) {
-  return planWaves(linksOf(groups), places, options, transport::Lane::test, firstRun);
+  return planWaves(linksOf(groups), sites, options, transport::Lane::test, firstRun);
 }
 
 }  // namespace falcon::validate

@@ -21,7 +21,7 @@ struct TestedGroup {
 };
 
 /// Where a rank sits. Unknown parts stay empty and then count as the rank's own.
-struct RankPlace {
+struct RankSite {
   std::string node;     ///< ranks with equal node share memory
   std::string address;  ///< of its data sockets, without the port: links over one address disturb each other
   std::string host;     ///< the machine, whose cores its ranks share
@@ -45,24 +45,24 @@ struct LinkPass {
 /// The union of links in few passes, those over sockets first. What appears several times is in one of them: a pair of
 /// ranks, and so a pair of addresses, one way, unless too few links would be left to be compared. On the number of
 /// passes only depends how many links one rank or one address has, not how many ranks there are.
-/// @param places  by job rank
-std::vector<LinkPass> passesOf(std::span<const WaveLink> links, const std::map<Rank, RankPlace>& places);
+/// @param sites  by job rank
+std::vector<LinkPass> passesOf(std::span<const WaveLink> links, const std::map<Rank, RankSite>& sites);
 
 /// Takes out of `links`, of one pass, what may run together with at most so many ends on a host. A link that alone
 /// needs more is a wave by itself.
-std::vector<WaveLink> takeWave(std::vector<WaveLink>& links, const std::map<Rank, RankPlace>& places, int endsPerHost);
+std::vector<WaveLink> takeWave(std::vector<WaveLink>& links, const std::map<Rank, RankSite>& sites, int endsPerHost);
 
 /// Tests every link of every group once, both directions, as few at a time as the resources allow. In a wave no rank
 /// and no address appears twice, and all links use the same medium. A pair of ranks that is a link of several groups is
 /// tested in the first of them. Groups of fewer than two ranks, and those whose ring is no permutation, have no links.
 ///
-/// @param places    by job rank
+/// @param sites    by job rank
 /// @param firstRun  number of the first wave; the others follow
-std::vector<Wave> planLinkTests(std::span<const TestedGroup> groups, const std::map<Rank, RankPlace>& places,
+std::vector<Wave> planLinkTests(std::span<const TestedGroup> groups, const std::map<Rank, RankSite>& sites,
                                 const LinkPlanOptions& options, std::uint64_t firstRun);
 
 /// The same for links that were chosen already, as one to probe.
-std::vector<Wave> planWaves(std::span<const WaveLink> links, const std::map<Rank, RankPlace>& places,
+std::vector<Wave> planWaves(std::span<const WaveLink> links, const std::map<Rank, RankSite>& sites,
                             const LinkPlanOptions& options, transport::Lane lane, std::uint64_t firstRun);
 
 /// All links of a group, both directions, in the order of the papers' passes: of its ring, of its trees, and its pairs.

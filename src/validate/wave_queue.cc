@@ -15,14 +15,14 @@ constexpr std::size_t fewPasses = 4;
 }  // namespace
 
 void WaveQueue::add(std::span<const WaveLink> links) {
-  for (LinkPass& pass : passesOf(links, places_)) {
+  for (LinkPass& pass : passesOf(links, sites_)) {
     queue_.push_back(std::move(pass));
     ++passes_;
   }
 }
 
 void WaveQueue::addAgain(std::span<const WaveLink> links) {
-  for (LinkPass& pass : passesOf(links, places_)) {
+  for (LinkPass& pass : passesOf(links, sites_)) {
     pass.again = true;
     queue_.push_back(std::move(pass));
   }
@@ -70,7 +70,7 @@ std::optional<Wave> WaveQueue::next() {
   crowded_ = ends > endsPerHost_;
   waves_.push_back({.run = nextRun_++,
                     .lane = transport::Lane::test,
-                    .links = takeWave(pass.links, places_, ends),
+                    .links = takeWave(pass.links, sites_, ends),
                     .brief = passes_ > fewPasses && !pass.again});
   if (pass.links.empty()) queue_.pop_front();
   return waves_.back();

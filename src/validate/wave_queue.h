@@ -18,10 +18,10 @@ namespace falcon::validate {
 /// same.
 class WaveQueue {
  public:
-  /// @param places       by job rank
+  /// @param sites       by job rank
   /// @param endsPerHost  how many ends of fast links a host's cores carry at the same time
-  WaveQueue(std::map<Rank, RankPlace> places, int endsPerHost, std::uint64_t firstRun)
-      : places_(std::move(places)), endsPerHost_(endsPerHost), nextRun_(firstRun) {}
+  WaveQueue(std::map<Rank, RankSite> sites, int endsPerHost, std::uint64_t firstRun)
+      : sites_(std::move(sites)), endsPerHost_(endsPerHost), nextRun_(firstRun) {}
 
   /// Queues links behind those that wait already.
   void add(std::span<const WaveLink> links);
@@ -46,7 +46,7 @@ class WaveQueue {
  private:
   int endsAt(double bytesPerSecond) const;
 
-  const std::map<Rank, RankPlace> places_;
+  const std::map<Rank, RankSite> sites_;
   const int endsPerHost_;
   std::uint64_t nextRun_;
   std::deque<LinkPass> queue_;

@@ -15,8 +15,8 @@ std::string encodeAgain(const Examination& examination) {
 
 std::vector<std::string> seeds() {
   Examination two{.heldSeconds = 1.5, .ranks = {}, .links = {}};
-  two.ranks.push_back({.rank = 0, .place = {"node", "10.0.0.1", "host"}, .gigaflops = 3, .memoryRate = 1e9});
-  two.ranks.push_back({.rank = 7, .place = {"", "", ""}});
+  two.ranks.push_back({.rank = 0, .site = {"node", "10.0.0.1", "host"}, .gigaflops = 3, .memoryRate = 1e9});
+  two.ranks.push_back({.rank = 7, .site = {"", "", ""}});
   two.ranks[1].evidence.throttled = 0.25;
   const Examination unlinked = two;
   two.links = {{.communicator = 5, .link = {0, 7}, .status = LinkStatus::measured, .bytes = 1 << 20, .seconds = 0.5},

@@ -69,14 +69,14 @@ std::vector<Told> verdictsOnRanks() {
 
 // Every end of the chain of waiting, as the first and as another, and a group that only waits.
 std::vector<Told> suspicions() {
-  using enum instrument::Cause::Kind;
-  instrument::Cause oneStretch{.kind = rank, .rank = slowOne, .oneStretch = true};
+  using enum instrument::DelaySource::Kind;
+  instrument::DelaySource oneStretch{.kind = rank, .rank = slowOne, .oneStretch = true};
   std::vector<instrument::Blame> blames(1);
   for (const auto kind : {rank, link, group, everybody}) {
-    const instrument::Cause cause{.kind = kind, .rank = slowOne, .link = {0, 2}, .share = 0.5};
-    blames.push_back({.causes = {cause, cause}});
+    const instrument::DelaySource source{.kind = kind, .rank = slowOne, .link = {0, 2}, .share = 0.5};
+    blames.push_back({.sources = {source, source}});
   }
-  blames.push_back({.causes = {oneStretch, oneStretch}});
+  blames.push_back({.sources = {oneStretch, oneStretch}});
   std::vector<Told> told;
   std::vector<std::string> texts;
   for (const auto& blame : blames) texts.push_back(control::sentenceOf(blame, control::JobView()));

@@ -64,8 +64,8 @@ TEST(Waiting, TheChainLeadsToTheSlowRank) {
     job.fill(&MemberView::calls, slow, 2);
     const auto blame = blameOf(job.view, job.clocks, 4);
     ASSERT_TRUE(blame);
-    ASSERT_EQ(blame->causes.size(), 1U) << sentenceOf(*blame, job.view);
-    EXPECT_EQ(blame->causes[0].rank, slow);
+    ASSERT_EQ(blame->sources.size(), 1U) << sentenceOf(*blame, job.view);
+    EXPECT_EQ(blame->sources[0].rank, slow);
     EXPECT_NE(sentenceOf(*blame, job.view).find("rank " + std::to_string(slow)), std::string::npos);
   }
 }

@@ -20,7 +20,7 @@ TEST(HangAnalysis, NobodyIsToBlameWhileCallsAreYoungOrAllHaveLeft) {
   EXPECT_FALSE(analyseHang(job.ranks, 5s).hang());
   for (Rank rank = 0; rank < 3; ++rank) job.finished(Operation::allReduce, rank, -1, 0, 100s, 101s);
   job.inFlight(Operation::allReduce, 0, -1, 1, 107s);
-  const HangReport report = analyseHang(job.ranks, 5s);
+  const HangFindings report = analyseHang(job.ranks, 5s);
   EXPECT_FALSE(report.hang());
   EXPECT_THAT(report.ranks, SizeIs(3));
   EXPECT_THAT(report.communicators, SizeIs(1));
@@ -32,7 +32,7 @@ TEST(HangAnalysis, NamesWhoHasNotEnteredAndHowLongTheOthersWait) {
   for (Rank rank = 0; rank < 8; ++rank) job.finished(Operation::allReduce, rank, -1, 1040, 90s, 97s);
   for (Rank rank = 0; rank < 8; ++rank)
     if (rank != 3) job.inFlight(Operation::allReduce, rank, -1, 1041, 97s + 700ms + rank * 10ms);
-  const HangReport report = analyseHang(job.ranks, 5s);
+  const HangFindings report = analyseHang(job.ranks, 5s);
   ASSERT_THAT(report.findings, SizeIs(1));
   const Finding& finding = report.findings[0];
   EXPECT_EQ(finding.kind, Kind::notEntered);
@@ -53,7 +53,7 @@ TEST(HangAnalysis, WhoIsAheadIsNotMissing) {
   job.finished(Operation::reduce, 1, 0, 5, 100s, 100s + 1ms);
   job.inFlight(Operation::reduce, 1, 0, 6, 101s);
   job.finished(Operation::reduce, 2, 0, 4, 99s, 100s);
-  const HangReport report = analyseHang(job.ranks, 5s);
+  const HangFindings report = analyseHang(job.ranks, 5s);
   ASSERT_THAT(report.findings, SizeIs(1));
   ASSERT_THAT(report.findings[0].culprits, SizeIs(1));
   EXPECT_EQ(report.findings[0].culprits[0].jobRank, 2);
@@ -67,7 +67,7 @@ TEST(HangAnalysis, AnEarlierCallThatDifferedIsTheMismatch) {
     job.finished(Operation::allReduce, rank, -1, 7, 101s, 102s).count = rank == 1 ? 7 : 8;
     job.inFlight(Operation::allReduce, rank, -1, 8, 102s);
   }
-  const HangReport report = analyseHang(job.ranks, 5s);
+  const HangFindings report = analyseHang(job.ranks, 5s);
   ASSERT_THAT(report.findings, SizeIs(1));
   EXPECT_EQ(report.findings[0].kind, Kind::mismatch);
   EXPECT_EQ(report.findings[0].call.sequence, 7u);
@@ -79,7 +79,7 @@ TEST(HangAnalysis, AStoppedOrDeadMemberInsideOfTheCallIsNamed) {
     MadeUpJob job(3);
     for (Rank rank = 0; rank < 3; ++rank) job.inFlight(Operation::allReduce, rank, -1, 0, 100s);
     job.ranks[2].process = process;
-    const HangReport report = analyseHang(job.ranks, 5s);
+    const HangFindings report = analyseHang(job.ranks, 5s);
     ASSERT_THAT(report.findings, SizeIs(1));
     EXPECT_EQ(report.findings[0].kind, Kind::stuck);
     ASSERT_THAT(report.findings[0].culprits, SizeIs(1));
@@ -91,7 +91,7 @@ TEST(HangAnalysis, MessagesThatDoNotMeetAreACircleWhenBothSend) {
   MadeUpJob job(2);
   job.inFlight(Operation::send, 0, 1, 4, 100s);
   job.inFlight(Operation::send, 1, 0, 9, 100s);
-  const HangReport report = analyseHang(job.ranks, 5s);
+  const HangFindings report = analyseHang(job.ranks, 5s);
   ASSERT_THAT(report.findings, SizeIs(2));
   for (const Finding& finding : report.findings) {
     EXPECT_EQ(finding.kind, Kind::noPartner);
@@ -104,7 +104,7 @@ TEST(HangAnalysis, EndsOfAMessageThatDifferAreAMismatch) {
   MadeUpJob job(2);
   job.inFlight(Operation::send, 0, 1, 4, 100s);
   job.inFlight(Operation::receive, 1, 0, 4, 100s).count = 50;
-  const HangReport report = analyseHang(job.ranks, 5s);
+  const HangFindings report = analyseHang(job.ranks, 5s);
   ASSERT_THAT(report.findings, SizeIs(1));
   EXPECT_EQ(report.findings[0].kind, Kind::mismatch);
 }
@@ -113,7 +113,7 @@ TEST(HangAnalysis, RanksWithoutALogHereAreUnknownAndNotBlamed) {
   MadeUpJob job(4);
   for (Rank rank = 0; rank < 2; ++rank) job.inFlight(Operation::allReduce, rank, -1, 0, 100s);
   job.ranks.resize(3);
-  const HangReport report = analyseHang(job.ranks, 5s);
+  const HangFindings report = analyseHang(job.ranks, 5s);
   ASSERT_THAT(report.findings, SizeIs(1));
   ASSERT_THAT(report.findings[0].culprits, SizeIs(1));
   EXPECT_EQ(report.findings[0].culprits[0].jobRank, 2);
@@ -129,7 +129,7 @@ TEST(HangAnalysis, OnTheVendorsEngineWhoHasCalledLessIsMissing) {
     job.finished(Operation::allReduce, rank, -1, 0, 100s, 100s);
     if (rank > 0) job.finished(Operation::allReduce, rank, -1, 1, 101s, 101s);
   }
-  const HangReport report = analyseHang(job.ranks, 5s);
+  const HangFindings report = analyseHang(job.ranks, 5s);
   ASSERT_THAT(report.findings, SizeIs(1));
   EXPECT_EQ(report.findings[0].culprits.at(0).jobRank, 0);
   EXPECT_EQ(report.findings[0].call.sequence, 1u);
@@ -144,7 +144,7 @@ TEST(HangAnalysis, RanksThatAreThreadsOfOneProcessAreToldApart) {
     for (auto& member : view.members) member.jobRank = 0;
   two.ranks.resize(1);
   two.inFlight(Operation::allReduce, 0, -1, 0, 100s);
-  const HangReport report = analyseHang(two.ranks, 5s);
+  const HangFindings report = analyseHang(two.ranks, 5s);
   ASSERT_THAT(report.findings, SizeIs(1));
   EXPECT_THAT(report.findings[0].text, HasSubstr("rank 1 of \"dp\" has not entered"));
   EXPECT_TRUE(report.findings[0].cause);
@@ -171,7 +171,7 @@ MadeUpJob crashed(int size, ProcessState process) {
 TEST(HangAnalysis, AfterTheCrashTheFailedCallNamesWhoHadDied) {
   for (const auto others : {ProcessState::dead, ProcessState::ended}) {
     const MadeUpJob job = crashed(4, others);
-    const HangReport report = analyseHang(job.ranks, 5s);
+    const HangFindings report = analyseHang(job.ranks, 5s);
     EXPECT_TRUE(report.over);
     ASSERT_THAT(report.findings, SizeIs(1)) << nameOf(others);
     const Finding& finding = report.findings[0];
@@ -191,7 +191,7 @@ TEST(HangAnalysis, AfterTheCrashDifferentCallsAreTold) {
   for (const auto others : {ProcessState::dead, ProcessState::ended}) {
     MadeUpJob job = crashed(3, others);
     job.inFlight(Operation::broadcast, 1, 0, 20, 104s);
-    const HangReport report = analyseHang(job.ranks, 5s);
+    const HangFindings report = analyseHang(job.ranks, 5s);
     ASSERT_THAT(report.findings, SizeIs(1));
     EXPECT_EQ(report.findings[0].kind, Kind::mismatch);
     EXPECT_THAT(report.findings[0].text,
@@ -216,7 +216,7 @@ TEST(HangAnalysis, AfterTheCrashAFailureForOneThatFailedItselfFollows) {
   CallRecord failed = MadeUpJob::made(Operation::allReduce, 1, -1, 3, 109s);
   failed.communicator = 0xdef;
   job.ranks[2].log.communicators[1].failure = failed;
-  const HangReport report = analyseHang(job.ranks, 5s);
+  const HangFindings report = analyseHang(job.ranks, 5s);
   ASSERT_THAT(report.findings, SizeIs(2));
   EXPECT_TRUE(report.findings[0].cause);
   EXPECT_EQ(report.findings[0].communicator, tests::world);
@@ -230,11 +230,11 @@ TEST(HangAnalysis, AfterTheEndOfAHangItsCauseIsTheSame) {
     MadeUpJob job(3);
     for (Rank rank = 0; rank < 3; ++rank) job.ranks[rank].process = process;
     for (const Rank rank : {0, 1}) job.inFlight(Operation::allReduce, rank, -1, 0, 100s);
-    const HangReport missing = analyseHang(job.ranks, 5s);
+    const HangFindings missing = analyseHang(job.ranks, 5s);
     ASSERT_THAT(missing.findings, SizeIs(1));
     EXPECT_EQ(missing.findings[0].culprits.at(0).jobRank, 2);
     job.inFlight(Operation::allReduce, 2, -1, 0, 100s);
-    const HangReport inside = analyseHang(job.ranks, 5s);
+    const HangFindings inside = analyseHang(job.ranks, 5s);
     ASSERT_THAT(inside.findings, SizeIs(1));
     EXPECT_EQ(inside.findings[0].kind, Kind::stuck);
     EXPECT_FALSE(inside.findings[0].cause);

@@ -49,7 +49,7 @@ std::vector<Rank> ranksOf(const std::vector<MemberName>& members) {
 TEST(MakingAnalysis, NamesWhoHasNotComeAndHasNoLog) {
   MadeUpJob job = startingJob(4, {2});
   for (auto& rank : job.ranks) rank.log.makings = {making(rank.log.identity.jobRank, 4, 98s)};
-  const HangReport report = analyseHang(job.ranks, 5s);
+  const HangFindings report = analyseHang(job.ranks, 5s);
   ASSERT_THAT(report.findings, SizeIs(1));
   const Finding& finding = report.findings[0];
   EXPECT_EQ(finding.kind, Kind::notEntered);
@@ -67,7 +67,7 @@ TEST(MakingAnalysis, WhomTheRendezvousHasSeenIsNotMissing) {
   MadeUpJob job = startingJob(4, {2, 3});
   for (auto& rank : job.ranks) rank.log.makings = {making(rank.log.identity.jobRank, 4, 98s)};
   job.ranks[0].log.makings[0].arrived = {0, 1, 3};
-  const HangReport report = analyseHang(job.ranks, 5s);
+  const HangFindings report = analyseHang(job.ranks, 5s);
   ASSERT_THAT(report.findings, SizeIs(1));
   EXPECT_THAT(ranksOf(report.findings[0].culprits), ElementsAre(2)) << "rank 3 is on another host";
 }
@@ -76,7 +76,7 @@ TEST(MakingAnalysis, SaysWhatTheMissingOneDoesInstead) {
   MadeUpJob job(3);  // all have a communicator already
   job.inFlight(Operation::allReduce, 2, -1, 4, 97s);
   for (const Rank rank : {0, 1}) job.ranks[rank].log.makings = {making(rank, 3, 98s)};
-  const HangReport report = analyseHang(job.ranks, 5s);
+  const HangFindings report = analyseHang(job.ranks, 5s);
   ASSERT_THAT(report.findings, SizeIs(2)) << "they wait for each other";
   EXPECT_TRUE(report.circle);
   for (const Finding& finding : report.findings) EXPECT_FALSE(finding.cause);
@@ -89,14 +89,14 @@ TEST(MakingAnalysis, SaysWhatTheMissingOneDoesInstead) {
 TEST(MakingAnalysis, NamesWhoIsStoppedInTheMiddle) {
   MadeUpJob job = startingJob(3);
   for (auto& rank : job.ranks) rank.log.makings = {making(rank.log.identity.jobRank, 3, 98s)};
-  const HangReport waiting = analyseHang(job.ranks, 5s);
+  const HangFindings waiting = analyseHang(job.ranks, 5s);
   ASSERT_THAT(waiting.findings, SizeIs(1));
   EXPECT_EQ(waiting.findings[0].kind, Kind::stuck);
   EXPECT_FALSE(waiting.findings[0].cause);
   job.ranks[1].process = ProcessState::stopped;
   for (const bool met : {false, true}) {
     for (auto& rank : job.ranks) rank.log.makings[0].met = met;
-    const HangReport report = analyseHang(job.ranks, 5s);
+    const HangFindings report = analyseHang(job.ranks, 5s);
     ASSERT_THAT(report.findings, SizeIs(1));
     EXPECT_EQ(report.findings[0].kind, Kind::stuck);
     EXPECT_TRUE(report.findings[0].cause);
@@ -112,7 +112,7 @@ TEST(MakingAnalysis, AfterTheEndBlamesOnlyWhoHadNotCome) {
   MadeUpJob job(3);
   for (auto& rank : job.ranks) rank.process = ProcessState::dead;
   for (const Rank rank : {0, 1}) job.ranks[rank].log.makings = {making(rank, 3, 98s)};
-  const HangReport report = analyseHang(job.ranks, 5s);
+  const HangFindings report = analyseHang(job.ranks, 5s);
   ASSERT_THAT(report.findings, SizeIs(1));
   EXPECT_THAT(ranksOf(report.findings[0].culprits), ElementsAre(2));
 }
@@ -120,7 +120,7 @@ TEST(MakingAnalysis, AfterTheEndBlamesOnlyWhoHadNotCome) {
 TEST(MakingAnalysis, NamesNoRankOfTheJobWhereItCannotKnow) {
   MadeUpJob job = startingJob(8, {1, 3, 5, 6, 7});  // a communicator of the even ones
   for (auto& rank : job.ranks) rank.log.makings = {making(rank.log.identity.jobRank / 2, 4, 98s)};
-  const HangReport report = analyseHang(job.ranks, 5s);
+  const HangFindings report = analyseHang(job.ranks, 5s);
   ASSERT_THAT(report.findings, SizeIs(1));
   EXPECT_THAT(ranksOf(report.findings[0].culprits), ElementsAre(-1));
   EXPECT_THAT(report.findings[0].text, HasSubstr("rank 3 of the communicator has not entered it"));
@@ -130,7 +130,7 @@ TEST(MakingAnalysis, NamesNoRankOfTheJobWhereItCannotKnow) {
 TEST(MakingAnalysis, OfASplitNamesTheMembersThatDoNotCall) {
   MadeUpJob job(3);
   for (const Rank rank : {0, 2}) job.ranks[rank].log.makings = {making(rank, 3, 98s, MakingKind::split)};
-  HangReport report = analyseHang(job.ranks, 5s);
+  HangFindings report = analyseHang(job.ranks, 5s);
   ASSERT_THAT(report.findings, SizeIs(1));
   EXPECT_EQ(report.findings[0].kind, Kind::notEntered);
   EXPECT_THAT(ranksOf(report.findings[0].culprits), ElementsAre(1));
@@ -144,7 +144,7 @@ TEST(MakingAnalysis, OfASplitNamesTheMembersThatDoNotCall) {
 TEST(MakingAnalysis, OfAShrinkAccusesNobodyWhoMayBeExcluded) {
   MadeUpJob job(3);
   for (const Rank rank : {0, 2}) job.ranks[rank].log.makings = {making(rank, 3, 98s, MakingKind::shrink)};
-  const HangReport report = analyseHang(job.ranks, 5s);
+  const HangFindings report = analyseHang(job.ranks, 5s);
   ASSERT_THAT(report.findings, SizeIs(1));
   EXPECT_EQ(report.findings[0].kind, Kind::stuck);
   EXPECT_THAT(report.findings[0].culprits, IsEmpty());
@@ -153,7 +153,7 @@ TEST(MakingAnalysis, OfAShrinkAccusesNobodyWhoMayBeExcluded) {
 TEST(MakingAnalysis, SeesTheRanksOfOneProcessApart) {
   MadeUpJob job = startingJob(1);
   for (const Rank rank : {0, 1, 3}) job.ranks[0].log.makings.push_back(making(rank, 4, 98s));
-  const HangReport report = analyseHang(job.ranks, 5s);
+  const HangFindings report = analyseHang(job.ranks, 5s);
   ASSERT_THAT(report.findings, SizeIs(1));
   EXPECT_THAT(report.findings[0].waiting, SizeIs(3));
   EXPECT_THAT(report.findings[0].text, HasSubstr("rank 2 of the communicator has not entered it"));

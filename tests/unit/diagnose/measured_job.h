@@ -21,7 +21,7 @@ using transport::Medium;
 using validate::CauseEvidence;
 using validate::LinkMeasurement;
 using validate::LinkStatus;
-using validate::RankPlace;
+using validate::RankSite;
 using validate::TestedGroup;
 using validate::Wave;
 using validate::WaveLink;
@@ -41,9 +41,9 @@ class Job {
 
   /// Only these groups' links are measured.
   void plan(const std::vector<TestedGroup>& groups) {
-    std::map<Rank, RankPlace> places;
-    for (Rank rank = 0; rank < ranks; ++rank) places[rank] = {"node" + std::to_string(rank / 2), "", "machine"};
-    waves = validate::planLinkTests(groups, places, {}, 1);
+    std::map<Rank, RankSite> sites;
+    for (Rank rank = 0; rank < ranks; ++rank) sites[rank] = {"node" + std::to_string(rank / 2), "", "machine"};
+    waves = validate::planLinkTests(groups, sites, {}, 1);
   }
 
   static constexpr int ranks = 8;

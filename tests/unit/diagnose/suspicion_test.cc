@@ -393,12 +393,12 @@ struct Waiting {
   std::map<Rank, double> own;               ///< seconds longer
   std::map<CommunicatorId, double> groups;  ///< seconds longer
   bool timed = false;                       ///< and what moves there moves as fast as ever
-  std::vector<instrument::Cause> chain;
+  std::vector<instrument::DelaySource> chain;
   double unexplained = 0;
 
   Suspicion judge() const {
     SeenInProfile seen{.communicators = {{everybody, {0, 1, 2, 3}}, {pair, {0, 1}}}};
-    seen.chain = instrument::Blame{.causes = chain, .unexplainedShare = unexplained};
+    seen.chain = instrument::Blame{.sources = chain, .unexplainedShare = unexplained};
     const auto longer = [](const auto& seconds, auto key) {
       const auto found = seconds.find(key);
       return found == seconds.end() ? 0 : found->second;
@@ -419,15 +419,15 @@ struct Waiting {
   }
 };
 
-using CauseKind = instrument::Cause::Kind;
-instrument::Cause atRank(Rank rank, double share) {
+using CauseKind = instrument::DelaySource::Kind;
+instrument::DelaySource atRank(Rank rank, double share) {
   return {.kind = CauseKind::rank, .rank = rank, .share = share, .growth = 2};
 }
-instrument::Cause atGroup(double share) {
+instrument::DelaySource atGroup(double share) {
   return {.kind = CauseKind::group, .communicator = pair, .share = share, .growth = 2};
 }
 /// Of the communicator over all.
-instrument::Cause atLink(Link link, double share) {
+instrument::DelaySource atLink(Link link, double share) {
   return {.kind = CauseKind::link, .link = link, .communicator = everybody, .share = share, .growth = 2};
 }
 
@@ -503,9 +503,9 @@ TEST(Suspicion, SaysWhereAllWaitAndWhoForIsNotTold) {
 TEST(Suspicion, FallsOnNobodyWhomAKnownCulpritMayExplain) {
   const auto left = [](std::vector<Candidate> known) {
     SeenInProfile seen{.communicators = {{1, {0, 1, 2, 3}}, {2, {0, 2}}, {3, {1, 3}}}, .known = std::move(known)};
-    seen.chain = instrument::Blame{.causes = {atRank(1, 0.6), atRank(2, 0.6)}};
+    seen.chain = instrument::Blame{.sources = {atRank(1, 0.6), atRank(2, 0.6)}};
     for (const auto& group : seen.communicators)
-      seen.chain->causes.push_back({.kind = CauseKind::group, .communicator = group.communicator, .share = 0.4});
+      seen.chain->sources.push_back({.kind = CauseKind::group, .communicator = group.communicator, .share = 0.4});
     const Suspicion found = suspect(seen);
     return std::pair(found.ranks.size(), found.groups.size());
   };

@@ -27,7 +27,7 @@ class Cluster {
   explicit Cluster(unsigned seed) : random_(seed) {
     for (int rank = 0; rank < ranks; ++rank) {
       const std::string node = "node" + std::to_string(rank / 2);
-      measured.places.push_back({node, "10.0.0." + std::to_string(rank), node});
+      measured.sites.push_back({node, "10.0.0." + std::to_string(rank), node});
     }
     measured.product = "a test's";
     for (int round = 0; round < 3; ++round) {
@@ -41,7 +41,7 @@ class Cluster {
         sample.evidence.processors = 4;
         measured.rounds.back().push_back(sample);
       }
-      for (const Link& link : linksToTest(measured.places)) measured.links.push_back(measure(link));
+      for (const Link& link : linksToTest(measured.sites)) measured.links.push_back(measure(link));
     }
     for (int group = 0; group < 4; ++group)
       measured.groups.push_back(

@@ -31,7 +31,7 @@ Measurements ofFour() {
   Measurements all;
   all.rounds.emplace_back();
   for (Rank rank = 0; rank < 4; ++rank) {
-    all.places.push_back({"node", "10.0.0.1", "node"});
+    all.sites.push_back({"node", "10.0.0.1", "node"});
     all.rounds[0].push_back({50, 25, 8e9, 3e9, {}});
     all.gpus.push_back(measured(rank));
   }

@@ -15,21 +15,21 @@
 namespace falcon::doctor {
 namespace {
 
-std::vector<validate::RankPlace> placesOf(int nodes, int ranksPerNode, bool ownAddresses) {
-  std::vector<validate::RankPlace> places;
+std::vector<validate::RankSite> sitesOf(int nodes, int ranksPerNode, bool ownAddresses) {
+  std::vector<validate::RankSite> sites;
   for (int node = 0; node < nodes; ++node)
     for (int i = 0; i < ranksPerNode; ++i) {
       const std::string name = "host" + std::to_string(node);
-      places.push_back({name, "10.0." + std::to_string(node) + "." + std::to_string(ownAddresses ? i : 0), name});
+      sites.push_back({name, "10.0." + std::to_string(node) + "." + std::to_string(ownAddresses ? i : 0), name});
     }
-  return places;
+  return sites;
 }
 
 TEST(LinksToTest, EveryPairInANodeBothWaysAndEachAddressBetweenNodes) {
   for (const int nodes : {1, 2, 3, 8}) {
     for (const bool ownAddresses : {false, true}) {
-      const auto places = placesOf(nodes, 4, ownAddresses);
-      const auto links = linksToTest(places);
+      const auto sites = sitesOf(nodes, 4, ownAddresses);
+      const auto links = linksToTest(sites);
       const std::set<Link> unique(links.begin(), links.end());
       EXPECT_EQ(unique.size(), links.size());
       for (const Link& link : links) EXPECT_TRUE(unique.contains({link.to, link.from}));
@@ -40,14 +40,14 @@ TEST(LinksToTest, EveryPairInANodeBothWaysAndEachAddressBetweenNodes) {
 }
 
 TEST(LinksToTest, StayLinearForManyNodes) {
-  const auto links = linksToTest(placesOf(1000, 1, true));
+  const auto links = linksToTest(sitesOf(1000, 1, true));
   EXPECT_EQ(links.size(), 2000u);
-  EXPECT_TRUE(linksToTest(placesOf(1, 1, true)).empty());
+  EXPECT_TRUE(linksToTest(sitesOf(1, 1, true)).empty());
 }
 
 TEST(Neighbours, RanksHostsAndAddresses) {
   const auto groups =
-      parseNeighbours("# two switches\nleft: host0 host1 # these\n\n10.0.2.0 6 7\n", placesOf(4, 2, false));
+      parseNeighbours("# two switches\nleft: host0 host1 # these\n\n10.0.2.0 6 7\n", sitesOf(4, 2, false));
   ASSERT_TRUE(groups) << groups.error().message();
   ASSERT_EQ(groups->size(), 2u);
   EXPECT_EQ((*groups)[0].name, "left");
@@ -57,9 +57,9 @@ TEST(Neighbours, RanksHostsAndAddresses) {
 }
 
 TEST(Neighbours, RefuseStrangersAndWhoIsThereTwice) {
-  const auto places = placesOf(2, 2, false);
+  const auto sites = sitesOf(2, 2, false);
   for (const char* text : {"host9", "4", "0 1\n1 2", "host0 0", "-1", "", "# nobody\n"})
-    EXPECT_FALSE(parseNeighbours(text, places)) << text;
+    EXPECT_FALSE(parseNeighbours(text, sites)) << text;
 }
 
 TEST(Loopback, CarriesBytes) {

@@ -19,7 +19,7 @@ Blame judge(const SimulatedTraining& healthy, const SimulatedTraining& now, unsi
 
 std::string textOf(const Blame& blame) {
   std::string text = std::to_string(blame.seconds / blame.healthySeconds) + "x:";
-  for (const Cause& each : blame.causes)
+  for (const DelaySource& each : blame.sources)
     text += " kind " + std::to_string(static_cast<int>(each.kind)) + " rank " + std::to_string(each.rank) + " link " +
             std::to_string(each.link.from) + ">" + std::to_string(each.link.to) + " communicator " +
             std::to_string(each.communicator) + " share " + std::to_string(each.share) + ";";
@@ -32,9 +32,9 @@ std::vector<Rank> membersOf(const SimulatedTraining& job, CommunicatorId communi
   return {};
 }
 
-bool accuses(const SimulatedTraining& job, const Cause& cause, Link link) {
-  if (cause.kind == Cause::Kind::link) return cause.link == link;
-  if (cause.kind != Cause::Kind::group) return false;
+bool accuses(const SimulatedTraining& job, const DelaySource& cause, Link link) {
+  if (cause.kind == DelaySource::Kind::link) return cause.link == link;
+  if (cause.kind != DelaySource::Kind::group) return false;
   const auto members = membersOf(job, cause.communicator);
   return std::count(members.begin(), members.end(), link.from) && std::count(members.begin(), members.end(), link.to);
 }
@@ -58,7 +58,7 @@ class BlameInLayouts : public testing::TestWithParam<topology::Layout> {
 TEST_P(BlameInLayouts, AHealthyJobHasNoCulprit) {
   for (unsigned seed = 1; seed < 4; ++seed) {
     const Blame result = judge(healthy(), healthy(), seed);
-    EXPECT_TRUE(result.causes.empty()) << textOf(result);
+    EXPECT_TRUE(result.sources.empty()) << textOf(result);
   }
 }
 
@@ -67,11 +67,11 @@ TEST_P(BlameInLayouts, OneSlowRankIsTheOnlyCause) {
     SimulatedTraining now = healthy();
     now.slowRanks[someRank(part)] = GetParam().size() > 256 ? 2.5 : 1.6;  // few micro-batches: a pipeline has slack
     const Blame result = judge(healthy(), now);
-    ASSERT_EQ(result.causes.size(), 1U) << textOf(result) << " " << result.unexplainedShare;
-    EXPECT_EQ(result.causes[0].kind, Cause::Kind::rank) << textOf(result);
-    EXPECT_EQ(result.causes[0].rank, someRank(part));
-    EXPECT_GT(result.causes[0].share, 0.7) << textOf(result);
-    EXPECT_FALSE(result.causes[0].oneStretch);
+    ASSERT_EQ(result.sources.size(), 1U) << textOf(result) << " " << result.unexplainedShare;
+    EXPECT_EQ(result.sources[0].kind, DelaySource::Kind::rank) << textOf(result);
+    EXPECT_EQ(result.sources[0].rank, someRank(part));
+    EXPECT_GT(result.sources[0].share, 0.7) << textOf(result);
+    EXPECT_FALSE(result.sources[0].oneStretch);
   }
 }
 
@@ -91,30 +91,30 @@ TEST_P(BlameInLayouts, ASlowRankIsFoundWhereItsCallsDoNotRepeatExactly) {
     rank.calls.insert(middle, odd);
   }
   const Blame result = blame(healthy().run(iterations, 1), now, members);
-  ASSERT_FALSE(result.causes.empty()) << textOf(result);
-  EXPECT_EQ(result.causes[0].kind, Cause::Kind::rank) << textOf(result);
-  EXPECT_EQ(result.causes[0].rank, culprit) << textOf(result);
-  EXPECT_GT(result.causes[0].share, 0.5) << textOf(result);
+  ASSERT_FALSE(result.sources.empty()) << textOf(result);
+  EXPECT_EQ(result.sources[0].kind, DelaySource::Kind::rank) << textOf(result);
+  EXPECT_EQ(result.sources[0].rank, culprit) << textOf(result);
+  EXPECT_GT(result.sources[0].share, 0.5) << textOf(result);
 }
 
 TEST_P(BlameInLayouts, SlowLoadingIsSaidToBeOneStretchOfTheRank) {
   SimulatedTraining now = healthy();
   now.slowLoading[someRank(2)] = 40;
   const Blame result = judge(healthy(), now);
-  ASSERT_EQ(result.causes.size(), 1U) << textOf(result) << " " << result.unexplainedShare;
-  EXPECT_EQ(result.causes[0].rank, someRank(2)) << textOf(result);
+  ASSERT_EQ(result.sources.size(), 1U) << textOf(result) << " " << result.unexplainedShare;
+  EXPECT_EQ(result.sources[0].rank, someRank(2)) << textOf(result);
   // With fewer than three calls an iteration there is nothing to tell apart.
   const bool knowable = GetParam().pipelineSize > 1 || GetParam().tensorSize > 1;
-  EXPECT_EQ(result.causes[0].oneStretch, knowable) << textOf(result);
+  EXPECT_EQ(result.sources[0].oneStretch, knowable) << textOf(result);
 }
 
 TEST_P(BlameInLayouts, EverybodySlowerIsNobodysFault) {
   SimulatedTraining now = healthy();
   for (Rank rank = 0; rank < now.layout.size(); ++rank) now.slowRanks[rank] = 1.5;
   const Blame result = judge(healthy(), now);
-  ASSERT_FALSE(result.causes.empty());
-  EXPECT_EQ(result.causes[0].kind, Cause::Kind::everybody) << textOf(result);
-  EXPECT_EQ(result.causes.size(), 1U) << textOf(result);
+  ASSERT_FALSE(result.sources.empty());
+  EXPECT_EQ(result.sources[0].kind, DelaySource::Kind::everybody) << textOf(result);
+  EXPECT_EQ(result.sources.size(), 1U) << textOf(result);
 }
 
 TEST_P(BlameInLayouts, ASlowLinkOfEachKindOfGroupIsFound) {
@@ -129,9 +129,9 @@ TEST_P(BlameInLayouts, ASlowLinkOfEachKindOfGroupIsFound) {
     SimulatedTraining now = healthy();
     now.slowLinks[link] = 60;
     const Blame result = judge(healthy(), now);
-    ASSERT_FALSE(result.causes.empty()) << link.from << " > " << link.to << " " << textOf(result);
-    EXPECT_TRUE(accuses(now, result.causes[0], link)) << link.from << " > " << link.to << " " << textOf(result);
-    EXPECT_EQ(result.causes.size(), 1U) << link.from << " > " << link.to << " " << textOf(result);
+    ASSERT_FALSE(result.sources.empty()) << link.from << " > " << link.to << " " << textOf(result);
+    EXPECT_TRUE(accuses(now, result.sources[0], link)) << link.from << " > " << link.to << " " << textOf(result);
+    EXPECT_EQ(result.sources.size(), 1U) << link.from << " > " << link.to << " " << textOf(result);
   }
 }
 
@@ -145,8 +145,8 @@ TEST(Blame, OfWhatLastsIsNotThatOfWhoPausedOnce) {
   const JobTimeline before = healthy.run(16, 1), after = now.run(40, 2);
   const auto accused = [&](bool lasting) {
     std::vector<Rank> ranks;
-    for (const Cause& each :
-         blame(before, after, members, {.leastShare = 0.025, .leastGrowth = 1.025, .lasting = lasting}).causes)
+    for (const DelaySource& each :
+         blame(before, after, members, {.leastShare = 0.025, .leastGrowth = 1.025, .lasting = lasting}).sources)
       ranks.push_back(each.rank);
     return ranks;
   };
@@ -164,14 +164,14 @@ TEST_P(BlameInReplicas, TwoCausesAtOnceAreToldApart) {
   now.slowRanks[slow] = 1.5;
   now.slowLinks[{data[0], data[1]}] = 5;
   const Blame result = judge(healthy(), now);
-  const bool rank = std::any_of(result.causes.begin(), result.causes.end(), [&](const Cause& cause) {
-    return cause.kind == Cause::Kind::rank && cause.rank == slow;
+  const bool rank = std::any_of(result.sources.begin(), result.sources.end(), [&](const DelaySource& cause) {
+    return cause.kind == DelaySource::Kind::rank && cause.rank == slow;
   });
-  const bool link = std::any_of(result.causes.begin(), result.causes.end(), [&](const Cause& cause) {
+  const bool link = std::any_of(result.sources.begin(), result.sources.end(), [&](const DelaySource& cause) {
     return accuses(now, cause, {data[0], data[1]});
   });
   EXPECT_TRUE(rank && link) << textOf(result);
-  EXPECT_EQ(result.causes.size(), 2U) << textOf(result);
+  EXPECT_EQ(result.sources.size(), 2U) << textOf(result);
 }
 
 TEST_P(BlameInLayouts, UnequalStagesAndSequencesAreNotCulpritsAndDoNotHideOne) {
@@ -180,14 +180,14 @@ TEST_P(BlameInLayouts, UnequalStagesAndSequencesAreNotCulpritsAndDoNotHideOne) {
   job.stages[GetParam().pipelineSize - 1] = 0.8;
   job.sequenceLengths = {0.9, 1.0, 1.1};
   const Blame quiet = judge(job, job);
-  EXPECT_TRUE(quiet.causes.empty()) << textOf(quiet);
+  EXPECT_TRUE(quiet.sources.empty()) << textOf(quiet);
   SimulatedTraining now = job;
   now.slowRanks[someRank(2)] = 2.5;
   Blame result = judge(job, now);
   // What the lengths that were drawn make of all ranks alike may be said too.
-  std::erase_if(result.causes, [](const Cause& cause) { return cause.kind == Cause::Kind::everybody; });
-  ASSERT_EQ(result.causes.size(), 1U) << textOf(result);
-  EXPECT_EQ(result.causes[0].rank, someRank(2)) << textOf(result);
+  std::erase_if(result.sources, [](const DelaySource& cause) { return cause.kind == DelaySource::Kind::everybody; });
+  ASSERT_EQ(result.sources.size(), 1U) << textOf(result);
+  EXPECT_EQ(result.sources[0].rank, someRank(2)) << textOf(result);
 }
 
 /// More than one stage.
@@ -198,9 +198,9 @@ TEST_P(BlameInStages, ASlowStageNamesRanksOfThatStageOnly) {
   SimulatedTraining now = healthy();
   now.stages[1] = 1.5;
   const Blame result = judge(healthy(), now);
-  ASSERT_FALSE(result.causes.empty());
-  for (const Cause& cause : result.causes) {
-    EXPECT_EQ(cause.kind, Cause::Kind::rank) << textOf(result);
+  ASSERT_FALSE(result.sources.empty());
+  for (const DelaySource& cause : result.sources) {
+    EXPECT_EQ(cause.kind, DelaySource::Kind::rank) << textOf(result);
     EXPECT_EQ(layout.coordinatesOf(cause.rank).pipeline, 1) << textOf(result);
   }
 }

@@ -11,7 +11,7 @@ namespace {
 Examination example() {
   Examination examination{.heldSeconds = 1.5, .ranks = {}, .links = {}};
   for (const Rank rank : {0, 1, 3}) {
-    ExaminedRank examined{.rank = rank, .place = {"node", "10.0.0.1", "host"}, .gigaflops = 10.0 + rank};
+    ExaminedRank examined{.rank = rank, .site = {"node", "10.0.0.1", "host"}, .gigaflops = 10.0 + rank};
     examined.evidence.throttled = 0.25;
     examined.evidence.power = 0.5;
     examination.ranks.push_back(examined);
@@ -29,7 +29,7 @@ TEST(Examination, ArrivesAsItWas) {
   EXPECT_EQ(read->ranks[2].rank, 3);
   EXPECT_EQ(read->ranks[2].gigaflops, 13);
   EXPECT_TRUE(std::isnan(read->ranks[2].memoryRate));
-  EXPECT_EQ(read->ranks[2].place.host, "host");
+  EXPECT_EQ(read->ranks[2].site.host, "host");
   EXPECT_EQ(read->ranks[2].evidence.throttled, 0.25);
   EXPECT_EQ(read->ranks[2].evidence.power, 0.5);
   EXPECT_EQ(read->links, sent.links);

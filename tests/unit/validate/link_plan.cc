@@ -21,13 +21,13 @@ TestedGroup shuffledGroup(int size, std::uint64_t id, Rank firstJobRank, std::mt
   return group;
 }
 
-std::map<Rank, RankPlace> nodesOf(int ranks, int ranksPerNode, bool addressPerRank) {
-  std::map<Rank, RankPlace> places;
+std::map<Rank, RankSite> nodesOf(int ranks, int ranksPerNode, bool addressPerRank) {
+  std::map<Rank, RankSite> sites;
   for (Rank rank = 0; rank < ranks; ++rank) {
     const auto node = std::to_string(rank / ranksPerNode);
-    places[rank] = {"node" + node, addressPerRank ? "10.0.0." + std::to_string(rank) : "10.0.0." + node, "machine"};
+    sites[rank] = {"node" + node, addressPerRank ? "10.0.0." + std::to_string(rank) : "10.0.0." + node, "machine"};
   }
-  return places;
+  return sites;
 }
 
 std::vector<Link> flatten(const std::vector<Wave>& waves) {
@@ -67,14 +67,14 @@ TEST_P(LinkPlan, NoWaveUsesARankAnAddressOrTheCoresTwice) {
                                            shuffledGroup(GetParam(), 2, 1, random)};
   for (const bool addressPerRank : {true, false}) {
     for (const int ends : {2, 4, 8}) {
-      const auto places = nodesOf(GetParam() + 1, 3, addressPerRank);
-      for (const Wave& wave : planLinkTests(groups, places, {.endsPerHost = ends}, 1)) {
+      const auto sites = nodesOf(GetParam() + 1, 3, addressPerRank);
+      for (const Wave& wave : planLinkTests(groups, sites, {.endsPerHost = ends}, 1)) {
         EXPECT_LE(2 * static_cast<int>(wave.links.size()), ends);
         std::set<Rank> ranks;
         std::multiset<std::string> addresses;
         std::set<bool> shared;
         for (const WaveLink& link : wave.links) {
-          const auto &from = places.at(link.link.from), &to = places.at(link.link.to);
+          const auto &from = sites.at(link.link.from), &to = sites.at(link.link.to);
           EXPECT_TRUE(ranks.insert(link.link.from).second);
           EXPECT_TRUE(ranks.insert(link.link.to).second);
           shared.insert(from.node == to.node);
@@ -105,16 +105,16 @@ std::size_t passesWith(int size, bool trees, int ranksPerAddress) {
   groups[0].trees = trees ? 2 : 0;
   groups[0].jobRanks.resize(static_cast<std::size_t>(size));
   std::iota(groups[0].jobRanks.begin(), groups[0].jobRanks.end(), 0);
-  std::map<Rank, RankPlace> places;
+  std::map<Rank, RankSite> sites;
   for (Rank rank = 0; rank < size; ++rank)
-    places[rank] = {std::to_string(rank), std::to_string(rank / ranksPerAddress), std::to_string(rank)};
+    sites[rank] = {std::to_string(rank), std::to_string(rank / ranksPerAddress), std::to_string(rank)};
   const auto links = linksOf(groups);
   const auto addressesOf = [&](const WaveLink& link) {
-    return std::pair(places[link.link.from].address, places[link.link.to].address);
+    return std::pair(sites[link.link.from].address, sites[link.link.to].address);
   };
   std::set<std::pair<std::string, std::string>> wanted, tested;
   for (const WaveLink& link : links) wanted.insert(addressesOf(link));
-  const auto passes = passesOf(links, places);
+  const auto passes = passesOf(links, sites);
   std::size_t between = 0;
   for (const LinkPass& pass : passes) {
     std::set<std::string> addresses;
@@ -154,18 +154,18 @@ TEST(LinkPlanDetails, APairOfTwoGroupsIsTestedOnce) {
 // Three hosts of two ranks and one address each; groups of the first and of the second ranks.
 TEST(LinkPlanDetails, APairOfAddressesIsTestedOnceEachWayByTheSameRanks) {
   const TestedGroup groups[] = {{1, {0, 2, 4}, {}}, {2, {1, 3, 5}, {2, 1, 0}}};
-  std::map<Rank, RankPlace> places = nodesOf(6, 2, false);
-  EXPECT_EQ(flatten(planLinkTests(groups, places, {}, 1)),
+  std::map<Rank, RankSite> sites = nodesOf(6, 2, false);
+  EXPECT_EQ(flatten(planLinkTests(groups, sites, {}, 1)),
             (std::vector<Link>{{0, 2}, {0, 4}, {2, 0}, {2, 4}, {4, 0}, {4, 2}}));
   // Only one way of the pair that was chosen: the other ranks test the way back.
   const std::vector<WaveLink> links = {{1, {0, 2}, 0, 1}, {2, {3, 1}, 1, 0}, {1, {2, 4}, 1, 2}, {2, {5, 3}, 2, 1}};
-  EXPECT_EQ(flatten(planWaves(links, places, {}, transport::Lane::test, 1)),
+  EXPECT_EQ(flatten(planWaves(links, sites, {}, transport::Lane::test, 1)),
             (std::vector<Link>{{0, 2}, {2, 4}, {3, 1}, {5, 3}}));
   // Where nothing but the ranks tells links apart, all are tested.
-  for (auto& [rank, place] : places) place.address = "127.0.0.1";
-  EXPECT_EQ(planLinkTests(groups, places, {}, 1).size(), 12u);
-  for (auto& [rank, place] : places) place.address.clear();
-  EXPECT_EQ(flatten(planLinkTests(groups, places, {}, 1)).size(), 12u);
+  for (auto& [rank, place] : sites) place.address = "127.0.0.1";
+  EXPECT_EQ(planLinkTests(groups, sites, {}, 1).size(), 12u);
+  for (auto& [rank, place] : sites) place.address.clear();
+  EXPECT_EQ(flatten(planLinkTests(groups, sites, {}, 1)).size(), 12u);
 }
 
 // The two directions between two hosts have nothing to be compared with but their like.

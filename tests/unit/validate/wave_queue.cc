@@ -20,11 +20,11 @@ TestedGroup ringOf(int size) {
 }
 
 /// Ranks of one machine, each with an address of its own.
-std::map<Rank, RankPlace> placesOf(int size) {
-  std::map<Rank, RankPlace> places;
+std::map<Rank, RankSite> sitesOf(int size) {
+  std::map<Rank, RankSite> sites;
   for (Rank rank = 0; rank < size; ++rank)
-    places[rank] = {"node" + std::to_string(rank), "10.0.0." + std::to_string(rank), "machine"};
-  return places;
+    sites[rank] = {"node" + std::to_string(rank), "10.0.0." + std::to_string(rank), "machine"};
+  return sites;
 }
 
 std::vector<LinkMeasurement> measured(const Wave& wave, double bytesPerSecond) {
@@ -40,7 +40,7 @@ std::vector<LinkMeasurement> measured(const Wave& wave, double bytesPerSecond) {
 
 /// Sizes of the waves where every link is so fast.
 std::vector<std::size_t> wavesOf(int size, double bytesPerSecond) {
-  WaveQueue queue(placesOf(size), 2, 7);
+  WaveQueue queue(sitesOf(size), 2, 7);
   queue.add(linksOf(ringOf(size)));
   std::vector<std::size_t> sizes;
   while (const auto wave = queue.next()) {
@@ -64,7 +64,7 @@ TEST(WaveQueue, FastLinksHaveTheCoresToThemselves) {
 }
 
 TEST(WaveQueue, WithoutAnswersItStaysCareful) {
-  WaveQueue queue(placesOf(8), 2, 1);
+  WaveQueue queue(sitesOf(8), 2, 1);
   queue.add(linksOf(ringOf(8)));
   std::size_t waves = 0;
   for (; queue.next(); ++waves) queue.learn({});
@@ -73,7 +73,7 @@ TEST(WaveQueue, WithoutAnswersItStaysCareful) {
 
 // The first link is the slow one: the others are measured together, turn out to be fast, and are measured again alone.
 TEST(WaveQueue, WhatWasMeasuredInACrowdIsMeasuredAgain) {
-  WaveQueue queue(placesOf(8), 2, 1);
+  WaveQueue queue(sitesOf(8), 2, 1);
   queue.add(linksOf(ringOf(8)));
   const auto first = queue.next();
   queue.learn(measured(*first, slow));
@@ -92,7 +92,7 @@ TEST(WaveQueue, WhatWasMeasuredInACrowdIsMeasuredAgain) {
 }
 
 TEST(WaveQueue, TakesMoreLinksLater) {
-  WaveQueue queue(placesOf(4), 2, 1);
+  WaveQueue queue(sitesOf(4), 2, 1);
   queue.add(std::vector<WaveLink>{{1, {0, 1}, 0, 1}});
   ASSERT_TRUE(queue.next());
   ASSERT_FALSE(queue.next());
@@ -114,7 +114,7 @@ std::vector<WaveLink> starOf(int size) {
 }
 
 TEST(WaveQueue, OfWantedLinksTheFirstOfEachRankAreNeverLeftOut) {
-  WaveQueue queue(placesOf(8), 2, 1);
+  WaveQueue queue(sitesOf(8), 2, 1);
   queue.addInRounds(starOf(8));  // 2 <-> 0 is wanted most, then 3 <-> 0 ...
   std::vector<Link> tested;
   while (!queue.nextIsIfTime()) tested.push_back(queue.next()->links.at(0).link);
@@ -126,7 +126,7 @@ TEST(WaveQueue, OfWantedLinksTheFirstOfEachRankAreNeverLeftOut) {
 }
 
 TEST(WaveQueue, ARoundHasAPairOfEveryRank) {
-  WaveQueue queue(placesOf(6), 100, 1);
+  WaveQueue queue(sitesOf(6), 100, 1);
   const auto link = [](Rank from, Rank to) { return WaveLink{1, {from, to}, from, to}; };
   // 1 <-> 2 has to wait for its turn, and keeps nobody from it.
   queue.addInRounds(std::vector{link(0, 1), link(1, 2), link(2, 3), link(4, 5), link(1, 0)});
@@ -186,7 +186,7 @@ TEST_P(PlannedTime, OfAGroupWithOneSlowLinkStaysBelowThreeSeconds) {
     TestedGroup group = ringOf(size);
     group.trees = trees;
     const std::vector<WaveLink> links = linksOf(group);
-    WaveQueue queue(placesOf(size), 2, 1);
+    WaveQueue queue(sitesOf(size), 2, 1);
     queue.add(links);
     const Planned planned = plan(queue, {links.front()});
     EXPECT_LE(planned.seconds, trees == 0 ? 2.46 : 2.66) << trees << " trees";
@@ -199,7 +199,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, PlannedTime, testing::Values(4, 8, 16, 32, 64));
 TEST(PlannedTime, OfAnExchangeAmongEightIsTwoAndAHalfSeconds) {
   for (const bool oneIsSlow : {false, true}) {
     const std::vector<WaveLink> ring = linksOf(ringOf(8)), star = starOf(8);
-    WaveQueue queue(placesOf(8), 2, 1);
+    WaveQueue queue(sitesOf(8), 2, 1);
     queue.add(ring);
     queue.addInRounds(star);
     const Planned planned = plan(queue, oneIsSlow ? std::vector{ring.front()} : std::vector<WaveLink>{});

@@ -91,11 +91,11 @@ std::optional<validate::Examination> examineJob(const std::string& name, int& si
 Measurements measurementsOf(const validate::Examination& examination) {
   Measurements measured;
   const std::size_t ranks = examination.ranks.empty() ? 0 : static_cast<std::size_t>(examination.ranks.back().rank) + 1;
-  measured.places.resize(ranks);
+  measured.sites.resize(ranks);
   measured.rounds.emplace_back(ranks);
   for (const validate::ExaminedRank& rank : examination.ranks) {
     const auto index = static_cast<std::size_t>(rank.rank);
-    measured.places[index] = rank.place;
+    measured.sites[index] = rank.site;
     RankSample& sample = measured.rounds.front()[index];
     sample.gigaflops32 = rank.gigaflops;
     sample.memoryRate = rank.memoryRate;

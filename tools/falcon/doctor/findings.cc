@@ -31,7 +31,7 @@ double medianKnown(std::vector<double> values) {
 
 std::vector<RankSample> typicalOfAll(const Measurements& measured) {
   std::vector<RankSample> samples;
-  for (std::size_t rank = 0; rank < measured.places.size(); ++rank)
+  for (std::size_t rank = 0; rank < measured.sites.size(); ++rank)
     samples.push_back(typicalOf(measured, static_cast<Rank>(rank)));
   return samples;
 }
@@ -262,9 +262,9 @@ RankSample typicalOf(const Measurements& measured, Rank rank) {
   return typical;
 }
 
-std::string typeOf(const LinkMeasurement& link, const std::vector<validate::RankPlace>& places) {
+std::string typeOf(const LinkMeasurement& link, const std::vector<validate::RankSite>& sites) {
   if (link.medium == transport::Medium::sharedMemory) return "shared memory";
-  const auto nodeOf = [&](Rank rank) { return places[static_cast<std::size_t>(rank)].node; };
+  const auto nodeOf = [&](Rank rank) { return sites[static_cast<std::size_t>(rank)].node; };
   return nodeOf(link.link.from) == nodeOf(link.link.to) ? "sockets in a node" : "sockets between nodes";
 }
 
@@ -272,7 +272,7 @@ std::vector<TypeSummary> summarize(const Measurements& measured) {
   std::map<std::string, std::map<Link, std::vector<double>>> types;
   for (const LinkMeasurement& link : measured.links)
     if (link.status == LinkStatus::measured)
-      types[typeOf(link, measured.places)][link.link].push_back(link.bytesPerSecond());
+      types[typeOf(link, measured.sites)][link.link].push_back(link.bytesPerSecond());
   std::vector<TypeSummary> summaries;
   for (const auto& [type, links] : types) {
     TypeSummary summary{.type = type, .links = static_cast<int>(links.size())};

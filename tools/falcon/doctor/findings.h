@@ -31,7 +31,7 @@ struct GroupSample {
 };
 
 struct Measurements {
-  std::vector<validate::RankPlace> places;       ///< by rank
+  std::vector<validate::RankSite> sites;         ///< by rank
   std::vector<std::vector<RankSample>> rounds;   ///< [round][rank]
   std::vector<validate::LinkMeasurement> links;  ///< of all rounds
   std::vector<GroupSample> groups;
@@ -66,7 +66,7 @@ Findings examine(const Measurements& measured);
 RankSample typicalOf(const Measurements& measured, Rank rank);
 
 /// "shared memory", "sockets in a node", "sockets between nodes".
-std::string typeOf(const validate::LinkMeasurement& link, const std::vector<validate::RankPlace>& places);
+std::string typeOf(const validate::LinkMeasurement& link, const std::vector<validate::RankSite>& sites);
 
 struct TypeSummary {
   std::string type;

@@ -19,9 +19,9 @@ Result<validate::WaveQueue> wavesOf(RankWorld& world) {
   if (!all) return all.error();
   unsigned cores = WireReader(all->front()).get<unsigned>();
   for (const std::string& each : *all) cores = std::min(cores, WireReader(each).get<unsigned>());
-  std::map<Rank, validate::RankPlace> places;
-  for (const validate::RankPlace& place : world.places()) places.emplace(static_cast<Rank>(places.size()), place);
-  return validate::WaveQueue(std::move(places), std::max(2, static_cast<int>(cores)), 1);
+  std::map<Rank, validate::RankSite> sites;
+  for (const validate::RankSite& site : world.sites()) sites.emplace(static_cast<Rank>(sites.size()), site);
+  return validate::WaveQueue(std::move(sites), std::max(2, static_cast<int>(cores)), 1);
 }
 
 Status runWaves(RankWorld& world, validate::WaveQueue& queue, std::vector<validate::LinkMeasurement>& measured) {

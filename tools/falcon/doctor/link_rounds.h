@@ -8,7 +8,7 @@
 
 namespace falcon::doctor {
 
-/// An empty queue for the places of this world, for as many cores as the smallest of its hosts has. Collective.
+/// An empty queue for the sites of this world, for as many cores as the smallest of its hosts has. Collective.
 Result<validate::WaveQueue> wavesOf(RankWorld& world);
 
 /// Runs the queue's waves until none is left, and appends what all ranks measured. Collective: everybody hears every

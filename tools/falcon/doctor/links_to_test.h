@@ -12,6 +12,6 @@ inline constexpr std::size_t mostNodesInPairs = 16;
 
 /// Both directions of every pair of ranks in a node, and of pairs of network addresses between nodes: the first address
 /// of a node with the first of another and so on, one rank for each address.
-std::vector<Link> linksToTest(const std::vector<validate::RankPlace>& places);
+std::vector<Link> linksToTest(const std::vector<validate::RankSite>& sites);
 
 }  // namespace falcon::doctor

@@ -8,18 +8,17 @@ namespace falcon::doctor {
 namespace {
 
 /// Empty where nobody is meant.
-std::vector<Rank> ranksCalled(const std::string& word, const std::vector<validate::RankPlace>& places) {
+std::vector<Rank> ranksCalled(const std::string& word, const std::vector<validate::RankSite>& sites) {
   std::vector<Rank> ranks;
-  for (std::size_t i = 0; i < places.size(); ++i)
-    if (word == places[i].host || word == places[i].node || word == places[i].address || word == std::to_string(i))
+  for (std::size_t i = 0; i < sites.size(); ++i)
+    if (word == sites[i].host || word == sites[i].node || word == sites[i].address || word == std::to_string(i))
       ranks.push_back(static_cast<Rank>(i));
   return ranks;
 }
 
 }  // namespace
 
-Result<std::vector<Neighbours>> parseNeighbours(const std::string& text,
-                                                const std::vector<validate::RankPlace>& places) {
+Result<std::vector<Neighbours>> parseNeighbours(const std::string& text, const std::vector<validate::RankSite>& sites) {
   std::vector<Neighbours> groups;
   std::set<Rank> taken;
   std::istringstream lines(text);
@@ -34,10 +33,10 @@ Result<std::vector<Neighbours>> parseNeighbours(const std::string& text,
         group.name = word.substr(0, word.size() - 1);
         continue;
       }
-      const auto called = ranksCalled(word, places);
+      const auto called = ranksCalled(word, sites);
       if (called.empty())
         return Error::invalidArgument("line {}: {} is no rank (0 to {}), host, node or address of this job", number,
-                                      word, places.size() - 1);
+                                      word, sites.size() - 1);
       for (const Rank rank : called) {
         if (!taken.insert(rank).second)
           return Error::invalidArgument("line {}: {}: rank {} is under a switch already", number, word, rank);

@@ -18,7 +18,6 @@ struct Neighbours {
 /// A line is a switch: `name: who who ...`, the name and its colon may be missing. Who is a rank's number, or a host's
 /// or a node's name or an address, which stand for all ranks there. # begins a comment. A rank is in one group at most.
 /// Errors name the line.
-Result<std::vector<Neighbours>> parseNeighbours(const std::string& text,
-                                                const std::vector<validate::RankPlace>& places);
+Result<std::vector<Neighbours>> parseNeighbours(const std::string& text, const std::vector<validate::RankSite>& sites);
 
 }  // namespace falcon::doctor

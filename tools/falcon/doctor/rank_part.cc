@@ -24,7 +24,7 @@ class Doctor {
  public:
   Doctor(RankWorld& world, const DoctorOptions& options, validate::WaveQueue queue)
       : world_(world), options_(options), queue_(std::move(queue)) {
-    measured_.places = world.places();
+    measured_.sites = world.sites();
   }
 
   Result<Measurements> run() {
@@ -56,9 +56,9 @@ class Doctor {
 
   // Devices share nothing, so all at once.
   Status testGpus() {
-    const auto& places = measured_.places;
-    const auto self = places.begin() + world_.rank();
-    const auto before = std::count_if(places.begin(), self, [&](const auto& one) { return one.host == self->host; });
+    const auto& sites = measured_.sites;
+    const auto self = sites.begin() + world_.rank();
+    const auto before = std::count_if(sites.begin(), self, [&](const auto& one) { return one.host == self->host; });
     const auto mine = measureGpu(world_.rank(), static_cast<int>(before), options_.spans.gpu);
     const auto all = world_.network().allGather(encode(mine), stepLimit);
     if (!all) return all.error();
@@ -73,7 +73,7 @@ class Doctor {
   Status testLinks() {
     std::vector<validate::WaveLink> links;
     const auto id = world_.communicator->id();
-    for (const Link& link : linksToTest(measured_.places)) links.push_back({id, link, link.from, link.to});
+    for (const Link& link : linksToTest(measured_.sites)) links.push_back({id, link, link.from, link.to});
     return runWaves(links);
   }
 
@@ -133,7 +133,7 @@ class Doctor {
       groups.push_back({"all", {}});
       for (Rank rank = 0; rank < world_.size(); ++rank) groups[0].ranks.push_back(rank);
     } else {
-      auto parsed = parseNeighbours((*all)[0].substr(1), measured_.places);
+      auto parsed = parseNeighbours((*all)[0].substr(1), measured_.sites);
       if (!parsed) return Error::invalidArgument("--neighbours {}: {}", options_.neighbours, parsed.error().message());
       groups = std::move(*parsed);
     }

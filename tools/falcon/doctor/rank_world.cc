@@ -34,11 +34,11 @@ Result<std::unique_ptr<collectives::HostCommunicator>> communicatorOver(
 
 }  // namespace
 
-std::vector<validate::RankPlace> RankWorld::places() const {
-  std::vector<validate::RankPlace> places;
+std::vector<validate::RankSite> RankWorld::sites() const {
+  std::vector<validate::RankSite> sites;
   for (const auto& member : communicator->members())
-    places.push_back({member.peer.node, member.peer.address.host(), member.host});
-  return places;
+    sites.push_back({member.peer.node, member.peer.address.host(), member.host});
+  return sites;
 }
 
 Result<RankWorld> joinWorld() {

@@ -21,7 +21,7 @@ struct RankWorld {
   Rank rank() const { return communicator->rank(); }
   int size() const { return communicator->size(); }
   bootstrap::CommunicatorNetwork& network() const { return communicator->network(); }
-  std::vector<validate::RankPlace> places() const;
+  std::vector<validate::RankSite> sites() const;
 };
 
 /// RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say who we are; without RANK we are alone. Collective.

@@ -31,7 +31,7 @@ ordered_json number(double value) {
 /// Median over the ranks of a figure's variation over the rounds.
 double variationOf(const Measurements& measured, double RankSample::*figure) {
   std::vector<double> variations;
-  for (std::size_t rank = 0; rank < measured.places.size(); ++rank) {
+  for (std::size_t rank = 0; rank < measured.sites.size(); ++rank) {
     std::vector<double> values;
     for (const auto& round : measured.rounds)
       if (!std::isnan(round[rank].*figure)) values.push_back(round[rank].*figure);
@@ -90,18 +90,18 @@ ordered_json gpuObject(const GpuMeasurement& gpu) {
 
 std::string table(const Measurements& measured, const Findings& findings) {
   std::set<std::string> nodes, hosts;
-  for (const auto& place : measured.places) nodes.insert(place.node), hosts.insert(place.host);
-  std::string text = fmt::format("{} ranks on {} nodes ({} machines), {} rounds{}{}\n\n", measured.places.size(),
+  for (const auto& place : measured.sites) nodes.insert(place.node), hosts.insert(place.host);
+  std::string text = fmt::format("{} ranks on {} nodes ({} machines), {} rounds{}{}\n\n", measured.sites.size(),
                                  nodes.size(), hosts.size(), measured.rounds.size(),
                                  measured.product.empty() ? "" : "; matrix products by ", measured.product);
   text += fmt::format("{:>5}  {:<16}  {:<15}  {:>5}  {:>8}  {:>8}  {:>7}  {:>8}  {:>9}  {:>6}  {:>6}\n", "rank", "host",
                       "address", "cores", "f32", "f64", "memory", "loopback", "throttled", "waited", "stolen");
   text += fmt::format("{:>5}  {:<16}  {:<15}  {:>5}  {:>8}  {:>8}  {:>7}  {:>8}\n", "", "", "", "", "GFLOP/s",
                       "GFLOP/s", "GB/s", "GB/s");
-  for (std::size_t i = 0; i < measured.places.size(); ++i) {
+  for (std::size_t i = 0; i < measured.sites.size(); ++i) {
     const RankSample rank = typicalOf(measured, static_cast<Rank>(i));
     text += fmt::format("{:>5}  {:<16}  {:<15}  {:>5}  {:>8}  {:>8}  {:>7}  {:>8}  {:>9}  {:>6}  {:>6}\n", i,
-                        measured.places[i].host, measured.places[i].address, cell(rank.evidence.processors, "{:.0f}"),
+                        measured.sites[i].host, measured.sites[i].address, cell(rank.evidence.processors, "{:.0f}"),
                         cell(rank.gigaflops32), cell(rank.gigaflops64), cell(rank.memoryRate / 1e9),
                         cell(rank.loopbackRate / 1e9), percent(rank.evidence.throttled), percent(rank.evidence.waited),
                         percent(rank.evidence.stolen));
@@ -138,9 +138,9 @@ std::string json(const Measurements& measured, const Findings& findings) {
                     {"product", measured.product.empty() ? ordered_json() : ordered_json(measured.product)},
                     {"rounds", measured.rounds.size()}};
   root["ranks"] = ordered_json::array();
-  for (std::size_t i = 0; i < measured.places.size(); ++i) {
+  for (std::size_t i = 0; i < measured.sites.size(); ++i) {
     const RankSample rank = typicalOf(measured, static_cast<Rank>(i));
-    const auto& place = measured.places[i];
+    const auto& place = measured.sites[i];
     root["ranks"].push_back({{"rank", i},
                              {"host", place.host},
                              {"node", place.node},
@@ -163,7 +163,7 @@ std::string json(const Measurements& measured, const Findings& findings) {
   for (const auto& link : measured.links)
     root["links"].push_back({{"from", link.link.from},
                              {"to", link.link.to},
-                             {"type", typeOf(link, measured.places)},
+                             {"type", typeOf(link, measured.sites)},
                              {"status", nameOf(link.status)},
                              {"bytes_per_s", number(link.bytesPerSecond())},
                              {"latency_s", link.latency >= 0 ? ordered_json(link.latency) : ordered_json()}});

@@ -20,7 +20,7 @@ namespace {
 using diagnose::analyseHang;
 using diagnose::CommunicatorProgress;
 using diagnose::Finding;
-using diagnose::HangReport;
+using diagnose::HangFindings;
 using diagnose::MemberName;
 using diagnose::RankWhere;
 using instrument::RankSnapshot;
@@ -63,7 +63,7 @@ json toJson(const instrument::MakingView& making) {
           {"met", making.met}};
 }
 
-json toJson(const HangReport& report) {
+json toJson(const HangFindings& report) {
   json findings = json::array(), ranks = json::array(), communicators = json::array();
   for (const Finding& finding : report.findings)
     findings.push_back({{"kind", nameOf(finding.kind)},
@@ -102,7 +102,7 @@ json toJson(const HangReport& report) {
           {"findings", findings},  {"ranks", ranks},      {"communicators", communicators}};
 }
 
-void print(const std::string& job, const HangReport& report) {
+void print(const std::string& job, const HangFindings& report) {
   const char* over = !report.hang() ? "ended, no hang" : "ENDED IN A HANG OR A CRASH";
   tools::print(stdout, "job {}: {}\n", job, report.over ? over : report.hang() ? "HANGS" : "no hang");
   if (report.circle) tools::print(stdout, "  ranks wait for each other in a circle:\n");
@@ -132,9 +132,9 @@ Nanoseconds patienceFor(const std::vector<RankSnapshot>& ranks, std::optional<do
       std::chrono::duration<double>(wanted.value_or(std::min(limit, 3600.0))));
 }
 
-HangReport look(const JobFiles& job, std::optional<double> patience) {
+HangFindings look(const JobFiles& job, std::optional<double> patience) {
   auto ranks = snapshotsOf(job, records);
-  HangReport report = analyseHang(ranks, patienceFor(ranks, patience));
+  HangFindings report = analyseHang(ranks, patienceFor(ranks, patience));
   if (!report.hang()) return report;
   // The logs are not read at the same moment: what moves looks like a hang once, but not twice.
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
@@ -142,7 +142,7 @@ HangReport look(const JobFiles& job, std::optional<double> patience) {
   return analyseHang(ranks, patienceFor(ranks, patience));
 }
 
-int show(const std::vector<std::pair<std::string, HangReport>>& reports, bool asJson) {
+int show(const std::vector<std::pair<std::string, HangFindings>>& reports, bool asJson) {
   bool hang = false;
   json list = json::array();
   for (const auto& [job, report] : reports) {
@@ -189,7 +189,7 @@ int showHang(const std::string& name, std::optional<double> patience, bool asJso
     if (jobs->empty())
       tools::print(stderr, "falcon status: no job of this user runs on this host with NCCL_FALCON=1\n");
   }
-  std::vector<std::pair<std::string, HangReport>> reports;
+  std::vector<std::pair<std::string, HangFindings>> reports;
   for (const JobFiles& job : *jobs) reports.emplace_back(job.name, look(job, patience));
   return show(reports, asJson);
 }
@@ -202,7 +202,7 @@ int showRecordedHang(const std::vector<std::string>& files, std::optional<double
   }
   std::map<std::string, std::vector<RankSnapshot>> byJob;
   for (const RankSnapshot& rank : *ranks) byJob[rank.log.identity.job].push_back(rank);
-  std::vector<std::pair<std::string, HangReport>> reports;
+  std::vector<std::pair<std::string, HangFindings>> reports;
   for (const auto& [job, members] : byJob)
     reports.emplace_back(job, analyseHang(members, patienceFor(members, patience)));
   return show(reports, asJson);
