@@ -413,7 +413,7 @@ bool Controller::isEasing() const {
 }
 
 bool Controller::isSlow() const {
-  return currentMilliseconds_ >= healthyMilliseconds_ * (1 + settings_.onsetThresholdPercent / 100);
+  return currentMilliseconds_ >= healthyMilliseconds_ * onsetGrowth();
 }
 
 // The plan changed the iteration time on purpose: the detector learns the new level without a word.

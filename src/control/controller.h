@@ -141,6 +141,8 @@ class Controller {
   std::optional<ProcessId> watched() const;
   bool isWatched(ProcessId process) const;
   /// Half of what a change is: less of a healthy iteration is nobody's fault.
+  /// Times that iterations take longer, from which on they are slow.
+  double onsetGrowth() const { return 1 + settings_.onsetThresholdPercent / 100; }
   double leastShare() const { return settings_.onsetThresholdPercent / 200; }
   std::size_t window() const { return static_cast<std::size_t>(settings_.profilingIterations); }
 

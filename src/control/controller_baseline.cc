@@ -99,16 +99,16 @@ void Controller::refineBaseline() {
 // A baseline of a warm-up, or of a machine that others used, hides who becomes slow later. The detector learns in
 // silence that the job is faster.
 void Controller::noticeFaster() {
-  const double level = detector_.currentMilliseconds(), clearly = 1 + settings_.onsetThresholdPercent / 100;
+  const double level = detector_.currentMilliseconds();
   if (phase_ != Phase::tracking || relearnDue_ || relearning_ || detector_.slow() || level <= 0 || !failSlows_.empty())
     return;
   if (detectorSamples_ < fasterNotBefore_) return;
   // By a change, as it is seen just now; or by less, where enough iterations have told it.
-  if (level * clearly >= baselineMilliseconds_ &&
+  if (level * onsetGrowth() >= baselineMilliseconds_ &&
       !detector_.isHealthyBelow(baselineMilliseconds_, settings_.baselineIterations))
     return;
   if (slowFromTheStart_) {
-    if (level >= healthyMilliseconds_ * clearly) return;
+    if (level >= healthyMilliseconds_ * onsetGrowth()) return;
     emit(changed(EventKind::relief, std::exchange(currentMilliseconds_, level), level));
     slowFromTheStart_ = onsetOpen_ = false;
   }
@@ -125,9 +125,8 @@ bool Controller::isFaster(ProcessId watched) const {
 
 // Back at the pace of the only baseline that was taken: nobody is slow by it, and so nobody could be named.
 bool Controller::isBackFromAMoment(const instrument::Change& change) const {
-  const double clearly = 1 + settings_.onsetThresholdPercent / 100;
   return fasterForAMoment_ && detectorSamples_ < fasterNotBefore_ && change.kind == instrument::ChangeKind::onset &&
-         failSlows_.empty() && change.after < baselineMilliseconds_ * clearly;
+         failSlows_.empty() && change.after < baselineMilliseconds_ * onsetGrowth();
 }
 
 std::vector<double> Controller::judgedMilliseconds(ProcessId process, std::size_t count) const {
@@ -164,7 +163,6 @@ bool Controller::compareWithStored() {
   byPeers_.reset();
   const bool first = !std::exchange(compared_, true);
   const double seconds = healthyMilliseconds_ * 1e-3;
-  const double limit = 1 + settings_.onsetThresholdPercent / 100;
   if (!first || !settings_.stored || !isOfThisJob(*settings_.stored, job_, pace_.usual(), calls_)) {
     byPeers_ = byPeers();
     peerRounds_ = 1;
@@ -172,7 +170,7 @@ bool Controller::compareWithStored() {
     return askPeers();
   }
   const double before = pace_.judged(settings_.stored->iterationSeconds, settings_.stored->work);
-  if (seconds < before * limit) {
+  if (seconds < before * onsetGrowth()) {
     keepBaseline();
     return false;
   }

@@ -64,8 +64,7 @@ Controller::ByHosts Controller::explainedByHosts() {
   std::vector<diagnose::HostExplanation> explanations;
   for (const diagnose::HostObservation& host : hostObservations(job_, newest))
     if (auto found = diagnose::explanationOf(host)) explanations.push_back(std::move(*found));
-  const double limit = 1 + settings_.onsetThresholdPercent / 100;
-  if (explanations.empty() || diagnose::unexplainedGrowth(iterationGrowth(job_, newest), explanations) >= limit)
+  if (explanations.empty() || diagnose::unexplainedGrowth(iterationGrowth(job_, newest), explanations) >= onsetGrowth())
     return {};
   const auto isCulprit = [](const auto& each) { return each.isCulprit(); };
   if (std::any_of(explanations.begin(), explanations.end(), isCulprit)) {
