@@ -21,13 +21,16 @@
 namespace falcon::log {
 namespace {
 
-/// Where lines go; never changed once others can see it. No lock anywhere: a child that is forked while another thread
-/// logs must be able to log too.
+constexpr int notOpened = -1;
+
+/// Where lines go; once others can see it, only `file` changes, and once. No lock anywhere: a child that is forked
+/// while another thread logs must be able to log too.
 struct Sink {
   Level level = Level::none;
   std::string host;
   std::string path;  ///< "": stderr
-  int file = STDERR_FILENO;
+  /// Made for the first line: who has nothing to say leaves no file.
+  mutable std::atomic<int> file{STDERR_FILENO};
   const Sink* before =
       nullptr;  ///< the one that this replaced; left as it is, since another thread may be writing to it
 };
@@ -54,12 +57,16 @@ std::optional<Level> parse(const std::string& text) {
   return std::nullopt;
 }
 
-/// -1: there is none. The file in use stays in use: neither a reset nor a forked child empties it.
+/// What is there already of the file. The one in use stays in use: neither a reset nor a forked child empties it.
 int fileAt(const std::string& path, const std::string& given, const Sink* before) {
-  if (before && before->path == path) return before->file;
-  if (!before || before->path != given) return begunFile(path).release();
-  auto moved = movedFile(before->file, given, path);
-  return moved ? moved->release() : before->file;
+  const int used = before ? before->file.load() : notOpened;
+  if (before && before->path == path) return used;
+  if (before && before->path == given && used != notOpened) {
+    auto moved = movedFile(used, given, path);
+    return moved ? moved->release() : used;
+  }
+  emptyFile(path);  // of an earlier run
+  return notOpened;
 }
 
 std::unique_ptr<Sink> opened(const Sink* before) {
@@ -70,11 +77,8 @@ std::unique_ptr<Sink> opened(const Sink* before) {
   const auto pattern = configured("NCCL_DEBUG_FILE");
   if (!pattern || sink->level <= Level::version) return sink;
   const std::string given = expanded(*pattern, sink->host);
-  const std::string path = besideVendor.load() ? besideVendors(given) : given;
-  const int file = fileAt(path, given, before);
-  if (file < 0) return sink;
-  sink->path = path;
-  sink->file = file;
+  sink->path = besideVendor.load() ? besideVendors(given) : given;
+  sink->file = fileAt(sink->path, given, before);
   return sink;
 }
 
@@ -86,8 +90,20 @@ const Sink& sink() {
   auto fresh = opened(known);
   const Sink* before = known;
   if (current.compare_exchange_strong(known, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
-  if (!fresh->path.empty() && (!before || before->file != fresh->file)) ::close(fresh->file);
-  return *known;  // another thread was faster
+  // Another thread was faster.
+  const int file = fresh->file;
+  if (!fresh->path.empty() && file != notOpened && (!before || before->file != file)) ::close(file);
+  return *known;
+}
+
+/// stderr where the file cannot be made.
+int fileOf(const Sink& sink) {
+  int file = sink.file.load(std::memory_order_acquire);
+  if (file != notOpened) [[likely]]
+    return file;
+  FileDescriptor made = appendedFile(sink.path);
+  if (!sink.file.compare_exchange_strong(file, made ? made.get() : STDERR_FILENO)) return file;
+  return made ? made.release() : STDERR_FILENO;
 }
 
 /// A log that nobody reads any more (a pipe to a process that has ended), or that has grown to the limit of file sizes,
@@ -126,7 +142,8 @@ void reset() {
 void makeRoomForVendor() {
   if (besideVendor.exchange(true) || receiver.load(std::memory_order_relaxed)) return;
   reset();
-  sink();  // at once: the vendor empties the file at its first line, which may come before the next one of ours
+  // Lines that are there move at once: the vendor empties the file at its first one, which may come before ours.
+  if (current.load(std::memory_order_acquire)) sink();
 }
 
 void handOver(Receiver to) {
@@ -140,7 +157,7 @@ void write(Level lineLevel, std::string_view message) {
   const std::string line =
       fmt::format("{}:{}:{} [-1] NCCL {} {}\n", out.host, getpid(), syscall(SYS_gettid), word, terminalText(message));
   // One write call a line, so that lines of many threads and ranks do not mix.
-  writeQuietly(out.file, line);
+  writeQuietly(fileOf(out), line);
 }
 
 void setLastError(std::string_view message) noexcept {

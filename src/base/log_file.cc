@@ -58,9 +58,22 @@ std::string besideVendors(const std::string& path) {
   return path + ".falcon";
 }
 
-FileDescriptor begunFile(const std::string& path) {
-  return newDescriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
+void emptyFile(const std::string& path) {
+  newDescriptor(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
 }
+
+FileDescriptor appendedFile(const std::string& path) {
+  return newDescriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+}
+
+namespace {
+
+FileDescriptor begunFile(const std::string& path) {
+  emptyFile(path);
+  return appendedFile(path);
+}
+
+}  // namespace
 
 std::optional<FileDescriptor> movedFile(int file, const std::string& from, const std::string& to) {
   if (isOpenAt(file, to)) return std::nullopt;  // another thread was faster, or a process that shares the file

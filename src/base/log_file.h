@@ -18,8 +18,10 @@ std::string expanded(const std::string& pattern, const std::string& host);
 /// Where our lines go while the vendor's go to `path`. A device or a pipe keeps what several write: `path` itself.
 std::string besideVendors(const std::string& path);
 
-/// An empty file, to append to. Empty where it cannot be opened.
-FileDescriptor begunFile(const std::string& path);
+/// Drops what is in the file, if there is one.
+void emptyFile(const std::string& path);
+/// To append to; made where there is none. Empty where it cannot be opened.
+FileDescriptor appendedFile(const std::string& path);
 /// What was begun at `from` goes on at `to`; others may be writing to it. Nothing: `file` is there now. Else what to
 /// append to instead, which has the lines so far; empty where it cannot be opened.
 std::optional<FileDescriptor> movedFile(int file, const std::string& from, const std::string& to);

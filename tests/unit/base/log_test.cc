@@ -126,6 +126,34 @@ std::string contentOf(const std::string& path) {
   return text.str();
 }
 
+TEST(Log, WhoHasNothingToSayLeavesNoFileAndKeepsNoOldLines) {
+  const std::string path = testing::TempDir() + "falcon-silent-" + std::to_string(getpid()), ours = path + ".falcon";
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const Variable debug("NCCL_DEBUG", "WARN"), file("NCCL_DEBUG_FILE", path.c_str());
+    log::reset();
+    log::info("not at this level");
+    log::makeRoomForVendor();
+    log::info("nor beside the vendor's");
+    std::ofstream(ours) << "of an earlier run\n";
+    log::reset();
+    const Variable other("NCCL_DEBUG_FILE", (path + "-other").c_str());
+    log::info("nor into another");
+    log::reset();
+    const Variable again("NCCL_DEBUG_FILE", path.c_str());
+    log::info("nor here");
+    _exit(0);
+  }
+  int status = 1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  for (const std::string& each : {path, path + "-other", path + "-other.falcon"})
+    EXPECT_NE(access(each.c_str(), F_OK), 0) << each;
+  EXPECT_EQ(contentOf(ours), "");
+  unlink(ours.c_str());
+}
+
 // NCCL empties the file when it logs its first line, and writes from where it is.
 TEST(Log, MakesRoomForTheVendorsLinesAndLosesNone) {
   const std::string path = testing::TempDir() + "falcon-beside-" + std::to_string(getpid()), ours = path + ".falcon";
