@@ -71,11 +71,9 @@ def events_path() -> str | None:
 
     They are written by the job's controller, the process of the lowest rank: on another host there are none.
     """
-    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
-        found = re.search(r"(/\S*/nccl-falcon-[0-9]+/.+)/rank-[0-9]+\.calls$", maps.read(), re.MULTILINE)
-    if not found:
+    folder = _job_folder()
+    if folder is None:
         return None
-    folder = found[1]
     try:
         with open(f"{folder}/events.path", encoding="utf-8", errors="surrogateescape") as note:
             return note.read()
@@ -83,14 +81,23 @@ def events_path() -> str | None:
         return f"{folder}/events.jsonl"
 
 
+def _job_folder():
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
+        found = re.search(r"(/\S*/nccl-falcon-[0-9]+/.+)/rank-[0-9]+\.calls$", maps.read(), re.MULTILINE)
+    return found[1] if found else None
+
+
 def events(path: str | os.PathLike | None = None, follow: bool = False, interval: float = 0.2):
-    """Yields the `Event`s of a file in their order; None: those of this process's own job (`events_path`).
+    """Yields the `Event`s of a file in their order; None: those of this process's own job (`events_path`), whoever else
+    writes to that file.
 
     follow: looks for further ones every `interval` seconds, and ends with the job ("job-ended"); without it what is
     there by now is all. A file that grew too long (NCCL_FALCON_EVENTS_SIZE) is followed into the next one; those before
     it are not read. Raises FileNotFoundError where the process has no job that Falcon watches.
     """
     given = None if path is None else os.fspath(path)
+    folder = _job_folder()
+    own = None if given or folder is None else os.path.basename(folder)
     if given is None and events_path() is None:
         raise FileNotFoundError(
             "no job of this process has events here: Falcon watches from the first communicator on, with NCCL_FALCON=1"
@@ -115,6 +122,8 @@ def events(path: str | os.PathLike | None = None, follow: bool = False, interval
                 if rest.endswith("\n"):
                     event = event_of(rest)
                     rest = ""
+                    if own is not None and event.more.get("job", own) != own:
+                        continue
                     yield event
                     if event.kind == "job-ended":
                         return

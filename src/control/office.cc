@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <utility>
 
@@ -78,14 +79,19 @@ ControllerSettings Office::settings() {
   return settings;
 }
 
+// As `falcon status` lists it: by its folder.
+std::string Office::shownName() const {
+  return files_.folder().empty() ? jobName_ : std::filesystem::path(files_.folder()).filename().string();
+}
+
 void Office::take() {
   if (bus_.isController() && !controller_) {
     if (!events_) {
       const std::string& chosen = parameters::events.value();
       using Place = report::JsonLinesSink::Place;
-      events_ =
-          std::make_unique<EventFile>(files_.noteEventsPath(chosen),
-                                      chosen.empty() && !files_.folder().empty() ? Place::ownFolder : Place::anywhere);
+      events_ = std::make_unique<EventFile>(
+          files_.noteEventsPath(chosen),
+          chosen.empty() && !files_.folder().empty() ? Place::ownFolder : Place::anywhere, shownName());
     }
     const ControllerSettings given = settings();
     since_ = clock_.now();
@@ -126,7 +132,7 @@ void Office::end() {
   showPlan();
   const instrument::CallLogHeader& header = files_.log().header();
   // Who leaves in order has said the job's end; who dies has not.
-  const bool inherited = followed_ && hasUnendedJob(events_->path(), header.startWallTime);
+  const bool inherited = followed_ && hasUnendedJob(events_->path(), events_->job(), header.startWallTime);
   controller_->end(header.iterations.load(), inherited);
 }
 

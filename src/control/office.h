@@ -38,6 +38,7 @@ class Office {
  private:
   ControllerSettings settings();
   void showPlan();
+  std::string shownName() const;
 
   const std::string jobName_;
   bootstrap::Bus& bus_;

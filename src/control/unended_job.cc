@@ -24,25 +24,26 @@ double wallTimeOf(std::string_view line) {
 
 }  // namespace
 
-std::optional<bool> tellsOfUnendedJob(std::string_view lines, double since) {
+std::optional<bool> tellsOfUnendedJob(std::string_view lines, const std::string& job, double since) {
   while (!lines.empty()) {
     const auto before = lines.find_last_of('\n', lines.size() - 1);
     const std::string_view line = before == lines.npos ? lines : lines.substr(before + 1);
-    if (isOfKind(line, EventKind::jobStarted)) return wallTimeOf(line) >= since;
-    if (isOfKind(line, EventKind::jobEnded) || isOfKind(line, EventKind::switchedOff)) return false;
+    const bool begins = isOfKind(line, EventKind::jobStarted);
+    const bool ends = isOfKind(line, EventKind::jobEnded) || isOfKind(line, EventKind::switchedOff);
+    if ((begins || ends) && report::isOfJob(line, job)) return begins && wallTimeOf(line) >= since;
     lines = before == lines.npos ? std::string_view() : lines.substr(0, before);
   }
   return std::nullopt;
 }
 
-bool hasUnendedJob(const std::string& path, double since) {
+bool hasUnendedJob(const std::string& path, const std::string& job, double since) {
   for (int age = 0; age <= report::eventFilesKept; ++age) {
     const std::string name = age == 0 ? path : report::rotatedName(path, age);
     std::error_code unknown;
     if (!std::filesystem::is_regular_file(name, unknown)) return false;  // a pipe would be waited for
     const auto lines = readInputFile(name);
     if (!lines) return false;
-    if (const auto told = tellsOfUnendedJob(*lines, since)) return *told;
+    if (const auto told = tellsOfUnendedJob(*lines, job, since)) return *told;
   }
   return false;
 }

@@ -16,6 +16,8 @@
 namespace falcon::report {
 namespace {
 
+const std::string jobKey = R"(,"job":)";
+
 std::string rangesJson(const std::vector<RangeGrowth>& ranges) {
   std::string json;
   for (const RangeGrowth& range : ranges)
@@ -55,10 +57,11 @@ std::string culpritJson(const Culprit& culprit) {
 
 }  // namespace
 
-std::string toJson(const Event& event) {
+std::string toJson(const Event& event, const std::string& job) {
   std::string json =
       fmt::format(R"({{"v":{},"kind":"{}","time_s":{:.6f},"wall_time_s":{:.3f},"iteration":{})", eventSchemaVersion,
                   nameOf(event.kind), seconds(event.time), event.wallTime, event.iteration);
+  if (!job.empty()) json += jobKey + jsonString(job);
   if (event.beforeMilliseconds > 0) json += fmt::format(R"(,"before_ms":{:.3f})", event.beforeMilliseconds);
   if (event.afterMilliseconds > 0) json += fmt::format(R"(,"after_ms":{:.3f})", event.afterMilliseconds);
   if (event.confidence > 0) json += fmt::format(R"(,"confidence":{:.3f})", event.confidence);
@@ -72,8 +75,14 @@ std::string toJson(const Event& event) {
   return json + ",\"text\":" + jsonString(event.text) + "}";
 }
 
-Result<JsonLinesSink> JsonLinesSink::open(const std::string& path, std::int64_t mostBytes, Place place) {
-  JsonLinesSink sink(path, mostBytes, place);
+// What is quoted in a text has its quotes escaped, so the key stands nowhere else.
+bool isOfJob(std::string_view line, const std::string& job) {
+  return job.empty() || line.find(jobKey) == line.npos || line.find(jobKey + jsonString(job)) != line.npos;
+}
+
+Result<JsonLinesSink> JsonLinesSink::open(const std::string& path, std::int64_t mostBytes, Place place,
+                                          const std::string& job) {
+  JsonLinesSink sink(path, mostBytes, place, job);
   if (const auto opened = sink.reopen(); !opened) return opened.error();
   return sink;
 }
@@ -112,7 +121,7 @@ void JsonLinesSink::makeRoomFor(std::size_t bytes) {
 
 void JsonLinesSink::add(const Event& event) {
   // Behind a line that found no room for its end, a fresh one: what is no JSON is that one alone.
-  const std::string line = (cutShort_ ? "\n" : "") + toJson(event) + "\n";
+  const std::string line = (cutShort_ ? "\n" : "") + toJson(event, job_) + "\n";
   makeRoomFor(line.size());
   const ssize_t written = ::write(file_.get(), line.data(), line.size());
   const int reason = errno;

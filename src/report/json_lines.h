@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "base/event.h"
 #include "base/owned.h"
@@ -13,9 +15,13 @@ namespace falcon::report {
 inline constexpr int eventSchemaVersion = 1;
 
 /// One event as a JSON object without line end. Keys: v, kind, time_s, wall_time_s, iteration, and, where they apply,
-/// before_ms, after_ms, confidence, duration_s, culprit {kind, rank | from, to, both_ways}, suspects, ranges, observed,
-/// action, text. Published as docs/events.schema.json.
-std::string toJson(const Event& event);
+/// job, before_ms, after_ms, confidence, duration_s, culprit {kind, rank | from, to, both_ways}, suspects, ranges,
+/// observed, action, text. Published as docs/events.schema.json.
+std::string toJson(const Event& event, const std::string& job = {});
+
+/// Whether the line, as toJson() makes it, is of that job. Several may write to one file. One that names no job is of
+/// any; and so is every line where `job` is empty.
+bool isOfJob(std::string_view line, const std::string& job);
 
 /// Older files that are kept beside the one that is written.
 inline constexpr int eventFilesKept = 3;
@@ -32,18 +38,20 @@ class JsonLinesSink final : public EventSink {
     ownFolder,  ///< what lies there already may be a stranger's, who could once write to the folder
   };
   /// @param mostBytes  a line that would make the file longer goes into a new one; 0: never
-  static Result<JsonLinesSink> open(const std::string& path, std::int64_t mostBytes = 0, Place place = Place::anywhere);
+  /// @param job        whose events they are
+  static Result<JsonLinesSink> open(const std::string& path, std::int64_t mostBytes = 0, Place place = Place::anywhere,
+                                    const std::string& job = {});
   void add(const Event& event) override;
 
  private:
-  JsonLinesSink(std::string path, std::int64_t mostBytes, Place place)
-      : path_(std::move(path)), mostBytes_(mostBytes), place_(place) {}
+  JsonLinesSink(std::string path, std::int64_t mostBytes, Place place, std::string job)
+      : path_(std::move(path)), job_(std::move(job)), mostBytes_(mostBytes), place_(place) {}
   Status reopen();
   void makeRoomFor(std::size_t bytes);
   void sayMissing(const std::string& why);
 
   FileDescriptor file_;
-  std::string path_;
+  std::string path_, job_;
   std::int64_t mostBytes_;
   Place place_;
   bool failed_ = false;    ///< and it was said

@@ -64,6 +64,18 @@ TEST_F(EventTailTest, BeginsAtTheEndUnlessAskedForAll) {
   EXPECT_EQ(all.take(), (Lines{"old", "new"}));
 }
 
+TEST_F(EventTailTest, PassesOverLinesOfOtherJobs) {
+  const auto of = [](int iteration, const std::string& job) {
+    Event event;
+    event.iteration = iteration;
+    event.text = R"(quotes ,"job":"other")";
+    return report::toJson(event, job) + "\n";
+  };
+  append(of(1, "mine") + of(2, "other") + of(3, "") + of(4, "mine too") + of(5, "mine"));
+  EXPECT_EQ(iterationsOf(allEvents(path_, "mine")), (std::vector<int>{1, 3, 5})) << "and those that name none";
+  EXPECT_EQ(iterationsOf(allEvents(path_)), range(1, 6));
+}
+
 TEST_F(EventTailTest, AFileThatComesLaterIsReadFromItsStart) {
   EventTail tail(path_, false);
   append("first\n");

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <string_view>
 #include <utility>
 
 #include "report/json_lines.h"
@@ -34,7 +35,7 @@ std::vector<FileDescriptor> openAll(const std::string& path) {
 
 }  // namespace
 
-EventTail::EventTail(std::string path, bool fromStart) : path_(std::move(path)) {
+EventTail::EventTail(std::string path, bool fromStart, std::string job) : path_(std::move(path)), job_(std::move(job)) {
   if (fromStart) return;
   auto files = openAll(path_);
   if (files.empty()) return;
@@ -48,7 +49,8 @@ void EventTail::read(const FileDescriptor& file) {
     rest_.append(buffer, static_cast<size_t>(got));
   std::size_t start = 0;
   for (std::size_t end; (end = rest_.find('\n', start)) != std::string::npos; start = end + 1)
-    if (end > start) lines_.push_back(rest_.substr(start, end - start));
+    if (end > start && report::isOfJob(std::string_view(rest_).substr(start, end - start), job_))
+      lines_.push_back(rest_.substr(start, end - start));
   rest_.erase(0, start);
 }
 
@@ -69,8 +71,8 @@ std::vector<std::string> EventTail::take() {
   return std::exchange(lines_, {});
 }
 
-std::vector<std::string> allEvents(const std::string& path) {
-  return EventTail(path, true).take();
+std::vector<std::string> allEvents(const std::string& path, const std::string& job) {
+  return EventTail(path, true, job).take();
 }
 
 }  // namespace falcon::events

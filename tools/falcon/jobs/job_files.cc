@@ -11,6 +11,7 @@
 #include "base/own_folder.h"
 #include "instrument/events_path.h"
 #include "print.h"
+#include "report/json_lines.h"
 
 namespace falcon::jobs {
 namespace {
@@ -20,13 +21,13 @@ namespace fs = std::filesystem;
 /// Of a thousand connections and some devices.
 constexpr std::size_t netFileLimit = std::size_t{1} << 20;
 
-std::string lastLine(const fs::path& path) {
+std::string lastLine(const fs::path& path, const std::string& job) {
   std::error_code ignored;
   if (!fs::is_regular_file(path, ignored)) return "";  // who reads a pipe takes from whom it is meant for
   std::ifstream file(path);
   std::string line, last;
   while (std::getline(file, line))
-    if (!line.empty()) last = line;
+    if (!line.empty() && report::isOfJob(line, job)) last = line;
   return last;
 }
 
@@ -87,7 +88,8 @@ std::vector<JobFiles> findJobs() {
   for (const auto& folder : fs::directory_iterator(all, ignored)) {
     if (!folder.is_directory(ignored)) continue;
     const std::string events = instrument::eventsPath(folder.path());
-    JobFiles job{folder.path().filename(), folder.path(), {}, events, lastLine(events)};
+    const std::string name = folder.path().filename();
+    JobFiles job{name, folder.path(), {}, events, lastLine(events, name)};
     for (const auto& file : fs::directory_iterator(folder.path(), ignored)) {
       if (file.path().extension() != ".calls") continue;
       auto view = instrument::readCallLog(file.path(), 1);

@@ -36,7 +36,8 @@ void MetricsBook::update() {
     const auto known = events_.find(job.folder);
     if (known != events_.end() && known->second.path != job.events) events_.erase(known);
     auto& events =
-        events_.try_emplace(job.folder, JobEvents{job.events, events::EventTail(job.events, true), {}}).first->second;
+        events_.try_emplace(job.folder, JobEvents{job.events, events::EventTail(job.events, true, job.name), {}})
+            .first->second;
     for (const std::string& line : events.tail.take()) events.facts.add(line);
     for (const jobs::RankFile& file : job.ranks) {
       if (!file.alive) continue;

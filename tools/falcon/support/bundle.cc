@@ -124,7 +124,7 @@ Status writeBundle(const std::string& path, const jobs::JobFiles& job) {
     if (file.is_regular_file(ignored)) write(file.path().filename(), contentOf(file.path()));
   // They may lie elsewhere (NCCL_FALCON_EVENTS): then with the older files first.
   std::string lines;
-  for (const std::string& line : events::allEvents(job.events)) lines += line + '\n';
+  for (const std::string& line : events::allEvents(job.events, job.name)) lines += line + '\n';
   if (lines.empty())
     problems += "there are no events in " + job.events + ": none were written, or it cannot be read here\n";
   else if (fs::path(job.events).parent_path() != job.folder)

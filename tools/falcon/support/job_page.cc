@@ -202,7 +202,7 @@ void addEvents(report_page::Page& page, const std::vector<std::string>& lines, b
 
 report_page::Page pageOf(const jobs::JobFiles& job) {
   report_page::Page page;
-  const std::vector<std::string> events = events::allEvents(job.events);
+  const std::vector<std::string> events = events::allEvents(job.events, job.name);
   const auto& first = job.ranks.front().view;
   page.title = "NCCL Falcon: job " + first.identity.job;
   page.subtitle =

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -81,7 +82,8 @@ int watch(const WatchOptions& options) {
   if (folder.empty() && (options.events.empty() || !options.job.empty())) return toolFailed;
   stopOnSignals();
   std::string path = options.events.empty() ? instrument::eventsPath(folder) : options.events;
-  std::optional<events::EventTail> tail(std::in_place, path, options.fromStart);
+  const std::string job = std::filesystem::path(folder).filename();
+  std::optional<events::EventTail> tail(std::in_place, path, options.fromStart, job);
   const std::set<std::string> kinds(options.kinds.begin(), options.kinds.end());
   const std::chrono::milliseconds limit(static_cast<std::int64_t>(options.seconds * 1e3));
 
@@ -103,7 +105,7 @@ int watch(const WatchOptions& options) {
       asked = now.time_since_epoch();
       // A young job's folder may not say yet where the events are.
       if (const std::string told = instrument::eventsPath(folder); options.events.empty() && told != path)
-        tail.emplace(path = told, true);
+        tail.emplace(path = told, true, job);
       over = !isRunning(folder);
     }
     for (const std::string& line : tail->take()) {
