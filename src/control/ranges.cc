@@ -1,5 +1,8 @@
 #include "control/ranges.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -25,11 +28,13 @@ struct Open {
   std::int64_t begin = 0;
   std::uint32_t name = 0;
   bool recorded = false;
+  int shown = instrument::RangeLog::noPlace;  // to who looks from outside
 };
 struct Thread {
   Open open[deepest] = {};
   int depth = 0;
-  std::uint32_t log = 0;  // of which the open ranges are: another one knows other numbers for the names
+  std::uint32_t log = 0;     // of which the open ranges are: another one knows other numbers for the names
+  std::uint32_t number = 0;  // the kernel's
 };
 constinit thread_local Thread thread;
 
@@ -39,6 +44,7 @@ struct Started {
   std::atomic<std::uint64_t> number{isFree};
   std::atomic<std::uint32_t> log{0}, name{0};
   std::atomic<std::int64_t> begin{0};
+  std::atomic<int> shown{instrument::RangeLog::noPlace};
 };
 constinit Started started[Ranges::mostStarted];
 constinit std::atomic<std::uint64_t> starts{0};
@@ -57,6 +63,7 @@ class Use {
     if (log_ && thread.log != epoch_) {
       thread.log = epoch_;
       thread.depth = 0;
+      thread.number = static_cast<std::uint32_t>(::syscall(SYS_gettid));
     }
   }
   ~Use() { users.fetch_sub(1, std::memory_order_release); }
@@ -78,8 +85,16 @@ Open opened(const Use& use, const void* domain, instrument::RangeName* name) {
   return {domain, begin.count(), name->numberIn(*use.log(), use.epoch()), true};
 }
 
-void open(const Open& range) {
-  if (thread.depth < deepest) thread.open[thread.depth] = range;
+int shown(const Use& use, const Open& range, int depth) {
+  return use.log()->showOpen({range.name, static_cast<std::uint32_t>(depth), Nanoseconds(range.begin), {}},
+                             thread.number);
+}
+
+void open(const Use& use, Open range) {
+  if (thread.depth < deepest) {
+    if (range.recorded) range.shown = shown(use, range, thread.depth);
+    thread.open[thread.depth] = range;
+  }
   ++thread.depth;
 }
 
@@ -95,8 +110,10 @@ bool close(const Use& use, const void* domain) {
   const Open range = thread.open[found];
   std::copy(thread.open + found + 1, thread.open + thread.depth, thread.open + found);
   --thread.depth;
-  if (range.recorded)
+  if (range.recorded) {
+    use.log()->hideOpen(range.shown);
     use.log()->write({range.name, static_cast<std::uint32_t>(found), Nanoseconds(range.begin), now()});
+  }
   return true;
 }
 
@@ -126,7 +143,7 @@ void Ranges::begin(const char* name) {
   if (!use.log()) return;
   Open range{&ourDomain, 0, 0, true};
   if (thread.depth < deepest) range = {&ourDomain, now().count(), use.log()->nameOf(name), true};
-  open(range);
+  open(use, range);
 }
 
 Status Ranges::end() {
@@ -147,7 +164,7 @@ bool Ranges::isShallow() noexcept {
 void Ranges::push(const void* domain, instrument::RangeName* name) noexcept {
   if (!areRecorded()) return;
   const Use use;
-  if (use.log()) open(opened(use, domain, name));
+  if (use.log()) open(use, opened(use, domain, name));
 }
 
 void Ranges::pop(const void* domain) noexcept {
@@ -172,6 +189,7 @@ std::uint64_t Ranges::start(instrument::RangeName* name) noexcept {
   place->log.store(use.epoch(), std::memory_order_relaxed);
   place->name.store(range.name, std::memory_order_relaxed);
   place->begin.store(range.begin, std::memory_order_relaxed);
+  place->shown.store(shown(use, range, 0), std::memory_order_relaxed);
   place->number.store(number, std::memory_order_release);
   return number;
 }
@@ -185,8 +203,11 @@ void Ranges::stop(std::uint64_t range) noexcept {
   const std::uint32_t name = place.name.load(std::memory_order_relaxed),
                       log = place.log.load(std::memory_order_relaxed);
   const Nanoseconds begin(place.begin.load(std::memory_order_relaxed));
+  const int shown = place.shown.load(std::memory_order_relaxed);
   if (!place.number.compare_exchange_strong(range, Started::isFree, std::memory_order_acq_rel)) return;
-  if (log == use.epoch()) use.log()->write({name, 0, begin, now()});
+  if (log != use.epoch()) return;
+  use.log()->hideOpen(shown);
+  use.log()->write({name, 0, begin, now()});
 }
 
 bool Ranges::useLog(instrument::RangeLog* log) {

@@ -337,6 +337,8 @@ class Analysis {
     place.held = rank.isHeld();
     place.inFlight = rank.log.inFlight;
     place.makings = rank.log.makings;
+    place.ranges = rank.ranges;
+    place.now = rank.now;
     std::sort(place.inFlight.begin(), place.inFlight.end(),
               [](const CallRecord& a, const CallRecord& b) { return a.enter < b.enter; });
     place.text = whenItDied(rank) + words_.whereIs(rank, place.inFlight);

@@ -49,6 +49,8 @@ struct RankWhere {
   bool held = false;                 ///< by Falcon's own trap, for a validation
   std::vector<CallRecord> inFlight;  ///< oldest first
   std::vector<instrument::MakingView> makings;
+  std::vector<instrument::OpenRange> ranges;  ///< the application's, by thread, the outermost first
+  Nanoseconds now{0};                         ///< the moment, on the clock of all of these
   std::string text;
 };
 

@@ -64,6 +64,22 @@ std::string othersWait(std::size_t number) {
   return number == 1 ? "1 other waits" : fmt::format("{} others wait", number);
 }
 
+std::string rangeText(const RankSnapshot& rank, std::uint32_t thread) {
+  std::vector<std::string> names;
+  Nanoseconds begin{0};
+  for (const instrument::OpenRange& range : rank.ranges) {
+    if (range.thread != thread) continue;
+    names.push_back(range.name);
+    begin = range.begin;
+  }
+  const auto mainThread = static_cast<std::uint32_t>(rank.log.pid);
+  if (names.empty()) {
+    const std::string main = thread == mainThread ? "" : rangeText(rank, mainThread);
+    return main.empty() ? "" : "; its main thread is" + main.substr(1);
+  }
+  return fmt::format(", in range {} for {}", fmt::join(names, " > "), textOf(rank.now - begin));
+}
+
 std::string HangWords::describe(const instrument::MakingView& making) const {
   const std::string name = making.name.empty() ? "" : fmt::format(" ({})", making.name);
   if (making.kind == instrument::MakingKind::init)
@@ -79,9 +95,11 @@ std::string HangWords::outsideText(const RankSnapshot& rank) const {
     const auto& making = rank.log.makings.front();
     return fmt::format("in {} for {}", describe(making), textOf(rank.now - making.enter));
   }
-  if (rank.log.latest.empty()) return "outside of the library";
+  if (rank.log.latest.empty())
+    return "outside of the library" + rangeText(rank, static_cast<std::uint32_t>(rank.log.pid));
   const CallRecord& last = rank.log.latest.back();
-  return fmt::format("outside of the library for {}, after {}", textOf(rank.now - last.leave), textOf(last));
+  return fmt::format("outside of the library for {}, after {}{}", textOf(rank.now - last.leave), textOf(last),
+                     rangeText(rank, last.thread));
 }
 
 std::string HangWords::describe(const CallRecord& call) const {
@@ -111,7 +129,8 @@ std::string HangWords::excuseOf(const Member& member) const {
     if (member.isCaller(call) && (!oldest || call.enter < oldest->enter)) oldest = &call;
   process += dead ? "it was" : "it is";
   if (!oldest) return fmt::format("{} {}", process, outsideText(rank));
-  return fmt::format("{} in {} for {}", process, describe(*oldest), textOf(rank.now - oldest->enter));
+  return fmt::format("{} in {} for {}{}", process, describe(*oldest), textOf(rank.now - oldest->enter),
+                     rangeText(rank, oldest->thread));
 }
 
 std::string HangWords::whereIs(const RankSnapshot& rank, const std::vector<CallRecord>& inFlight) const {
@@ -120,7 +139,8 @@ std::string HangWords::whereIs(const RankSnapshot& rank, const std::vector<CallR
   if (inFlight.empty()) {
     text += outsideText(rank);
   } else {
-    text += fmt::format("in {} for {}", describe(inFlight.front()), textOf(rank.now - inFlight.front().enter));
+    text += fmt::format("in {} for {}{}", describe(inFlight.front()), textOf(rank.now - inFlight.front().enter),
+                        rangeText(rank, inFlight.front().thread));
     if (inFlight.size() > 1) text += fmt::format(", and {} more", inFlight.size() - 1);
   }
   if (rank.log.held) text += fmt::format(" ({})", whyHeld(rank.log.state));

@@ -18,6 +18,9 @@ std::string askedText(const CallRecord& call);
 std::string textOf(Nanoseconds duration);
 /// "rank 3", "ranks 1, 4, 5"; long lists are cut.
 std::string namesOf(const std::vector<MemberName>& members);
+/// ", in range step > data loading for 12.3 s": of the application's ranges that are open on that thread, the innermost
+/// of which is so old. Where it has none, those of the main thread, on whose behalf it may be called; "" without any.
+std::string rangeText(const instrument::RankSnapshot& rank, std::uint32_t thread);
 /// "1 other waits", "7 others wait".
 std::string othersWait(std::size_t number);
 

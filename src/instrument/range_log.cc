@@ -8,6 +8,7 @@
 #include <boost/interprocess/anonymous_shared_memory.hpp>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/format.h"
 #include "base/own_folder.h"
@@ -33,6 +34,26 @@ bool readSlot(const RangeSlot& slot, std::uint64_t index, RangeRecord& record) {
             Nanoseconds(slot.end.load(std::memory_order_relaxed))};
   std::atomic_thread_fence(std::memory_order_acquire);
   return slot.ticket.load(std::memory_order_relaxed) == index + 1;
+}
+
+constexpr std::uint64_t freePlace = 0, placeBeingWritten = 1, firstName = 2;
+
+std::vector<OpenRange> openIn(const RangeLogHeader& header, const std::vector<RangeLogView::Name>& names) {
+  std::vector<OpenRange> open;
+  for (const RangeLogHeader::Open& place : header.open) {
+    const std::uint64_t what = place.what.load(std::memory_order_acquire);
+    const std::uint64_t name = (what & 0xffffffff) - firstName;
+    OpenRange range{"", static_cast<std::uint32_t>(what >> 32) - 1, place.thread.load(std::memory_order_relaxed),
+                    Nanoseconds(place.begin.load(std::memory_order_relaxed))};
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (what >> 32 == 0 || name >= names.size() || place.what.load(std::memory_order_relaxed) != what) continue;
+    range.name = names[name].text;
+    open.push_back(std::move(range));
+  }
+  std::sort(open.begin(), open.end(), [](const OpenRange& one, const OpenRange& other) {
+    return std::pair(one.thread, one.depth) < std::pair(other.thread, other.depth);
+  });
+  return open;
 }
 
 }  // namespace
@@ -106,6 +127,26 @@ void RangeLog::write(const RangeRecord& record) noexcept {
   slot.ticket.store(index + 1, std::memory_order_release);
 }
 
+int RangeLog::showOpen(const RangeRecord& range, std::uint32_t thread) noexcept {
+  for (std::uint32_t i = 0; i < RangeLogHeader::mostOpen; ++i) {
+    const std::uint32_t place = (thread + range.depth + i) % RangeLogHeader::mostOpen;
+    RangeLogHeader::Open& open = header_->open[place];
+    std::uint64_t seen = freePlace;
+    if (open.what.load(std::memory_order_relaxed) != freePlace ||
+        !open.what.compare_exchange_strong(seen, placeBeingWritten, std::memory_order_acquire))
+      continue;
+    open.begin.store(range.begin.count(), std::memory_order_relaxed);
+    open.thread.store(thread, std::memory_order_relaxed);
+    open.what.store((range.name + firstName) | (std::uint64_t{range.depth} + 1) << 32, std::memory_order_release);
+    return static_cast<int>(place);
+  }
+  return noPlace;
+}
+
+void RangeLog::hideOpen(int place) noexcept {
+  if (place != noPlace) header_->open[place].what.store(freePlace, std::memory_order_release);
+}
+
 void RangeLog::readFrom(std::uint64_t& next, std::vector<RangeRecord>& out) const {
   const std::uint64_t head = header_->head.load(std::memory_order_acquire);
   if (head - next > slots / 2) next = head - slots / 2;
@@ -158,6 +199,7 @@ Result<RangeLogView> readRangeLog(const std::string& path, std::size_t wanted) {
                           Nanoseconds(std::max<std::int64_t>(0, name.nanoseconds.load(std::memory_order_relaxed))),
                           name.times.load(std::memory_order_relaxed)});
   }
+  view.open = openIn(header, view.names);
   const auto* slots = reinterpret_cast<const RangeSlot*>(static_cast<const char*>(region->get_address()) + headerBytes);
   const std::uint64_t kept = std::min<std::uint64_t>({view.ranges, capacity, wanted});
   for (std::uint64_t index = view.ranges - kept; index < view.ranges; ++index) {

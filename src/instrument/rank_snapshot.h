@@ -3,8 +3,10 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "instrument/call_log_view.h"
+#include "instrument/range_log.h"
 
 namespace falcon::instrument {
 
@@ -28,6 +30,8 @@ constexpr bool isBroken(ProcessState state) {
 
 struct RankSnapshot {
   CallLogView log;
+  /// The application's ranges that are open, as RangeLogView has them; of a recording none are known.
+  std::vector<OpenRange> ranges;
   ProcessState process = ProcessState::alive;
   /// By Falcon; what the log of one that is gone says was so when it went.
   bool isHeld() const { return log.held && !isGone(process); }

@@ -160,6 +160,13 @@ TEST(FalconRanges, AreRecordedByThreadAndNest) {
     EXPECT_EQ(ncclFalconRangeEnd(), ncclInvalidUsage);
     NCCL_OK(ncclFalconRangeBegin("outer"));
     NCCL_OK(ncclFalconRangeBegin("inner"));
+    const auto open = rangesIn(job.folder())->open;
+    ASSERT_EQ(open.size(), 2u);
+    EXPECT_EQ(open[0].name, "outer");
+    EXPECT_EQ(open[1].name, "inner");
+    EXPECT_EQ(open[1].depth, 1u);
+    EXPECT_EQ(open[1].thread, static_cast<std::uint32_t>(gettid()));
+    EXPECT_LE(open[0].begin, open[1].begin);
     std::thread([] {
       EXPECT_EQ(ncclFalconRangeEnd(), ncclInvalidUsage) << "another thread's ranges";
       EXPECT_EQ(ncclFalconRangeBegin("other thread"), ncclSuccess);
@@ -175,6 +182,7 @@ TEST(FalconRanges, AreRecordedByThreadAndNest) {
     const auto view = rangesIn(job.folder());
     ASSERT_TRUE(view);
     EXPECT_EQ(view->ranges, 3u + 32u);
+    EXPECT_TRUE(view->open.empty());
     ASSERT_GE(view->latest.size(), 3u);
     const auto text = [&](std::size_t i) { return view->names.at(view->latest[i].name).text; };
     EXPECT_EQ(text(0), "other thread");

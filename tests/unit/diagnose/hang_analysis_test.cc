@@ -46,6 +46,25 @@ TEST(HangAnalysis, NamesWhoHasNotEnteredAndHowLongTheOthersWait) {
   EXPECT_THAT(finding.text, HasSubstr("outside of the library for 13.0 s, after AllReduce #1040"));
 }
 
+TEST(HangAnalysis, SaysInWhichRangeOfTheApplicationRanksAre) {
+  MadeUpJob job(4);
+  for (Rank rank = 0; rank < 4; ++rank) job.finished(Operation::allReduce, rank, -1, 7, 90s, 91s);
+  for (const Rank rank : {0, 1, 3}) job.inFlight(Operation::allReduce, rank, -1, 8, 98s);
+  job.ranks[2].ranges = {{"step", 0, 1002, 92s}, {"data loading", 1, 1002, 95s}, {"prefetch", 0, 1777, 93s}};
+  job.ranks[0].ranges = {{"step", 0, 1000, 97s}};
+  job.ranks[1].log.inFlight[0].thread = 1888;
+  job.ranks[1].ranges = {{"wait", 0, 1001, 99s}};
+  const HangFindings report = analyseHang(job.ranks, 5s);
+  ASSERT_THAT(report.findings, SizeIs(1));
+  EXPECT_THAT(report.findings[0].text,
+              HasSubstr("outside of the library for 19.0 s, after AllReduce #7 of 100 x float, in range step > data "
+                        "loading for 15.0 s"));
+  EXPECT_THAT(report.ranks[0].text, HasSubstr(" for 12.0 s, in range step for 13.0 s"));
+  EXPECT_THAT(report.ranks[1].text, HasSubstr(" for 12.0 s; its main thread is in range wait for 11.0 s"));
+  EXPECT_THAT(report.ranks[2].ranges, SizeIs(3));
+  EXPECT_THAT(report.ranks[3].text, testing::Not(HasSubstr("range")));
+}
+
 // In a Reduce only the root needs all: the others go on and are not missing.
 TEST(HangAnalysis, WhoIsAheadIsNotMissing) {
   MadeUpJob job(3);

@@ -41,6 +41,34 @@ TEST_F(RangeLogTest, KeepsNamesAndRangesForOutsiders) {
   EXPECT_EQ(view->latest[1].end.count(), Nanoseconds(5ms).count());
 }
 
+TEST_F(RangeLogTest, ShowsOutsidersWhatIsOpen) {
+  auto log = RangeLog::create(path_, 3);
+  ASSERT_TRUE(log);
+  const auto step = (*log)->nameOf("step"), load = (*log)->nameOf("load");
+  const auto open = [&] {
+    std::vector<std::string> texts;
+    for (const OpenRange& range : readRangeLog(path_, 0)->open)
+      texts.push_back(fmt::format("{} {}/{} {}", range.thread, range.name, range.depth, range.begin.count()));
+    return texts;
+  };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(open(), Texts{});
+  const int inner = (*log)->showOpen({load, 1, Nanoseconds(7), {}}, 50);
+  const int outer = (*log)->showOpen({step, 0, Nanoseconds(5), {}}, 50);
+  (*log)->showOpen({step, 0, Nanoseconds(6), {}}, 49);
+  EXPECT_EQ(open(), (Texts{"49 step/0 6", "50 step/0 5", "50 load/1 7"}));
+  (*log)->hideOpen(inner);
+  EXPECT_EQ(open(), (Texts{"49 step/0 6", "50 step/0 5"}));
+  (*log)->hideOpen(outer);
+  std::vector<int> places;
+  for (std::uint32_t i = 0; i < RangeLogHeader::mostOpen; ++i)
+    places.push_back((*log)->showOpen({step, i, Nanoseconds(i), {}}, 1));
+  EXPECT_EQ(places.back(), RangeLog::noPlace);
+  EXPECT_EQ(open().size(), RangeLogHeader::mostOpen);
+  for (const int place : places) (*log)->hideOpen(place);
+  EXPECT_EQ(open(), Texts{"49 step/0 6"});
+}
+
 TEST_F(RangeLogTest, SharesTheLastNameAmongTooMany) {
   auto log = RangeLog::create("", 0);
   ASSERT_TRUE(log);

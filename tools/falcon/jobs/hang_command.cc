@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -63,6 +64,10 @@ json toJson(const instrument::MakingView& making) {
           {"met", making.met}};
 }
 
+json toJson(const instrument::OpenRange& range, Nanoseconds now) {
+  return {{"name", range.name}, {"thread", range.thread}, {"seconds", seconds(now - range.begin)}};
+}
+
 json toJson(const HangFindings& report) {
   json findings = json::array(), ranks = json::array(), communicators = json::array();
   for (const Finding& finding : report.findings)
@@ -76,9 +81,10 @@ json toJson(const HangFindings& report) {
                         {"seconds", seconds(finding.longest)},
                         {"text", finding.text}});
   for (const RankWhere& rank : report.ranks) {
-    json calls = json::array(), makings = json::array();
+    json calls = json::array(), makings = json::array(), ranges = json::array();
     for (const CallRecord& call : rank.inFlight) calls.push_back(toJson(call));
     for (const auto& making : rank.makings) makings.push_back(toJson(making));
+    for (const auto& range : rank.ranges) ranges.push_back(toJson(range, rank.now));
     ranks.push_back({{"rank", rank.jobRank},
                      {"pid", rank.pid},
                      {"host", rank.host},
@@ -86,6 +92,7 @@ json toJson(const HangFindings& report) {
                      {"held", rank.held},
                      {"in_flight", calls},
                      {"makings", makings},
+                     {"ranges", ranges},
                      {"text", rank.text}});
   }
   for (const CommunicatorProgress& communicator : report.communicators) {
@@ -163,9 +170,13 @@ int show(const std::vector<std::pair<std::string, HangFindings>>& reports, bool 
 
 std::vector<RankSnapshot> snapshotsOf(const JobFiles& job, std::size_t wanted) {
   std::vector<RankSnapshot> snapshots;
-  for (const RankFile& rank : job.ranks)
-    if (auto log = instrument::readCallLog(rank.path, wanted))
-      snapshots.push_back(instrument::snapshotOf(std::move(*log)));
+  for (const RankFile& rank : job.ranks) {
+    auto log = instrument::readCallLog(rank.path, wanted);
+    if (!log) continue;
+    snapshots.push_back(instrument::snapshotOf(std::move(*log)));
+    if (auto ranges = instrument::readRangeLog(std::filesystem::path(rank.path).replace_extension(".ranges"), 0))
+      snapshots.back().ranges = std::move(ranges->open);
+  }
   return snapshots;
 }
 
