@@ -1,6 +1,7 @@
 // A program that is linked to the vendor's library, as a framework is; what it was told goes to standard output.
 //   program calls        one rank makes every call once
-//   program job N SPAN   N ranks iterate for SPAN seconds, with two halves split off
+//   program job N SPAN   N ranks iterate for SPAN seconds, with two halves split off; longer, on a slow machine, until
+//   NCCL_FALCON_EVENTS has what AWAITED_EVENT names
 //   program job-late N SPAN   the same, but that the halves' handles come later
 //   program job-moved N SPAN  the same, but that the halves' handles are copied from where the vendor wrote them
 //   program job-missed-split N SPAN  a rank gets no thread at its first split of two; the job is suspended all the same
@@ -8,7 +9,8 @@
 //   program job-twice N SPAN  the same, but that all ranks make a second communicator of the same id
 //   program job-growing N SPAN  the same, but that the last rank joins later; job-growing-silently: no rank passes the
 //   id on
-//   program job-losing-first N SPAN  the same, but that rank 0 is killed once the job's start is in NCCL_FALCON_EVENTS
+//   program job-losing-first N SPAN  the same, but that rank 0 is killed once the job's start is in NCCL_FALCON_EVENTS,
+//   and the others iterate for SPAN seconds after that
 //   program job-told N SPAN   N ranks tell Falcon what they do (nccl_falcon.h)
 //   program id           the bytes of a unique id
 //   program extension    calls every function of nccl_falcon.h
@@ -139,7 +141,7 @@ void calls() {
 
 struct Shared {
   ncclUniqueId id, growthId;
-  volatile int made = 0, growthMade = 0;
+  volatile int made = 0, growthMade = 0, firstIsKilled = 0;
 };
 
 ncclUniqueId idOf(Shared& shared, int rank) {
@@ -188,11 +190,14 @@ ncclComm_t splitByHelper(ncclComm_t comm, int color, int key) {
   return copy;
 }
 
-bool hasStarted() {
+bool isTold(const char* event) {
   std::ifstream events(std::getenv("NCCL_FALCON_EVENTS"));
   const std::string text((std::istreambuf_iterator<char>(events)), {});
-  return text.find("job-started") != std::string::npos;
+  return text.find(event) != std::string::npos;
 }
+
+/// Longer than a slow machine takes for what others take a second for.
+constexpr std::chrono::seconds patience{60};
 
 int rankOfJob(Shared& shared, int rank, int size, double span, const std::string& kind) {
   const bool late = kind == "job-late";
@@ -215,8 +220,15 @@ int rankOfJob(Shared& shared, int rank, int size, double span, const std::string
   } else {
     DO(ncclCommSplit(world, rank % 2, rank, &half, nullptr));
   }
-  const auto start = std::chrono::steady_clock::now();
-  while (std::chrono::steady_clock::now() - start < std::chrono::duration<double>(span)) {
+  const char* const awaited = std::getenv("AWAITED_EVENT");
+  bool losesFirst = kind == "job-losing-first";
+  auto start = std::chrono::steady_clock::now();
+  const auto goesOn = [&] {
+    const auto time = std::chrono::steady_clock::now() - start;
+    if (time < std::chrono::duration<double>(span)) return true;
+    return time < patience && (losesFirst || (awaited && !isTold(awaited)));
+  };
+  while (goesOn()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     DO(ncclAllReduce(in, out, 100, ncclFloat, ncclSum, half, stream));
     DO(ncclGroupStart());
@@ -225,7 +237,14 @@ int rankOfJob(Shared& shared, int rank, int size, double span, const std::string
     DO(ncclGroupEnd());
     DO(ncclAllReduce(in, out, 1000, ncclFloat, ncclSum, world, stream));
     if (second) DO(ncclAllReduce(in, out, 10, ncclFloat, ncclSum, second, stream));
-    if (kind == "job-losing-first" && rank == 0 && hasStarted()) std::raise(SIGKILL);
+    if (losesFirst && rank == 0 && isTold("job-started")) {
+      shared.firstIsKilled = 1;
+      std::raise(SIGKILL);
+    }
+    if (losesFirst && shared.firstIsKilled) {
+      losesFirst = false;
+      start = std::chrono::steady_clock::now();
+    }
   }
   if (second) DO(ncclCommDestroy(second));
   DO(ncclCommDestroy(half));
@@ -479,7 +498,7 @@ void unused(int count, bool moved) {
   // Its own, the network's and the job's; that of a child ends a moment after it.
   constexpr int most = 5;
   const auto begun = std::chrono::steady_clock::now();
-  while (threadCount() > most && std::chrono::steady_clock::now() - begun < std::chrono::seconds(10))
+  while (threadCount() > most && std::chrono::steady_clock::now() - begun < patience)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   std::printf("%s\n", threadCount() > most ? "threads are left" : "no threads are left");
   DO(ncclCommDestroy(comm));
@@ -498,7 +517,7 @@ void ended(int count) {
     if (i == 0) before = descriptors();
   }
   const auto begun = std::chrono::steady_clock::now();
-  while (descriptors() > before + most && std::chrono::steady_clock::now() - begun < std::chrono::seconds(5))
+  while (descriptors() > before + most && std::chrono::steady_clock::now() - begun < patience)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   std::printf("%s\n", descriptors() > before + most ? "descriptors are left" : "no descriptors are left");
 }
