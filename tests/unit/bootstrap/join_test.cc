@@ -173,7 +173,7 @@ TEST(Join, EndsWhenTheOthersDoNotCome) {
 TEST(Join, TellsTheOthersWhenOneGivesUp) {
   const auto host = reactor();
   const UniqueId id = idOn(host);
-  const auto errors = errorsOf(2, [&](int number) { return join(reactor(), id, number, 3, number == 0 ? 1s : 60s); });
+  const auto errors = errorsOf(2, [&](int number) { return join(reactor(), id, number, 3, number == 0 ? 5s : 60s); });
   ASSERT_EQ(errors.size(), 2u);
   const auto told = std::ranges::count_if(
       errors, [](const Error& error) { return error.message().find("gave up") != std::string::npos; });
