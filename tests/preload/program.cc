@@ -141,7 +141,7 @@ void calls() {
 
 struct Shared {
   ncclUniqueId id, growthId;
-  volatile int made = 0, growthMade = 0, firstIsKilled = 0;
+  volatile int made = 0, growthMade = 0, firstIsKilled = 0, wasSuspended = 0;
 };
 
 ncclUniqueId idOf(Shared& shared, int rank) {
@@ -268,6 +268,27 @@ bool rangesHave(const char* name, int rank) {
   return text.find(name) != std::string::npos;
 }
 
+bool isBefore(std::chrono::steady_clock::time_point start, double seconds) {
+  return std::chrono::steady_clock::now() - start < std::chrono::duration<double>(seconds);
+}
+
+/// Suspends the job after that many seconds and lets it go on; tried again while Falcon, where it is on, has not met
+/// all ranks yet.
+void suspendOnce(Shared& shared, ncclComm_t world, double seconds) {
+  const auto start = std::chrono::steady_clock::now();
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  const char* const falcon = std::getenv("NCCL_FALCON");
+  const bool isOn = falcon && *falcon == '1';
+  ncclResult_t held = ncclInvalidUsage;
+  do {
+    held = EXTENSION(ncclFalconSuspend)(world, 5000);
+    if (held != ncclSuccess) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  } while (held != ncclSuccess && isOn && std::chrono::steady_clock::now() - start < patience / 2);
+  require(held, "ncclFalconSuspend");
+  DO(EXTENSION(ncclFalconResume)(world));
+  shared.wasSuspended = 1;
+}
+
 /// A framework that tells Falcon what it does: each rank a replica.
 int toldRank(Shared& shared, int rank, int size, double span) {
   DO(EXTENSION(ncclFalconTrapCallbackAdd)(noteHeld, nullptr));
@@ -276,10 +297,7 @@ int toldRank(Shared& shared, int rank, int size, double span) {
   const ncclFalconLayout_t layout{sizeof layout, size, 1, 1, rank, 0, 0, 4 * size + 1};
   DO(EXTENSION(ncclFalconRegisterLayout)(world, &layout));
   std::thread suspends([&] {
-    if (rank != 0) return;
-    std::this_thread::sleep_for(std::chrono::duration<double>(span / 2));
-    DO(EXTENSION(ncclFalconSuspend)(world, 5000));
-    DO(EXTENSION(ncclFalconResume)(world));
+    if (rank == 0) suspendOnce(shared, world, span / 2);
   });
   // Kept and restored over Falcon's network of the vendor's communicator, which is on its way still. Off, it is
   // refused.
@@ -300,7 +318,7 @@ int toldRank(Shared& shared, int rank, int size, double span) {
     DO(EXTENSION(ncclFalconUnregisterState)(world, "own"));
   }
   const auto start = std::chrono::steady_clock::now();
-  for (int iteration = 0; std::chrono::steady_clock::now() - start < std::chrono::duration<double>(span); ++iteration) {
+  for (int iteration = 0; isBefore(start, span) || !shared.wasSuspended; ++iteration) {
     unsigned wanted = 7;
     DO(EXTENSION(ncclFalconWanted)(world, iteration, &wanted));
     if (wanted != 0) std::printf("wanted: %u\n", wanted);
@@ -320,6 +338,8 @@ int toldRank(Shared& shared, int rank, int size, double span) {
   }
   suspends.join();
   if (!rangesHave("forward pass", rank)) std::puts("the range was not recorded");
+  for (int i = 0; i < 6000 && timesHeld != timesReleased; ++i)  // it hears of that a moment later
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   if (timesHeld == 0 || timesHeld != timesReleased) std::printf("held %d, let go %d\n", +timesHeld, +timesReleased);
   DO(EXTENSION(ncclFalconTrapCallbackRemove)(noteHeld, nullptr));
   int code = 0;
@@ -340,13 +360,10 @@ int rankThatMissesASplit(Shared& shared, int rank, int size, double span) {
   refuse(0);
   DO(ncclCommSplit(world, rank % 2, rank, &second, nullptr));
   std::thread suspends([&] {
-    if (rank != 0) return;
-    std::this_thread::sleep_for(std::chrono::duration<double>(span / 2));
-    DO(EXTENSION(ncclFalconSuspend)(world, 5000));
-    DO(EXTENSION(ncclFalconResume)(world));
+    if (rank == 0) suspendOnce(shared, world, span / 2);
   });
   const auto start = std::chrono::steady_clock::now();
-  while (std::chrono::steady_clock::now() - start < std::chrono::duration<double>(span)) {
+  while (isBefore(start, span) || !shared.wasSuspended) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     for (const ncclComm_t each : {first, first, second, world})
       DO(ncclAllReduce(in, out, 100, ncclFloat, ncclSum, each, stream));
