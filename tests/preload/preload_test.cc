@@ -13,7 +13,7 @@
 #include <regex>
 
 #include "base/format.h"
-#include "harness/own_port.h"
+#include "harness/reserved_port.h"
 
 namespace falcon::preload {
 namespace {
@@ -234,7 +234,7 @@ TEST_F(Preload, WhatGrowsWithoutFalconOnOneSideIsNotWatchedAndGoesOn) {
 
 TEST_F(Preload, WithCommIdRanksMeetWhereTheyAreTold) {
   const std::string environment = on() + " NCCL_COMM_ID=127.0.0.1:4 NCCL_FALCON_SECRET=test";
-  const test::OwnPort port;
+  const test::ReservedPort port;
   const std::string told = fmt::format("{} NCCL_FALCON_COMM_ID={}", environment, port.text());
   for (const auto& [kind, communicators] : {std::pair{"job", 3}, {"job-twice", 4}}) {
     std::filesystem::remove(file("events"));

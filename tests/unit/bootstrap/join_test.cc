@@ -8,7 +8,7 @@
 
 #include "bootstrap/arrivals.h"
 #include "bootstrap/unique_id.h"
-#include "harness/own_port.h"
+#include "harness/reserved_port.h"
 #include "ranks.h"
 #include "unit/base/environment.h"
 
@@ -139,7 +139,7 @@ TEST(Join, TellsAllOfTwoCommunicatorsThatAreMadeAtOnceByOneId) {
 
 TEST(Join, TellsWhoComesWhenTheProcessOfTheRendezvousHasEnded) {
   UniqueId id;
-  const test::OwnPort port;  // nobody else takes it over
+  const test::ReservedPort port;  // nobody else takes it over
   {
     const auto host = *transport::makeReactor(*SocketAddress::parse(port.text()));
     id = idOn(host);
@@ -260,7 +260,7 @@ TEST(Join, AloneEveryNetworkHasItsOwnId) {
 }
 
 TEST(Join, TheFixedAddressServesOneCommunicatorAfterTheOther) {
-  const test::OwnPort port;
+  const test::ReservedPort port;
   setenv("NCCL_COMM_ID", port.text().c_str(), 1);
   std::vector<Process> ranks;
   for (Rank rank = 0; rank < 3; ++rank) {

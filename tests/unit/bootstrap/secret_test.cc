@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "base/log.h"
-#include "harness/own_port.h"
+#include "harness/reserved_port.h"
 #include "ranks.h"
 #include "transport/handshake.h"
 
@@ -61,7 +61,7 @@ class Trial {
     return text.str();
   }
 
-  const test::OwnPort port_;  // where rank 0 will open the rendezvous
+  const test::ReservedPort port_;  // where rank 0 will open the rendezvous
   const std::string address_ = port_.text();
   std::string folder_;
 };

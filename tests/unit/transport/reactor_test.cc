@@ -15,7 +15,7 @@
 
 #include "harness/doorman.h"
 #include "harness/fork_alone.h"
-#include "harness/own_port.h"
+#include "harness/reserved_port.h"
 #include "transport/connect.h"
 #include "transport/descriptor_limit.h"
 
@@ -226,7 +226,7 @@ TEST(Reactor, ReadsAGreetingThatComesByteByByte) {
 }
 
 TEST(Reactor, RetriesRefusedConnections) {
-  const falcon::test::OwnPort port;
+  const falcon::test::ReservedPort port;
   const SocketAddress address = *SocketAddress::parse(port.text());
   std::shared_ptr<Reactor> server;
   std::thread later([&] {
@@ -239,7 +239,7 @@ TEST(Reactor, RetriesRefusedConnections) {
 }
 
 TEST(Reactor, NamesTheAddressThatCannotBeReached) {
-  const falcon::test::OwnPort port;
+  const falcon::test::ReservedPort port;
   const SocketAddress address = *SocketAddress::parse(port.text());
   const auto client = connectWithHello({}, address, helloOf(1), 50ms);
   ASSERT_FALSE(client);
