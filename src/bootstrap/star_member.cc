@@ -352,6 +352,11 @@ bool StarMember::hasLeft(Rank rank) const {
   return left_.contains(rank);
 }
 
+std::optional<Rank> StarMember::center() const {
+  const std::lock_guard lock(mutex_);
+  return channel_ && !closed_ ? std::optional(center_) : std::nullopt;
+}
+
 std::optional<Error> StarMember::failure() const {
   const Error* broken = failure_.load(std::memory_order_acquire);
   if (!broken) [[likely]]

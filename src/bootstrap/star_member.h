@@ -39,6 +39,8 @@ class StarMember : public std::enable_shared_from_this<StarMember> {
   bool turnedAway() const;
   /// Whether that member has said goodbye, as far as the center has told.
   bool hasLeft(Rank rank) const;
+  /// Whom the center lives with; nothing while this rank has no connection with it.
+  std::optional<Rank> center() const;
   Result<std::vector<std::string>> gather(std::string_view mine, Nanoseconds limit,
                                           const std::function<std::optional<Error>()>& givenUp);
   void abort(std::string_view reason);

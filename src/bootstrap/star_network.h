@@ -39,6 +39,8 @@ class StarNetwork final : public CommunicatorNetwork {
                                                       const GivenUp& givenUp) override;
   void shrinksWere(std::span<const Rank> excluded, std::uint64_t number) override;
   bool hasLeft(Rank rank) const override { return member_->hasLeft(rank); }
+  /// Who keeps watch over the communicator, while this rank is connected with it.
+  std::optional<Rank> center() const { return member_->center(); }
   void waitForNobody() override { member_->waitForNobody(); }
   void abort(std::string_view reason) override { member_->abort(reason); }
   std::optional<Error> failure() const override { return member_->failure(); }

@@ -9,6 +9,7 @@
 
 #include "abi/ranks.h"
 #include "harness/fakes.h"
+#include "harness/fork_alone.h"
 
 namespace falcon::abi {
 namespace {
@@ -77,7 +78,7 @@ TEST(Manners, FalconHasAThreadAndACallLogOnlyWhenItIsOn) {
       float in = 2, out = 0;
       NCCL_OK(ncclAllReduce(&in, &out, 1, ncclFloat, ncclSum, comm.handle, noStream));
       // A thread gives itself its name when it gets to run.
-      for (int i = 0; i < 1000 && threadsNamed("nccl-falcon-mon") < expected; ++i)
+      for (int i = 0; i < 6000 && threadsNamed("nccl-falcon-mon") < expected; ++i)
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
       EXPECT_EQ(threadsNamed("nccl-falcon-mon"), expected);
       EXPECT_EQ(std::filesystem::exists(job.folder()), expected == 1) << job.folder();
@@ -200,7 +201,9 @@ TEST(Manners, AbortFromAnotherThreadEndsAStuckCall) {
     EXPECT_NE(ncclAllReduce(&in, &out, 1, ncclFloat, ncclSum, comms[0], noStream), ncclSuccess);
   });
   while (!calling) std::this_thread::yield();
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  // Until it sleeps in there: what it begins afterwards would be with a handle that is gone.
+  for (int i = 0; i < 60'000 && test::threadsAwakeBesidesThis() > 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(ncclCommAbort(comms[0]), ncclSuccess);
   stuck.join();
   EXPECT_EQ(ncclCommAbort(comms[1]), ncclSuccess);

@@ -34,6 +34,7 @@ struct Communicator {
 struct NamedJob {
   const std::string name = "falcon-test-" + std::to_string(getpid());
   std::string folder() const { return "/dev/shm/nccl-falcon-" + std::to_string(getuid()) + "/" + name; }
+  NamedJob() { std::filesystem::remove_all(folder()); }  // of an earlier process of this number that was killed
   ~NamedJob() { std::filesystem::remove_all(folder()); }
 };
 

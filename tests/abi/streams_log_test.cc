@@ -33,7 +33,12 @@ TEST(StreamLog, HasOperationsAsTheyRan) {
         NCCL_OK(ncclAllReduce(&values[rank], &values[rank], 1, ncclInt, operation, duo[rank], streams[rank]));
     };
     queueTwo(0);
-    std::this_thread::sleep_for(50ms);
+    const auto hasBegun = [&] {
+      const auto log = logIn(job.folder());
+      return log && !log->inFlight.empty();
+    };
+    for (int i = 0; i < 6000 && !hasBegun(); ++i) std::this_thread::sleep_for(10ms);
+    ASSERT_TRUE(hasBegun());
     const Nanoseconds partnerCame = SystemClock::instance().now();
     queueTwo(1);
     for (const Stream& stream : streams) NCCL_OK(synchronized(stream));

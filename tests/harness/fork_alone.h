@@ -43,7 +43,7 @@ inline pid_t forkWithout(int (*others)(), int inARow, const char* whatTheyDo) {
     const int found = others();
     none = found == 0 ? none + 1 : 0;
     if (none == inARow) break;
-    if (i == 5000) {
+    if (i == 60'000) {
       std::fprintf(stderr, "a test forks while %d other threads %s\n", found, whatTheyDo);
       std::abort();
     }

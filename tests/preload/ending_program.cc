@@ -76,7 +76,7 @@ int abortWhileHeld(bool grouped) {
     next = group(world, world);
   });
   ncclResult_t held = ncclInvalidUsage;  // until Falcon watches the communicator
-  for (int i = 0; i < 100 && held != ncclSuccess; ++i) {
+  for (int i = 0; i < 1000 && held != ncclSuccess; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     held = suspend(world, 5000);
   }

@@ -13,7 +13,7 @@
 #include <regex>
 
 #include "base/format.h"
-#include "harness/listening_port.h"
+#include "harness/reserved_port.h"
 
 namespace falcon::preload {
 namespace {
@@ -31,7 +31,11 @@ struct Outcome {
 class Preload : public testing::Test {
  protected:
   Preload() { std::filesystem::create_directories(folder_); }
-  ~Preload() override { std::filesystem::remove_all(folder_); }
+  ~Preload() override {
+    std::filesystem::remove_all(folder_);
+    // Another process of this number must not find it.
+    std::filesystem::remove_all(fmt::format("/dev/shm/nccl-falcon-{}/{}", getuid(), job()));
+  }
 
   std::string file(const char* name) const { return folder_ + "/" + name; }
 
@@ -159,14 +163,18 @@ TEST_F(Preload, TheVendorHasTheLogFileForItself) {
 
 TEST_F(Preload, AJobOfTheVendorsIsWatched) {
   for (const char* kind : {"job", "job-late", "job-moved"}) {
-    std::filesystem::remove(file("events"));
-    const Outcome outcome = run(on(), fmt::format(FALCON_PROGRAM " {} 4 6", kind));
-    EXPECT_EQ(outcome.code, 0) << outcome.errors;
-    EXPECT_EQ(outcome.output, "");
-    EXPECT_THAT(outcome.errors, IsEmpty());
-    const std::string events = contentOf("events");
-    EXPECT_THAT(events, HasSubstr("the job has 4 ranks and 3 communicators")) << kind;
-    EXPECT_THAT(events, HasSubstr("\"kind\":\"baseline-taken\"")) << kind;
+    std::string events;
+    // A busy machine may slow a rank down in earnest, which is named then: not each time.
+    for (int attempt = 0; attempt < 3 && events.find("no fail-slows were named") == std::string::npos; ++attempt) {
+      std::filesystem::remove(file("events"));
+      const Outcome outcome = run(on() + " AWAITED_EVENT=baseline-taken", fmt::format(FALCON_PROGRAM " {} 4 6", kind));
+      EXPECT_EQ(outcome.code, 0) << outcome.errors;
+      EXPECT_EQ(outcome.output, "");
+      EXPECT_THAT(outcome.errors, IsEmpty());
+      events = contentOf("events");
+      EXPECT_THAT(events, HasSubstr("the job has 4 ranks and 3 communicators")) << kind;
+      EXPECT_THAT(events, HasSubstr("\"kind\":\"baseline-taken\"")) << kind;
+    }
     EXPECT_THAT(events, HasSubstr("no fail-slows were named")) << kind;
   }
 }
@@ -226,7 +234,8 @@ TEST_F(Preload, WhatGrowsWithoutFalconOnOneSideIsNotWatchedAndGoesOn) {
 
 TEST_F(Preload, WithCommIdRanksMeetWhereTheyAreTold) {
   const std::string environment = on() + " NCCL_COMM_ID=127.0.0.1:4 NCCL_FALCON_SECRET=test";
-  const std::string told = fmt::format("{} NCCL_FALCON_COMM_ID={}", environment, test::ListeningPort().text());
+  const test::ReservedPort port;
+  const std::string told = fmt::format("{} NCCL_FALCON_COMM_ID={}", environment, port.text());
   for (const auto& [kind, communicators] : {std::pair{"job", 3}, {"job-twice", 4}}) {
     std::filesystem::remove(file("events"));
     const Outcome outcome = run(told, fmt::format(FALCON_PROGRAM " {} 4 5", kind));

@@ -1,6 +1,7 @@
 // A program that is linked to the vendor's library, as a framework is; what it was told goes to standard output.
 //   program calls        one rank makes every call once
-//   program job N SPAN   N ranks iterate for SPAN seconds, with two halves split off
+//   program job N SPAN   N ranks iterate for SPAN seconds, with two halves split off; longer, on a slow machine, until
+//   NCCL_FALCON_EVENTS has what AWAITED_EVENT names
 //   program job-late N SPAN   the same, but that the halves' handles come later
 //   program job-moved N SPAN  the same, but that the halves' handles are copied from where the vendor wrote them
 //   program job-missed-split N SPAN  a rank gets no thread at its first split of two; the job is suspended all the same
@@ -8,7 +9,8 @@
 //   program job-twice N SPAN  the same, but that all ranks make a second communicator of the same id
 //   program job-growing N SPAN  the same, but that the last rank joins later; job-growing-silently: no rank passes the
 //   id on
-//   program job-losing-first N SPAN  the same, but that rank 0 is killed once the job's start is in NCCL_FALCON_EVENTS
+//   program job-losing-first N SPAN  the same, but that rank 0 is killed once the job's start is in NCCL_FALCON_EVENTS,
+//   and the others iterate for SPAN seconds after that
 //   program job-told N SPAN   N ranks tell Falcon what they do (nccl_falcon.h)
 //   program id           the bytes of a unique id
 //   program extension    calls every function of nccl_falcon.h
@@ -139,7 +141,7 @@ void calls() {
 
 struct Shared {
   ncclUniqueId id, growthId;
-  volatile int made = 0, growthMade = 0;
+  volatile int made = 0, growthMade = 0, firstIsKilled = 0, wasSuspended = 0;
 };
 
 ncclUniqueId idOf(Shared& shared, int rank) {
@@ -188,11 +190,14 @@ ncclComm_t splitByHelper(ncclComm_t comm, int color, int key) {
   return copy;
 }
 
-bool hasStarted() {
+bool isTold(const char* event) {
   std::ifstream events(std::getenv("NCCL_FALCON_EVENTS"));
   const std::string text((std::istreambuf_iterator<char>(events)), {});
-  return text.find("job-started") != std::string::npos;
+  return text.find(event) != std::string::npos;
 }
+
+/// Longer than a slow machine takes for what others take a second for.
+constexpr std::chrono::seconds patience{60};
 
 int rankOfJob(Shared& shared, int rank, int size, double span, const std::string& kind) {
   const bool late = kind == "job-late";
@@ -215,8 +220,15 @@ int rankOfJob(Shared& shared, int rank, int size, double span, const std::string
   } else {
     DO(ncclCommSplit(world, rank % 2, rank, &half, nullptr));
   }
-  const auto start = std::chrono::steady_clock::now();
-  while (std::chrono::steady_clock::now() - start < std::chrono::duration<double>(span)) {
+  const char* const awaited = std::getenv("AWAITED_EVENT");
+  bool losesFirst = kind == "job-losing-first";
+  auto start = std::chrono::steady_clock::now();
+  const auto goesOn = [&] {
+    const auto time = std::chrono::steady_clock::now() - start;
+    if (time < std::chrono::duration<double>(span)) return true;
+    return time < patience && (losesFirst || (awaited && !isTold(awaited)));
+  };
+  while (goesOn()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     DO(ncclAllReduce(in, out, 100, ncclFloat, ncclSum, half, stream));
     DO(ncclGroupStart());
@@ -225,7 +237,14 @@ int rankOfJob(Shared& shared, int rank, int size, double span, const std::string
     DO(ncclGroupEnd());
     DO(ncclAllReduce(in, out, 1000, ncclFloat, ncclSum, world, stream));
     if (second) DO(ncclAllReduce(in, out, 10, ncclFloat, ncclSum, second, stream));
-    if (kind == "job-losing-first" && rank == 0 && hasStarted()) std::raise(SIGKILL);
+    if (losesFirst && rank == 0 && isTold("job-started")) {
+      shared.firstIsKilled = 1;
+      std::raise(SIGKILL);
+    }
+    if (losesFirst && shared.firstIsKilled) {
+      losesFirst = false;
+      start = std::chrono::steady_clock::now();
+    }
   }
   if (second) DO(ncclCommDestroy(second));
   DO(ncclCommDestroy(half));
@@ -249,6 +268,27 @@ bool rangesHave(const char* name, int rank) {
   return text.find(name) != std::string::npos;
 }
 
+bool isBefore(std::chrono::steady_clock::time_point start, double seconds) {
+  return std::chrono::steady_clock::now() - start < std::chrono::duration<double>(seconds);
+}
+
+/// Suspends the job after that many seconds and lets it go on; tried again while Falcon, where it is on, has not met
+/// all ranks yet.
+void suspendOnce(Shared& shared, ncclComm_t world, double seconds) {
+  const auto start = std::chrono::steady_clock::now();
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  const char* const falcon = std::getenv("NCCL_FALCON");
+  const bool isOn = falcon && *falcon == '1';
+  ncclResult_t held = ncclInvalidUsage;
+  do {
+    held = EXTENSION(ncclFalconSuspend)(world, 5000);
+    if (held != ncclSuccess) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  } while (held != ncclSuccess && isOn && std::chrono::steady_clock::now() - start < patience / 2);
+  require(held, "ncclFalconSuspend");
+  DO(EXTENSION(ncclFalconResume)(world));
+  shared.wasSuspended = 1;
+}
+
 /// A framework that tells Falcon what it does: each rank a replica.
 int toldRank(Shared& shared, int rank, int size, double span) {
   DO(EXTENSION(ncclFalconTrapCallbackAdd)(noteHeld, nullptr));
@@ -257,10 +297,7 @@ int toldRank(Shared& shared, int rank, int size, double span) {
   const ncclFalconLayout_t layout{sizeof layout, size, 1, 1, rank, 0, 0, 4 * size + 1};
   DO(EXTENSION(ncclFalconRegisterLayout)(world, &layout));
   std::thread suspends([&] {
-    if (rank != 0) return;
-    std::this_thread::sleep_for(std::chrono::duration<double>(span / 2));
-    DO(EXTENSION(ncclFalconSuspend)(world, 5000));
-    DO(EXTENSION(ncclFalconResume)(world));
+    if (rank == 0) suspendOnce(shared, world, span / 2);
   });
   // Kept and restored over Falcon's network of the vendor's communicator, which is on its way still. Off, it is
   // refused.
@@ -281,7 +318,7 @@ int toldRank(Shared& shared, int rank, int size, double span) {
     DO(EXTENSION(ncclFalconUnregisterState)(world, "own"));
   }
   const auto start = std::chrono::steady_clock::now();
-  for (int iteration = 0; std::chrono::steady_clock::now() - start < std::chrono::duration<double>(span); ++iteration) {
+  for (int iteration = 0; isBefore(start, span) || !shared.wasSuspended; ++iteration) {
     unsigned wanted = 7;
     DO(EXTENSION(ncclFalconWanted)(world, iteration, &wanted));
     if (wanted != 0) std::printf("wanted: %u\n", wanted);
@@ -301,6 +338,8 @@ int toldRank(Shared& shared, int rank, int size, double span) {
   }
   suspends.join();
   if (!rangesHave("forward pass", rank)) std::puts("the range was not recorded");
+  for (int i = 0; i < 6000 && timesHeld != timesReleased; ++i)  // it hears of that a moment later
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   if (timesHeld == 0 || timesHeld != timesReleased) std::printf("held %d, let go %d\n", +timesHeld, +timesReleased);
   DO(EXTENSION(ncclFalconTrapCallbackRemove)(noteHeld, nullptr));
   int code = 0;
@@ -321,13 +360,10 @@ int rankThatMissesASplit(Shared& shared, int rank, int size, double span) {
   refuse(0);
   DO(ncclCommSplit(world, rank % 2, rank, &second, nullptr));
   std::thread suspends([&] {
-    if (rank != 0) return;
-    std::this_thread::sleep_for(std::chrono::duration<double>(span / 2));
-    DO(EXTENSION(ncclFalconSuspend)(world, 5000));
-    DO(EXTENSION(ncclFalconResume)(world));
+    if (rank == 0) suspendOnce(shared, world, span / 2);
   });
   const auto start = std::chrono::steady_clock::now();
-  while (std::chrono::steady_clock::now() - start < std::chrono::duration<double>(span)) {
+  while (isBefore(start, span) || !shared.wasSuspended) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     for (const ncclComm_t each : {first, first, second, world})
       DO(ncclAllReduce(in, out, 100, ncclFloat, ncclSum, each, stream));
@@ -479,7 +515,7 @@ void unused(int count, bool moved) {
   // Its own, the network's and the job's; that of a child ends a moment after it.
   constexpr int most = 5;
   const auto begun = std::chrono::steady_clock::now();
-  while (threadCount() > most && std::chrono::steady_clock::now() - begun < std::chrono::seconds(10))
+  while (threadCount() > most && std::chrono::steady_clock::now() - begun < patience)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   std::printf("%s\n", threadCount() > most ? "threads are left" : "no threads are left");
   DO(ncclCommDestroy(comm));
@@ -498,7 +534,7 @@ void ended(int count) {
     if (i == 0) before = descriptors();
   }
   const auto begun = std::chrono::steady_clock::now();
-  while (descriptors() > before + most && std::chrono::steady_clock::now() - begun < std::chrono::seconds(5))
+  while (descriptors() > before + most && std::chrono::steady_clock::now() - begun < patience)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   std::printf("%s\n", descriptors() > before + most ? "descriptors are left" : "no descriptors are left");
 }

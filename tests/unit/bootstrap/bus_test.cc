@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <stdexcept>
 
 #include "base/log.h"
 #include "bootstrap/bus_frame.h"
@@ -46,7 +47,7 @@ bool onePart(const std::vector<BusPointer>& members, const BusPointer& controlle
 std::optional<BusMessage> next(const BusPointer& from, Kind kind, std::vector<BusMessage>* others = nullptr) {
   static std::map<ProcessId, std::vector<BusMessage>> kept;  // one thread takes
   auto& queue = kept[from->self()];
-  for (int turn = 0; turn < 400; ++turn) {
+  for (int turn = 0; turn < 1200; ++turn) {
     while (!queue.empty()) {
       BusMessage message = queue.front();
       queue.erase(queue.begin());
@@ -170,7 +171,7 @@ TEST_P(Buses, PartsThatMeetLaterBecomeOneAndKeepTheOrderOfMessages) {
   std::map<ProcessId, std::vector<int>> heard;  // first by the old controller, then by the new
   for (const auto& listener : {high[0], low[0]}) {
     const bool old = listener == high[0];
-    const auto deadline = std::chrono::steady_clock::now() + 20s;
+    const auto deadline = std::chrono::steady_clock::now() + 60s;
     for (std::size_t ends = 0; ends < (old ? 1 : high.size());) {
       ASSERT_LT(std::chrono::steady_clock::now(), deadline)
           << "only " << ends << " of " << high.size() << " came to the end";
@@ -231,8 +232,8 @@ class Liar {
   Liar(const BusPointer& target, const transport::Secret& secret, ProcessId claimed) : claimed_(claimed) {
     const BusContact there = *BusContact::decode(target->contact().encode());
     auto socket = transport::connectWithHello(
-        {}, there.processAddress, {transport::Purpose::bus, busKey(secret, there.process), secret, -1, {}}, 5s);
-    if (!socket) return;
+        {}, there.processAddress, {transport::Purpose::bus, busKey(secret, there.process), secret, -1, {}}, 60s);
+    if (!socket) throw std::runtime_error(std::string(socket.error().message()));
     channel_ = std::make_shared<MessageChannel>(reactor_, std::move(*socket));
     channel_->start(
         [this](std::string_view bytes) {

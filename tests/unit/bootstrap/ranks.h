@@ -73,7 +73,7 @@ inline std::ptrdiff_t count(const char* folder) {
 }
 
 /// True once `condition` holds; false if it does not within the limit.
-inline bool eventually(const std::function<bool()>& condition, Nanoseconds limit = 20s) {
+inline bool eventually(const std::function<bool()>& condition, Nanoseconds limit = 60s) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   while (!condition()) {
     if (std::chrono::steady_clock::now() >= deadline) return false;

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/log.h"
+#include "harness/reserved_port.h"
 #include "ranks.h"
 #include "transport/handshake.h"
 
@@ -19,11 +20,6 @@ using testing::Not;
 
 constexpr const char* rightSecret = "correct horse battery staple";
 constexpr const char* wrongSecret = "incorrect donkey";
-
-/// An address that is free now, where rank 0 will open the rendezvous.
-std::string freeAddress() {
-  return reactor()->address().text();
-}
 
 /// What a forked rank logs and how its join ended, in files that go with this object.
 class Trial {
@@ -65,7 +61,8 @@ class Trial {
     return text.str();
   }
 
-  const std::string address_ = freeAddress();
+  const test::ReservedPort port_;  // where rank 0 will open the rendezvous
+  const std::string address_ = port_.text();
   std::string folder_;
 };
 

@@ -52,25 +52,29 @@ struct JobWithAnotherMember : testing::Test {
     job->add(known);
     other->meet(contacts, bootstrap::derivedSecret(known.secret, "bus", 0));
     const ProcessId self = contacts[0].process;
-    for (int turn = 0; turn < 400 && other->controller() != self; ++turn) other->take(50ms);
+    for (int turn = 0; turn < 1200 && other->controller() != self; ++turn) other->take(50ms);
     EXPECT_EQ(other->controller(), self);
     controller = self;
   }
-  ~JobWithAnotherMember() override {
-    job->remove(membership);
-    std::filesystem::remove_all(instrument::jobFolder(name));
-  }
+  ~JobWithAnotherMember() override { job->remove(membership); }
   void order(const Message& message) { other->to(controller, encode(message)); }
   /// The monitor has taken what came before.
   void drain() {
     order(AskSuspend{1, 60});
-    for (int turn = 0; turn < 400; ++turn)
+    for (int turn = 0; turn < 1200; ++turn)
       for (const auto& message : other->take(50ms))
         if (const auto said = decode(message.bytes); said && std::holds_alternative<CloseTrap>(*said)) return;
     ADD_FAILURE() << "the job was not held";
   }
 
+  /// Goes when the job is gone, which writes there to its end.
+  struct Folder {
+    const std::string path;
+    ~Folder() { std::filesystem::remove_all(path); }
+  };
+
   const std::string name = "test-authority-" + std::to_string(getpid());
+  const Folder folder{instrument::jobFolder(name)};
   const Variable falcon{"NCCL_FALCON", "1"}, nameGiven{"NCCL_FALCON_JOB", name.c_str()}, rank{"RANK", "0"};
   const Variable debug{"NCCL_DEBUG", "WARN"};
   const std::shared_ptr<transport::Reactor> reactor = *transport::makeReactor(*SocketAddress::parse("127.0.0.1:0"));

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <ctime>
 #include <thread>
 
 namespace falcon::instrument {
@@ -72,10 +73,11 @@ TEST(ProcessorUse, CountsThisProcessAndWhatItHasStarted) {
   ::close(hold[0]);
   meter.tick();
   const Nanoseconds from = clock.now();
-  burn(500ms);
+  // By the processor's time: how much of it we get in half a second is the machine's.
+  for (const std::clock_t begun = std::clock(); std::clock() - begun < CLOCKS_PER_SEC / 4;) continue;
   const Nanoseconds to = clock.now();
   std::optional<ProcessorUse> use;
-  for (int i = 0; i < 1000 && !use; ++i) {
+  for (int i = 0; i < 6000 && !use; ++i) {
     std::this_thread::sleep_for(10ms);
     meter.tick();
     use = meter.between(from, to);
@@ -83,9 +85,9 @@ TEST(ProcessorUse, CountsThisProcessAndWhatItHasStarted) {
   ::close(hold[1]);
   EXPECT_EQ(waitpid(child, nullptr, 0), child);
   ASSERT_TRUE(use);
-  // Both want a core for half a second and more; how much they get is the machine's.
   EXPECT_GT(use->processSeconds, 0.1);
-  EXPECT_GE(use->busyCores * seconds(to - from) + 0.05, use->processSeconds - 0.05);
+  // What a hypervisor takes away in the midst of it counts as the process's.
+  EXPECT_GE((use->busyCores + use->stolenCores) * seconds(to - from) + 0.05, use->processSeconds - 0.05);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "unit/base/environment.h"
 
@@ -10,7 +11,8 @@ namespace {
 
 // The process that made the id holds the rendezvous: it would do so for minutes, once for each communicator.
 TEST(Making, TheRendezvousOfWhatIsGivenUpIsOver) {
-  const Variable on("NCCL_FALCON", "1"), job("NCCL_FALCON_JOB", "unit-making");
+  const std::string name = "unit-making-" + std::to_string(getpid());
+  const Variable on("NCCL_FALCON", "1"), job("NCCL_FALCON_JOB", name.c_str());
   const auto reactor = *transport::processReactor();
   const auto id = bootstrap::makeOwnUniqueId();
   ASSERT_TRUE(id);

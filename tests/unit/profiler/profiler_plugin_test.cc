@@ -34,7 +34,15 @@ std::string jobOf(pid_t process) {
   return "profiler-plugin-" + std::to_string(process);
 }
 
+/// What its job has left goes with it: another process of that number must not find it.
+testing::AssertionResult areRightAndGone(ForkedRanks& ranks) {
+  const auto right = ranks.allRight();
+  std::filesystem::remove_all(instrument::jobFolder(jobOf(ranks.pid(0))));
+  return right;
+}
+
 void setUp(const char* falcon) {
+  std::filesystem::remove_all(instrument::jobFolder(jobOf(getpid())));  // of one of this number that was killed
   setenv("NCCL_FALCON", falcon, 1);
   setenv("NCCL_FALCON_JOB", jobOf(getpid()).c_str(), 1);
   setenv("RANK", "2", 1);
@@ -86,7 +94,7 @@ TEST_P(OwnProfiler, LeavesALogThatFalconReads) {
     if (!log) return log.error().message();
     return log->ended ? "" : "it has not ended in order";
   });
-  EXPECT_TRUE(ranks.allRight());
+  EXPECT_TRUE(areRightAndGone(ranks));
 }
 
 /// What moves the data is observed when the period is known, for some iterations, and then no more.
@@ -116,7 +124,7 @@ TEST_P(OwnProfiler, ProfilesOnceThePeriodIsKnown) {
     const auto isSend = [](const TransferTiming& transfer) { return transfer.peer == 3 && transfer.sending; };
     return std::any_of(log->transfers.begin(), log->transfers.end(), isSend) ? "" : "no send";
   });
-  EXPECT_TRUE(ranks.allRight());
+  EXPECT_TRUE(areRightAndGone(ranks));
 }
 
 /// As `falcon off` asks for.
@@ -137,7 +145,7 @@ TEST_P(OwnProfiler, CanBeSwitchedOffInALiveJob) {
     if (!log) return log.error().message();
     return log->state == instrument::JobState::off && log->latest.size() == 1 ? "" : "it is not off";
   });
-  EXPECT_TRUE(ranks.allRight());
+  EXPECT_TRUE(areRightAndGone(ranks));
 }
 
 TEST_P(OwnProfiler, WithoutFalconWantsAndLeavesNothing) {
@@ -151,7 +159,7 @@ TEST_P(OwnProfiler, WithoutFalconWantsAndLeavesNothing) {
     if (std::filesystem::exists(instrument::jobFolder(jobOf(getpid())))) return "it has left something";
     return test::threadsBesidesThis() == 0 ? "" : "it has a thread";
   });
-  EXPECT_TRUE(ranks.allRight());
+  EXPECT_TRUE(areRightAndGone(ranks));
 }
 
 TEST_P(OwnProfiler, ChainsAnotherWithAndWithoutFalcon) {
@@ -175,7 +183,7 @@ TEST_P(OwnProfiler, ChainsAnotherWithAndWithoutFalcon) {
       if (channels != 2) return std::to_string(channels) + " channels";
       return log.open == 0 && log.finalizes == 1 ? "" : "it was left open";
     });
-    EXPECT_TRUE(ranks.allRight()) << "NCCL_FALCON=" << falcon;
+    EXPECT_TRUE(areRightAndGone(ranks)) << "NCCL_FALCON=" << falcon;
   }
 }
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <sstream>
 
 namespace falcon::replay {
@@ -126,9 +126,9 @@ TEST(TimesFile, LooksAtEveryByteOnceWhereACellHasManyQuotes) {
   // Looked at again after each line this takes minutes.
   std::string text = "note,ms\n\"";
   for (int line = 0; line < 200'000; ++line) text += "\"\"\n";
-  const auto started = std::chrono::steady_clock::now();
+  const std::clock_t started = std::clock();  // the processor's time: a busy machine makes it no longer
   EXPECT_EQ(times(text + "\",5\n").size(), 1u);
-  EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(5));
+  EXPECT_LT(std::clock() - started, 5 * CLOCKS_PER_SEC);
 }
 
 TEST(TimesFile, CanBeSetAgainstTheWork) {

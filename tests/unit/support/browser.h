@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <system_error>
+#include <thread>
 
 namespace falcon::tests {
 
@@ -34,7 +37,14 @@ inline std::string openedByBrowser(const std::string& html, int width = 1280) {
   char buffer[4096];
   for (size_t got; (got = fread(buffer, 1, sizeof buffer, pipe)) > 0;) dom.append(buffer, got);
   EXPECT_EQ(pclose(pipe), 0);
-  std::filesystem::remove_all(folder);
+  // Its helpers may end a moment after it, and write there until then.
+  std::error_code problem;
+  for (int i = 0; i < 3000; ++i) {
+    std::filesystem::remove_all(folder, problem);
+    if (!problem) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_FALSE(problem) << folder << ": " << problem.message();
   return dom;
 }
 

@@ -28,6 +28,10 @@ struct Held {
   std::size_t threads = entries("/proc/self/task");
   std::size_t segments = mappings();
   bool operator==(const Held&) const = default;
+  /// Something has gone, and nothing has come.
+  bool isLessThan(const Held& other) const {
+    return *this != other && files <= other.files && threads <= other.threads && segments <= other.segments;
+  }
   friend std::ostream& operator<<(std::ostream& out, const Held& held) {
     return out << held.files << " files, " << held.threads << " threads, " << held.segments << " segments";
   }
@@ -47,7 +51,7 @@ Held settled() {
 
 Held settledAs(const Held& wanted) {
   Held held = settled();
-  for (int i = 0; i < 40 && held != wanted; ++i) held = settled();
+  for (int i = 0; i < 600 && held != wanted && !held.isLessThan(wanted); ++i) held = settled();
   return held;
 }
 
@@ -70,9 +74,15 @@ TEST(Lifetime, HundredRoundsLeaveNothingBehind) {
     }
   };
   round(0);  // what a process has one of
-  const Held before = settled();
-  for (int i = 1; i <= 100; ++i) round(i);
-  EXPECT_EQ(settledAs(before), before);
+  Held before = settled(), after;
+  for (int looks = 0; looks < 3; ++looks) {
+    for (int i = 1; i <= 100; ++i) round(i);
+    after = settledAs(before);
+    // On a busy machine what the first round left for longer than others was taken for what a process has one of.
+    if (!after.isLessThan(before)) break;
+    before = after;
+  }
+  EXPECT_EQ(after, before);
 }
 
 TEST(Lifetime, DestructionDuringConnectingIsSafe) {

@@ -98,7 +98,7 @@ TEST(SharedSocket, CarriesBothDirectionsWhoeverBegins) {
     rank(0, round % 2 == 0 ? 0us : pause);
     other.join();
     // Both ends are in this process. A dial that was not needed is dropped a moment later.
-    for (int looks = 0; looks < 1000 && openSockets() - before != 2; ++looks) std::this_thread::sleep_for(2ms);
+    for (int looks = 0; looks < 30'000 && openSockets() - before != 2; ++looks) std::this_thread::sleep_for(2ms);
     ASSERT_EQ(openSockets() - before, 2) << "round " << round;
   }
 }

@@ -15,6 +15,7 @@
 
 #include "harness/doorman.h"
 #include "harness/fork_alone.h"
+#include "harness/reserved_port.h"
 #include "transport/connect.h"
 #include "transport/descriptor_limit.h"
 
@@ -47,7 +48,7 @@ class Mailbox {
     items_.push_back(std::move(item));
     changed_.notify_all();
   }
-  std::optional<Item> take(Nanoseconds limit = 20s) {
+  std::optional<Item> take(Nanoseconds limit = 60s) {
     std::unique_lock lock(mutex_);
     if (!changed_.wait_for(lock, limit, [&] { return !items_.empty(); })) return std::nullopt;
     Item item = std::move(items_.front());
@@ -75,7 +76,7 @@ void greet(const FileDescriptor& socket, const Hello& hello, const SocketAddress
   auto progress = Greeting::Progress::incomplete;
   while (progress == Greeting::Progress::incomplete) {
     pollfd entry{socket.get(), POLLIN, 0};
-    ASSERT_EQ(poll(&entry, 1, 20'000), 1);
+    ASSERT_EQ(poll(&entry, 1, 60'000), 1);
     progress = greeting.read(socket.get());
   }
   ASSERT_EQ(progress, Greeting::Progress::complete);
@@ -100,7 +101,7 @@ TEST(Reactor, HandsAConnectionToWhomItIsForAndLeavesTheBytesAfterTheHello) {
   server->expect(Purpose::data, 7, secretWith(1), [&](FileDescriptor socket, const Hello& hello) {
     arrived.put({std::move(socket), hello});
   });
-  const auto client = connectWithHello({}, server->address(), helloOf(7, 1, std::string(4096, 'p')), 5s);
+  const auto client = connectWithHello({}, server->address(), helloOf(7, 1, std::string(4096, 'p')), 60s);
   ASSERT_TRUE(client);
   ASSERT_EQ(send(client->get(), "after", 5, 0), 5);
   auto got = arrived.take();
@@ -108,7 +109,7 @@ TEST(Reactor, HandsAConnectionToWhomItIsForAndLeavesTheBytesAfterTheHello) {
   EXPECT_EQ(got->second.from, 3);
   EXPECT_EQ(got->second.payload, std::string(4096, 'p'));
   pollfd entry{got->first.get(), POLLIN, 0};
-  ASSERT_EQ(poll(&entry, 1, 5000), 1);
+  ASSERT_EQ(poll(&entry, 1, 60'000), 1);
   char bytes[8];
   EXPECT_EQ(recv(got->first.get(), bytes, sizeof bytes, 0), 5);
 }
@@ -117,7 +118,7 @@ TEST(Reactor, KeepsEarlyConnectionsUntilSomebodyExpectsThem) {
   const auto server = reactor();
   std::vector<std::thread> clients;
   for (int i = 0; i < 20; ++i)
-    clients.emplace_back([&, i] { EXPECT_TRUE(connectWithHello({}, server->address(), helloOf(i % 2), 20s)); });
+    clients.emplace_back([&, i] { EXPECT_TRUE(connectWithHello({}, server->address(), helloOf(i % 2), 60s)); });
   std::this_thread::sleep_for(100ms);
   Mailbox<int> arrived;
   for (int key : {0, 1}) {
@@ -132,7 +133,7 @@ TEST(Reactor, WhoIsTurnedAwayComesAgain) {
   Mailbox<int> arrived;
   server->expect(Purpose::data, 7, secretWith(1), [&](FileDescriptor, const Hello&) { arrived.put(1); });
   const falcon::test::Doorman door(server->address(), 3);
-  const auto socket = connectWithHello({}, door.address(), helloOf(7), 20s);
+  const auto socket = connectWithHello({}, door.address(), helloOf(7), 60s);
   ASSERT_TRUE(socket) << socket.error().message();
   EXPECT_TRUE(arrived.take());
   EXPECT_EQ(door.left(), 0);
@@ -142,14 +143,14 @@ TEST(Reactor, WhoHaveDifferentSecretsDoNotConnectEarlyOrNot) {
   const auto server = reactor();
   Mailbox<int> arrived;
   std::thread early([&] {
-    const auto socket = connectWithHello({}, server->address(), helloOf(7, 2), 20s);
+    const auto socket = connectWithHello({}, server->address(), helloOf(7, 2), 60s);
     ASSERT_FALSE(socket);
     EXPECT_EQ(socket.error().code(), ErrorCode::invalidUsage);
   });
   std::this_thread::sleep_for(50ms);
   server->expect(Purpose::data, 7, secretWith(1), [&](FileDescriptor, const Hello&) { arrived.put(1); });
   early.join();
-  const auto late = connectWithHello({}, server->address(), helloOf(7, 2), 20s);
+  const auto late = connectWithHello({}, server->address(), helloOf(7, 2), 60s);
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code(), ErrorCode::invalidUsage);
   EXPECT_THAT(late.error().message(), testing::HasSubstr("does not know the secret"));
@@ -170,12 +171,12 @@ TEST(Reactor, DropsStrangersAtTheFirstWrongByteAndServesOthersMeanwhile) {
     send(stranger.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     char challenge[72];
     if (bytes == badLength) recv(stranger.get(), challenge, sizeof challenge, MSG_WAITALL);
-    EXPECT_TRUE(closedWithin(stranger, 4s)) << bytes.substr(0, 10);  // sooner than the limit for slow ones
+    EXPECT_TRUE(closedWithin(stranger, 30s)) << bytes.substr(0, 10);  // sooner than the limit for slow ones
   }
   const auto silent = rawConnection(server->address());
   const auto half = rawConnection(server->address());
   send(half.get(), good.data(), good.size() / 2, 0);
-  ASSERT_TRUE(connectWithHello({}, server->address(), helloOf(7), 5s));
+  ASSERT_TRUE(connectWithHello({}, server->address(), helloOf(7), 60s));
   EXPECT_TRUE(arrived.take());
 }
 
@@ -225,22 +226,21 @@ TEST(Reactor, ReadsAGreetingThatComesByteByByte) {
 }
 
 TEST(Reactor, RetriesRefusedConnections) {
-  auto server = reactor();
-  const auto address = server->address();
-  server.reset();
+  const falcon::test::ReservedPort port;
+  const SocketAddress address = *SocketAddress::parse(port.text());
+  std::shared_ptr<Reactor> server;
   std::thread later([&] {
     std::this_thread::sleep_for(300ms);
     server = *makeReactor(address);
     server->expect(Purpose::data, 1, secretWith(1), [](FileDescriptor, const Hello&) {});
   });
-  EXPECT_TRUE(connectWithHello(loopback(), address, helloOf(1), 20s));
+  EXPECT_TRUE(connectWithHello(loopback(), address, helloOf(1), 60s));
   later.join();
 }
 
 TEST(Reactor, NamesTheAddressThatCannotBeReached) {
-  auto server = reactor();
-  const auto address = server->address();
-  server.reset();
+  const falcon::test::ReservedPort port;
+  const SocketAddress address = *SocketAddress::parse(port.text());
   const auto client = connectWithHello({}, address, helloOf(1), 50ms);
   ASSERT_FALSE(client);
   EXPECT_EQ(client.error().code(), ErrorCode::remote);
@@ -291,21 +291,27 @@ TEST(Reactor, MayBeLetGoFromItsOwnThread) {
   EXPECT_TRUE(done.take());
 }
 
+/// Waits until no other thread is left: one that was joined may be seen in /proc a moment longer.
+bool isAlone() {
+  for (int i = 0; i < 6000 && falcon::test::threadsBesidesThis() > 0; ++i) std::this_thread::sleep_for(10ms);
+  return falcon::test::threadsBesidesThis() == 0;
+}
+
 TEST(Reactor, LeaksNeitherThreadsNorDescriptors) {
   { const auto warm = reactor(); }
+  ASSERT_TRUE(isAlone());
   const auto descriptors = count("/proc/self/fd");
-  const auto threads = count("/proc/self/task");
   for (int i = 0; i < 30; ++i) {
     const auto server = reactor();
     server->expect(Purpose::data, 1, secretWith(1), [](FileDescriptor, const Hello&) {});
-    const auto known = connectWithHello({}, server->address(), helloOf(1), 5s);
+    const auto known = connectWithHello({}, server->address(), helloOf(1), 60s);
     const auto early = rawConnection(server->address());
     const std::string opening = encodeOpening(Purpose::data, 2, {});
     send(early.get(), opening.data(), opening.size(), MSG_NOSIGNAL);
     const auto silent = rawConnection(server->address());
   }
+  EXPECT_TRUE(isAlone());
   EXPECT_EQ(count("/proc/self/fd"), descriptors);
-  EXPECT_EQ(count("/proc/self/task"), threads);
 }
 
 TEST(ProcessReactor, IsSharedAndEndsWithItsLastUser) {
@@ -335,13 +341,13 @@ TEST(ProcessReactor, AForkedChildGetsItsOwnAndMayDropTheParents) {
     if (!own || *own == parents) _exit(1);
     parents.reset();
     (*own)->expect(Purpose::data, 5, secretWith(1), [](FileDescriptor, const Hello&) {});
-    if (!connectWithHello({}, (*own)->address(), helloOf(5), 5s)) _exit(2);
+    if (!connectWithHello({}, (*own)->address(), helloOf(5), 60s)) _exit(2);
     own->reset();
     _exit(0);
   }
   EXPECT_EQ(statusOf(child), 0);
   parents->expect(Purpose::data, 5, secretWith(1), [](FileDescriptor, const Hello&) {});
-  EXPECT_TRUE(connectWithHello({}, parents->address(), helloOf(5), 5s));  // the parent's still works
+  EXPECT_TRUE(connectWithHello({}, parents->address(), helloOf(5), 60s));  // the parent's still works
 }
 
 TEST(ProcessReactor, AChildDoesNotKeepItsParentsSocketsOpen) {
@@ -352,7 +358,7 @@ TEST(ProcessReactor, AChildDoesNotKeepItsParentsSocketsOpen) {
   Mailbox<FileDescriptor> arrived;
   server->expect(Purpose::data, 7, secretWith(1),
                  [&](FileDescriptor socket, const Hello&) { arrived.put(std::move(socket)); });
-  auto client = connectWithHello({}, server->address(), helloOf(7), 5s);
+  auto client = connectWithHello({}, server->address(), helloOf(7), 60s);
   ASSERT_TRUE(client);
   auto accepted = arrived.take();
   ASSERT_TRUE(accepted);
@@ -365,7 +371,7 @@ TEST(ProcessReactor, AChildDoesNotKeepItsParentsSocketsOpen) {
     _exit(read(hold[0], &byte, 1) == 0 ? 0 : 1);  // lives until the parent closes the pipe
   }
   accepted.reset();
-  EXPECT_TRUE(closedWithin(*client, 10s));
+  EXPECT_TRUE(closedWithin(*client, 60s));
   ::close(hold[1]);
   ::close(hold[0]);
   EXPECT_EQ(statusOf(child), 0);
@@ -385,7 +391,7 @@ TEST(ProcessReactor, AProcessThatNeverLetsGoExitsCleanly) {
     (*leaked)->post([] {});
     exit(0);
   }
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 600; ++i) {
     int status = -1;
     if (waitpid(child, &status, WNOHANG) == child) {
       EXPECT_EQ(status, 0);
