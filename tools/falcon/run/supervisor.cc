@@ -281,7 +281,14 @@ void Supervisor::passOnSignals() {
     if (signal == SIGCHLD) continue;
     // What ends a job goes to a rank's whole group, as from a terminal; the rest only to who may have a handler for it.
     const bool toGroup = signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
-    for (const auto& [process, rank] : running_) ::kill(toGroup ? -process : process, signal);
+    // Who heard of another one's end before its own signal would speak of it.
+    const bool quietly = toGroup && plan_.options.quietWhenAsked;
+    const auto pass = [&](int number) {
+      for (const auto& [process, rank] : running_) ::kill(toGroup ? -process : process, number);
+    };
+    if (quietly) pass(SIGSTOP);
+    pass(signal);
+    if (quietly) pass(SIGCONT);
     asked_ = asked_ || toGroup;
     policy_.signalPassedOn(signal, SystemClock::instance().now());
   }
