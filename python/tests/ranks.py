@@ -23,6 +23,16 @@ class RankFailed(AssertionError):
     pass
 
 
+def tell(what):
+    """To whoever waits for it in wait_to_be_told()."""
+    dist.distributed_c10d._get_default_store().set(what, "told")
+
+
+def wait_to_be_told(what):
+    """Until another rank tells it, however long that takes on a busy machine; a hang is one after 100 s."""
+    dist.distributed_c10d._get_default_store().wait([what], timedelta(seconds=100))
+
+
 def _body(rank, ranks, path, backend, timeout, results, body, arguments, environment):
     os.environ.update(environment)
     torch.set_num_threads(1)

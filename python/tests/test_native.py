@@ -14,6 +14,7 @@ from nccl_falcon import _native
 ALL_REDUCE, BROADCAST, SEND, RECEIVE = 0, 1, 8, 9
 INT32, FLOAT32 = 2, 7
 _fork = multiprocessing.get_context("fork")
+_overdue_was_seen = _fork.Event()
 
 
 def _rank(body, identity, ranks, rank, results):
@@ -26,6 +27,7 @@ def _rank(body, identity, ranks, rank, results):
 def run_ranks(ranks, body):
     """body(id, ranks, rank) on each rank; the id is of a communicator that rank 0 has opened."""
     results, identities = _fork.Queue(), _fork.SimpleQueue()
+    _overdue_was_seen.clear()
 
     def first(results):
         identity = _native.unique_id()
@@ -106,16 +108,17 @@ def tags(identity, ranks, rank):
 def overdue(identity, ranks, rank):
     communicator = _native.Communicator.create(identity, ranks, rank, 30)
     if rank == 1:
-        time.sleep(2)
+        _overdue_was_seen.wait(50)
         return
     communicator.set_timeout(0.5)
     values = array("f", [0.0])
     completion = communicator.queue(ALL_REDUCE, address(values), address(values), 1, FLOAT32, 0, -1)
-    assert completion.wait(5)
+    assert completion.wait(20)
     assert "500 ms, its timeout" in completion.error()
     with pytest.raises(_native.CallError, match="its timeout"):
         communicator.run(ALL_REDUCE, address(values), address(values), 1, FLOAT32, 0, -1)
     communicator.close()
+    _overdue_was_seen.set()
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])

@@ -6,12 +6,13 @@ import pickle
 import subprocess
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import torch
 import torch.distributed as dist
-from ranks import run_ranks
+from ranks import run_ranks, tell, wait_to_be_told
 
 
 def traces(folder):
@@ -28,19 +29,21 @@ def calls_what_others_do_not(rank, asynchronous):
         dist.recv(torch.ones(4), 0)
     dist.barrier()
     if rank == 1:
-        time.sleep(6)
+        wait_to_be_told("seen")
         return
+    dist.distributed_c10d._get_default_group().set_timeout(timedelta(seconds=2))
     with pytest.raises(dist.DistBackendError):
         work = dist.broadcast(torch.ones(7), 0, async_op=asynchronous)
         dist.all_reduce(torch.ones(8))
         if asynchronous:
             work.wait()
+    tell("seen")
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_a_timeout_leaves_a_trace(tmp_path, asynchronous):
     settings = {"TORCH_FR_DUMP_TEMP_FILE": str(tmp_path / "rank")}
-    run_ranks(2, calls_what_others_do_not, asynchronous, timeout=2, environment=settings)
+    run_ranks(2, calls_what_others_do_not, asynchronous, environment=settings)
     trace = traces(tmp_path)[0]
     assert trace["version"] == "2.10"
     seen = [(e["profiling_name"], e["input_sizes"], e["output_sizes"], e["input_dtypes"], e["state"]) for e in trace["entries"]]
@@ -62,6 +65,7 @@ def test_a_timeout_leaves_a_trace(tmp_path, asynchronous):
 def goes_its_own_way(rank):
     for _ in range(3):
         dist.all_reduce(torch.ones(4))
+    dist.distributed_c10d._get_default_group().set_timeout(timedelta(seconds=3))
     with pytest.raises(dist.DistBackendError):
         if rank == 1:
             dist.all_reduce(torch.ones(16))
@@ -72,7 +76,7 @@ def goes_its_own_way(rank):
 
 
 def test_pytorchs_analyzer_finds_the_one_that_differs(tmp_path):
-    run_ranks(3, goes_its_own_way, timeout=3, environment={"TORCH_FR_DUMP_TEMP_FILE": str(tmp_path / "rank")})
+    run_ranks(3, goes_its_own_way, environment={"TORCH_FR_DUMP_TEMP_FILE": str(tmp_path / "rank")})
     assert sorted(traces(tmp_path)) == [0, 1, 2]
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "torch.distributed.flight_recorder.fr_trace", tmp_path, "-p", "rank"],

@@ -11,7 +11,7 @@ namespace falcon::net::test {
 using falcon::test::ForkedRanks;
 using falcon::test::SharedBoard;
 
-/// The receiver, which tells over the board where it is; null: nobody has come in 10 s.
+/// The receiver, which tells over the board where it is; null: nobody has come.
 inline std::unique_ptr<Connection> accepted(Network& over, const SharedBoard& board,
                                             std::unique_ptr<Listener>& listener) {
   HandleBytes handle;
@@ -23,7 +23,7 @@ inline std::unique_ptr<Connection> accepted(Network& over, const SharedBoard& bo
   return made;
 }
 
-/// The sender, to that one; null: it has not come so far in 10 s.
+/// The sender, to that one; null: it has not come so far.
 inline std::unique_ptr<Connection> connected(Network& over, const SharedBoard& board) {
   if (!waitFor([&] { return board->published[0] == 1; })) return nullptr;
   HandleBytes handle;

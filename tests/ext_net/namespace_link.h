@@ -27,16 +27,14 @@ class Link {
     west = "fnw" + id, east = "fne" + id;
     const std::string w = "w" + id, e = "e" + id;
     interface = w, farInterface = e;
+    remove();  // what a killed program has left whose process had our number
     isThere = runs("ip netns add " + west) && runs("ip netns add " + east) &&
               runs("ip link add " + w + " netns " + west + " type veth peer name " + e + " netns " + east) &&
               runs("ip -n " + west + " addr add 10.77.0.1/24 dev " + w) &&
               runs("ip -n " + east + " addr add 10.77.0.2/24 dev " + e) &&
               runs("ip -n " + west + " link set " + w + " up") && runs("ip -n " + east + " link set " + e + " up");
   }
-  ~Link() {
-    runs("ip netns del " + west);
-    runs("ip netns del " + east);
-  }
+  ~Link() { remove(); }
   Link(const Link&) = delete;
 
   void limit(const std::string& rate) const {
@@ -68,6 +66,12 @@ class Link {
 
   std::string west, east, interface, farInterface;
   bool isThere = false;
+
+ private:
+  void remove() const {
+    runs("ip netns del " + west);
+    runs("ip netns del " + east);
+  }
 };
 
 /// This thread's, from now on.

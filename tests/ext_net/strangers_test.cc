@@ -131,7 +131,7 @@ class Peer : public testing::TestWithParam<const char*> {
     room_.resize(room);
     const auto request = receiver_->start(room_.data(), room_.size(), nullptr);
     if (!request) return request.error();
-    return finish(*request, Seconds(3));
+    return finish(*request);
   }
 
   Setting io_{"NCCL_FALCON_NET_IO", GetParam()};

@@ -105,7 +105,7 @@ TEST_F(UcxClosing, OfManyTakesNoSecondEach) {
     const auto begun = std::chrono::steady_clock::now();
     for (auto& ends : all) (sendersFirst ? ends->sender : ends->receiver).reset();
     for (auto& ends : all) (sendersFirst ? ends->receiver : ends->sender).reset();
-    EXPECT_LT(Seconds(std::chrono::steady_clock::now() - begun).count(), count / 4);
+    EXPECT_LT(Seconds(std::chrono::steady_clock::now() - begun).count(), count / 2);
   }
 }
 
@@ -128,7 +128,7 @@ TEST_F(UcxClosing, IsBoundedWhereTheReceiversTakeNothing) {
   }
   const auto begun = std::chrono::steady_clock::now();
   for (auto& ends : all) ends->sender.reset();
-  EXPECT_LT(Seconds(std::chrono::steady_clock::now() - begun).count(), 3);
+  EXPECT_LT(Seconds(std::chrono::steady_clock::now() - begun).count(), 5) << "a second each";
 }
 
 }  // namespace

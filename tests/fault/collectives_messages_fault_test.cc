@@ -57,7 +57,7 @@ TEST_P(MessageFault, AKilledRankGivesARemoteErrorToAllOthers) {
     });
     ASSERT_TRUE(board.waitFor(victim, 3));
     forked.signal(victim, SIGKILL);
-    for (Rank rank = 0; rank < victim; ++rank) EXPECT_EQ(forked.wait(rank, Seconds(20)).report, "");
+    for (Rank rank = 0; rank < victim; ++rank) EXPECT_EQ(forked.wait(rank, Seconds(60)).report, "");
   }
 }
 

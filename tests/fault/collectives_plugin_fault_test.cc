@@ -31,8 +31,8 @@ TEST_P(LostConnection, IsARemoteErrorOnAllRanksWithinFiveSeconds) {
     const auto communicator = joinCommunicator(board, 0, rank, ranks);
     std::vector<float> data(50'000, 1);
     const Call call{Operation::allReduce, DataType::f32, ReduceOp::max, data.data(), data.data(), data.size()};
-    const auto start = std::chrono::steady_clock::now();
     for (int step = 0; step < 1000; ++step) {
+      const auto start = std::chrono::steady_clock::now();  // of the call in which it is lost, in the end
       const Status done = test::run(*communicator, call);
       if (done) continue;
       if (step == 0) return "not even the first went well: " + done.error().message();
@@ -42,7 +42,7 @@ TEST_P(LostConnection, IsARemoteErrorOnAllRanksWithinFiveSeconds) {
     }
     return "never failed";
   });
-  EXPECT_TRUE(forked.allRight(Seconds(30)));
+  EXPECT_TRUE(forked.allRight());
 }
 INSTANTIATE_TEST_SUITE_P(Net, LostConnection,
                          testing::Combine(testing::Range(6, 13), testing::Values("cut:40", "isend:40")),
@@ -94,7 +94,7 @@ TEST(PluginOfSomeRanks, IsAnErrorOnAllWhereOneHasNoneOfTheName) {
       return said ? "" : text;
     }
   });
-  EXPECT_TRUE(forked.allRight(Seconds(20)));
+  EXPECT_TRUE(forked.allRight(Seconds(50)));  // the time would be up after 60
 }
 
 }  // namespace

@@ -71,8 +71,8 @@ class SharedBoard {
 
   Contents* operator->() const { return contents_; }
   void reach(int slot, int step) const { contents_->steps[slot].store(step); }
-  /// False when `limit` passed first.
-  bool waitFor(int slot, int step, Seconds limit = Seconds(30)) const;
+  /// False when `limit` passed first, which only hangs should meet.
+  bool waitFor(int slot, int step, Seconds limit = Seconds(100)) const;
 
  private:
   Contents* contents_;

@@ -72,7 +72,8 @@ bool RankCgroups::permitted(std::string& why) {
   }
   removeStale();
   const std::string trial = groupPath(0);
-  if (mkdir(trial.c_str(), 0755) != 0) {
+  // One of that name is a killed test's whose process had our number.
+  if (mkdir(trial.c_str(), 0755) != 0 && errno != EEXIST) {
     why = "cannot make " + trial + ": " + std::strerror(errno);
     return false;
   }

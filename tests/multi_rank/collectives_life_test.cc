@@ -82,7 +82,7 @@ TEST(Life, RoundsOfInitAndDestroyLeakNothing) {
         if (round == 4) early.emplace();
       }
       // Sockets are closed by the reactor's thread, perhaps a moment later.
-      for (int attempt = 0; attempt < 100; ++attempt) {
+      for (int attempt = 0; attempt < 3000; ++attempt) {
         const Holdings now;
         if (now.descriptors <= early->descriptors && now.threads <= early->threads &&
             now.sharedMappings <= early->sharedMappings)

@@ -35,25 +35,29 @@ std::string join(const TrapJob& job, const SharedBoard& board, int rank, const c
 
 // Rank 0 has launched what rank 1 only launches when the job has been let go.
 TEST(Drain, WhereARankDoesNotGoOnTheTrapIsLiftedEverywhere) {
-  enum { launched = 0, lifted = 1 };
+  enum { launched = 0, lifted, found, told };  // the last one by rank
   const TrapJob job;
   const SharedArena arena;
   const SharedBoard board;
+  const ToldProcesses processes(board, told, 2);
   ForkedRanks forked(2, [&](int rank) -> std::string {
     std::optional<Member> member;
-    if (auto wrong = join(job, board, rank, "2", member); !wrong.empty()) return wrong;
+    // Who does not call counts as held after 3 s.
+    if (auto wrong = join(job, board, rank, "6", member); !wrong.empty()) return wrong;
+    processes.note(rank);
     const std::int64_t mine[] = {rank + 1, 10 + 10 * rank, rank};
     std::int64_t sums[3] = {};
     const auto sum = [&](int i) { return member->sum(mine[i], sums[i]); };
     OR_SAY(sum(0));
     member->synchronize();
+    if (rank == 1) OR_SAY(suspendWhole(member->comm, 60'000, processes));
+    if (rank == 1) OR_SAY(ncclFalconResume(member->comm));
+    if (rank == 1) board.reach(found, 1);
+    if (!board.waitFor(found, 1)) return "the job was never held";
     if (rank == 1) {
       if (!board.waitFor(launched, 1)) return "rank 0 did not launch";
-      ncclResult_t held = ncclSuccess;
-      while (held == ncclSuccess) {  // as long as the processes have not found each other
-        held = ncclFalconSuspend(member->comm, 60'000);
-        if (held == ncclSuccess) OR_SAY(ncclFalconResume(member->comm));
-      }
+      const auto held = ncclFalconSuspend(member->comm, 60'000);
+      if (held == ncclSuccess) OR_SAY(ncclFalconResume(member->comm));
       if (held != ncclSystemError) return saying("suspend", held);
       board.reach(lifted, 1);
     } else {
@@ -74,20 +78,22 @@ TEST(Drain, WhereARankDoesNotGoOnTheTrapIsLiftedEverywhere) {
 
 // All have entered the same, but on rank 0's device it does not come to an end.
 TEST(Drain, WhereADeviceDoesNotComeToAnEndTheTrapIsLiftedEverywhere) {
-  enum { entered = 0, found = 2, lifted, heldAgain };  // the first by rank
+  enum { entered = 0, found = 2, lifted, heldAgain, told };  // the first and the last one by rank
   const TrapJob job;
   const SharedArena arena;
   const SharedBoard board;
+  const ToldProcesses processes(board, told, 2);
   ForkedRanks forked(2, [&](int rank) -> std::string {
     std::optional<Member> member;
     // Who does not call counts as held after 3 s.
     if (auto wrong = join(job, board, rank, "10", member); !wrong.empty()) return wrong;
+    processes.note(rank);
     const std::int64_t mine = rank + 1;
     std::int64_t sums[2] = {};
     const auto sum = [&](int i) { return member->sum(mine, sums[i]); };
     OR_SAY(sum(0));
     member->synchronize();
-    if (rank == 1) OR_SAY(suspendPatiently(member->comm, 60'000));  // until the processes have found each other
+    if (rank == 1) OR_SAY(suspendWhole(member->comm, 60'000, processes));
     if (rank == 1) OR_SAY(ncclFalconResume(member->comm));
     if (rank == 1) board.reach(found, 1);
     if (!board.waitFor(found, 1, Seconds(60))) return "the job was never held";

@@ -20,7 +20,7 @@ using SteadyClock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 // What the ranks share on the board, beside their flags "has joined".
-enum Slot { turn = 20, longestEntry = 21, trapClosed = 30 };  // the last one by process
+enum Slot { turn = 20, longestEntry = 21, told = 30 };  // the last one by process
 
 /// `permuted`: a rank orders calls of different communicators as it likes, now and then, and waits for none meanwhile.
 enum class Kind { random, permuted, oneForwardOneBackward, interleaved };
@@ -187,26 +187,15 @@ std::string standsStill(const SharedArena& arena, std::mt19937& random) {
   return SpinningArena::sum(arena->launched) == before ? "" : "ranks launched while all were held";
 }
 
-void noteTrap(int held, unsigned, void* closed) {
-  static_cast<std::atomic<int>*>(closed)->store(held != NCCL_FALCON_RELEASED);
-}
-
-/// Holds the whole job. At first the processes are still finding each other: then only a part of it can be held.
-ncclResult_t suspendAll(const SharedBoard& board, ncclComm_t comm, const Shape& shape, bool first) {
-  while (true) {
-    const auto held = first ? suspendPatiently(comm, 300'000) : ncclFalconSuspend(comm, 300'000);
-    int closed = 0;
-    for (int process = 0; process < shape.processes(); ++process) closed += board->steps[trapClosed + process].load();
-    if (held != ncclSuccess || closed == shape.processes()) return held;
-    if (!first) return ncclInternalError;
-    (void)ncclFalconResume(comm);
-    std::this_thread::sleep_for(10ms);
-  }
+ncclResult_t suspendAll(const ToldProcesses& processes, ncclComm_t comm, bool first) {
+  const auto held = first ? suspendWhole(comm, 300'000, processes) : ncclFalconSuspend(comm, 300'000);
+  return held == ncclSuccess && !processes.areAll() ? ncclInternalError : held;
 }
 
 /// Traps in turn with the other processes, until there were `traps`. "" or what went wrong.
 std::string trapInTurn(const SharedBoard& board, const SharedArena& arena, ncclComm_t comm, int process,
                        const Shape& shape) {
+  const ToldProcesses processes(board, told, shape.processes());
   std::mt19937 random(static_cast<unsigned>(process));
   for (int other = 0; other < shape.ranks; ++other)
     if (shape.traps > 0 && !board.waitFor(other, 1, Seconds(120))) return "not all ranks joined";
@@ -219,7 +208,7 @@ std::string trapInTurn(const SharedBoard& board, const SharedArena& arena, ncclC
     }
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 8000));
     const auto begun = SteadyClock::now();
-    if (const auto held = suspendAll(board, comm, shape, now == 0); held != ncclSuccess) return saying("suspend", held);
+    if (const auto held = suspendAll(processes, comm, now == 0); held != ncclSuccess) return saying("suspend", held);
     const auto entry = std::chrono::duration_cast<std::chrono::microseconds>(SteadyClock::now() - begun);
     if (now > 0)
       board->steps[longestEntry] = std::max(board->steps[longestEntry].load(), static_cast<int>(entry.count()));
@@ -264,7 +253,7 @@ std::vector<std::string> run(const SharedBoard& board, const Shape& shape, unsig
     job.join(process, shape.processes());
     useSpinningVendor();
     setenv("NCCL_FALCON_TRAP_ENTRY", "120", 1);
-    ncclFalconTrapCallbackAdd(noteTrap, &board->steps[trapClosed + process]);
+    ToldProcesses(board, told, shape.processes()).note(process);
     std::vector<std::string> reports(shape.ofAProcess);
     std::vector<std::thread> threads;
     for (int i = 0; i < shape.ofAProcess; ++i)

@@ -7,6 +7,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "harness/json_schema.h"
@@ -21,7 +23,7 @@ using nlohmann::json;
 class OutsideJob : public testing::Test {
  protected:
   OutsideJob() {
-    EXPECT_TRUE(eventually([&] { return events().size() >= 2 && iterationsOf(0) > 0; })) << run_.errors();
+    EXPECT_TRUE(eventually(run_, [&] { return events().size() >= 2 && iterationsOf(0) > 0; })) << run_.errors();
   }
   ~OutsideJob() override {
     end();
@@ -49,7 +51,7 @@ class OutsideJob : public testing::Test {
   static bool has(const std::string& program) {
     return std::system(("command -v " + program + " >/dev/null 2>&1").c_str()) == 0;
   }
-  /// One that nobody listens at, a moment ago.
+  /// One that nobody listened at a moment ago.
   static std::string freeAddress() {
     const int listener = socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address{};
@@ -60,6 +62,23 @@ class OutsideJob : public testing::Test {
     getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
     close(listener);
     return "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  }
+
+  /// A program that listens at an address. Somebody else may be given it before the program is there: then it ends, and
+  /// another address is tried.
+  struct Listening {
+    std::string address;
+    std::unique_ptr<Started> program;
+  };
+  static Listening listening(const std::function<std::vector<std::string>(const std::string& address)>& command,
+                             const std::function<bool(const Listening&)>& answers) {
+    Listening made;
+    for (int tries = 0; tries < 20; ++tries) {
+      made.address = freeAddress();
+      made.program = std::make_unique<Started>(command(made.address));
+      if (eventually(*made.program, [&] { return answers(made); }) && made.program->running()) break;
+    }
+    return made;
   }
 
   const std::string name_ = "falcon-outside-" + std::to_string(getpid());
@@ -78,21 +97,32 @@ TEST_F(OutsideJob, ARealPrometheusScrapesEveryRank) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the HTTP server is a library of the system, of which the thread sanitizer sees one half";
 #endif
-  const std::string listen = freeAddress();
-  Started exporter(falconCommand({"metrics", "--listen", listen, "--job", name_}));
-  ASSERT_TRUE(eventually([&] { return exporter.errors().find("/metrics") != std::string::npos; })) << exporter.errors();
+  const auto metrics = [&](const std::string& address) {
+    return falconCommand({"metrics", "--listen", address, "--job", name_});
+  };
+  const auto says = [](const Listening& its) { return its.program->errors().find("/metrics") != std::string::npos; };
+  const Listening exporter = listening(metrics, says);
+  ASSERT_TRUE(exporter.program->running()) << exporter.program->errors();
 
-  const std::string web = freeAddress();
   std::ofstream(temporary_.file("prometheus.yml"))
       << "scrape_configs:\n  - job_name: nccl-falcon\n    honor_labels: true\n    scrape_interval: 1s\n"
          "    static_configs:\n      - targets: ['"
-      << listen << "']\n";
-  Started prometheus({"/usr/bin/env", "prometheus", "--config.file=" + temporary_.file("prometheus.yml"),
-                      "--storage.tsdb.path=" + temporary_.file("data"), "--web.listen-address=" + web});
+      << exporter.address << "']\n";
+  const auto prometheusAt = [&](const std::string& address) -> std::vector<std::string> {
+    return {"/usr/bin/env", "prometheus", "--config.file=" + temporary_.file("prometheus.yml"),
+            "--storage.tsdb.path=" + temporary_.file("data"), "--web.listen-address=" + address};
+  };
+  const auto isReady = [](const Listening& its) {
+    return output({"/usr/bin/env", "curl", "-sf", "http://" + its.address + "/-/ready"}).find("Prometheus") !=
+           std::string::npos;
+  };
+  const Listening prometheus = listening(prometheusAt, isReady);
+  ASSERT_TRUE(prometheus.program->running()) << prometheus.program->errors();
   const auto query = [&](const std::string& expression) -> json {
-    const auto answer = json::parse(output({"/usr/bin/env", "curl", "-sfG", "http://" + web + "/api/v1/query",
-                                            "--data-urlencode", "query=" + expression}),
-                                    nullptr, false);
+    const auto answer =
+        json::parse(output({"/usr/bin/env", "curl", "-sfG", "http://" + prometheus.address + "/api/v1/query",
+                            "--data-urlencode", "query=" + expression}),
+                    nullptr, false);
     return answer.is_object() ? answer["data"]["result"] : json::array();
   };
   const std::string mine = "{job=\"" + name_ + "\"}";
@@ -100,17 +130,17 @@ TEST_F(OutsideJob, ARealPrometheusScrapesEveryRank) {
   const auto gives = [&](const std::string& expression, std::size_t series) {
     return eventually([&] { return query(expression).size() == series; });
   };
-  ASSERT_TRUE(gives("nccl_falcon_iteration_seconds" + mine, 4)) << prometheus.errors();
+  ASSERT_TRUE(gives("nccl_falcon_iteration_seconds" + mine, 4)) << prometheus.program->errors();
   EXPECT_TRUE(gives("nccl_falcon_iteration_seconds" + mine + " > 0", 4));
   EXPECT_TRUE(gives("nccl_falcon_build_info" + mine, 4));
   EXPECT_TRUE(gives("nccl_falcon_failslow_active" + mine, 3));
   EXPECT_TRUE(gives("nccl_falcon_mitigations_total" + mine, 12));
   EXPECT_TRUE(gives("sum by (rank) (nccl_falcon_collective_duration_seconds_count" + mine + ") > 0", 4));
 
-  exporter.signal(SIGTERM);
-  EXPECT_EQ(exporter.wait(), 0);
-  prometheus.signal(SIGTERM);
-  prometheus.wait();
+  exporter.program->signal(SIGTERM);
+  EXPECT_EQ(exporter.program->wait(), 0);
+  prometheus.program->signal(SIGTERM);
+  prometheus.program->wait();
 }
 
 TEST_F(OutsideJob, TheControllersMetricsFileIsWhatPromtoolTakes) {

@@ -190,7 +190,8 @@ TEST(InjectAnybody, RefusesWhatIsNotOnesOwn) {
     EXPECT_EQ(injection.wait(), 2) << injection.errors();
     return injection.errors();
   };
-  EXPECT_THAT(refused({"inject", "hang", "--pid", "4000000"}), HasSubstr("there is no process"));
+  // One more than the greatest number of any kernel.
+  EXPECT_THAT(refused({"inject", "hang", "--pid", "4194304"}), HasSubstr("there is no process"));
   EXPECT_THAT(refused({"inject", "hang", "--pid", std::to_string(::getpid())}), HasSubstr("started this command"));
   EXPECT_THAT(refused({"inject", "hang", "--job", "no-such-job", "--rank", "0"}), HasSubstr("no running job"));
   refused({"inject", "hang", "--pid", "1", "--rank", "0"});

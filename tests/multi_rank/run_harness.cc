@@ -1,6 +1,7 @@
 #include "multi_rank/run_harness.h"
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,8 +32,14 @@ TemporaryFolder::TemporaryFolder() {
   char path[] = "/tmp/falcon-test-XXXXXX";
   path_ = ::mkdtemp(path);
 }
+// Ranks whose launcher was killed write there a moment longer.
 TemporaryFolder::~TemporaryFolder() {
-  std::filesystem::remove_all(path_);
+  std::error_code problem;
+  EXPECT_TRUE(eventually([&] {
+    std::filesystem::remove_all(path_, problem);
+    return !problem;
+  })) << path_
+      << ": " << problem.message();
 }
 
 Started::Started(std::vector<std::string> command, std::map<std::string, std::string> environment) {

@@ -20,6 +20,7 @@ class TemporaryFolder {
  public:
   TemporaryFolder();
   ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
   std::string file(const std::string& name) const { return path_ + "/" + name; }
 
  private:

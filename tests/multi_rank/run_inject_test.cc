@@ -8,6 +8,7 @@
 #include <atomic>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "base/owned.h"
@@ -85,6 +86,11 @@ int timesSeenStopped(int process, std::chrono::milliseconds span) {
   return times;
 }
 
+/// Those who undo an injection have done so, and have let go of the victim, when they have ended.
+void awaitTheEndOf(const std::set<pid_t>& guardians) {
+  for (const pid_t guardian : guardians) EXPECT_TRUE(eventually([&] { return !isAlive(guardian); })) << guardian;
+}
+
 class InjectSlowRank : public testing::TestWithParam<bool> {};
 
 TEST_P(InjectSlowRank, SlowsASpinningRankAndNoOther) {
@@ -102,7 +108,7 @@ TEST_P(InjectSlowRank, SlowsASpinningRankAndNoOther) {
   Started injection(
       inject({"slow-rank", "--describe", folder.file("job"), "--rank", "1", "--factor", "4", "--for", "3", "--json"}));
   if (!cgroups) {
-    EXPECT_GT(timesSeenStopped(description.ranks[1].process, 4s), 0);
+    EXPECT_TRUE(eventually(injection, [&] { return tools::isStopped(description.ranks[1].process); }));
   }
   EXPECT_EQ(injection.wait(), 0) << injection.errors();
   const auto outcome = nlohmann::json::parse(injection.output());
@@ -111,8 +117,9 @@ TEST_P(InjectSlowRank, SlowsASpinningRankAndNoOther) {
   EXPECT_TRUE(outcome.at("effective"));
   const double before = outcome.at("cores_before");
   const double during = outcome.at("cores_during");
-  // On a machine so busy that the rank had little of it anyway, the scheduler makes up for pauses between stops.
-  EXPECT_LT(during, (before > 0.3 ? 0.5 : 0.95) * before);
+  // Where it shares a core with others, the scheduler makes up for pauses between stops: a quarter of the time it may
+  // have the whole core.
+  EXPECT_LT(during, cgroups ? 0.5 * before : std::min(0.95 * before, std::max(0.5 * before, 0.3)));
   EXPECT_GT(during, 0.05 * before);
   EXPECT_GT(outcome.at(cgroups ? "throttled_periods" : "stops"), 5);
   EXPECT_GE(outcome.at("ended").at("monotonic").get<double>() - outcome.at("started").at("monotonic").get<double>(),
@@ -140,11 +147,13 @@ TEST(Inject, IsUndoneWhenItIsKilled) {
     ASSERT_TRUE(eventually([&] { return *cgroup.quota() != free; }));
     const auto throttled = cgroup.throttling()->throttledPeriods;
     ASSERT_TRUE(eventually([&] { return cgroup.throttling()->throttledPeriods > throttled + 5; }));
+    const auto guardians = tools::descendantsOf(injection.process());
     injection.signal(signal);
     // 1: on a very busy machine the rank had no more than this before.
     const int code = injection.wait();
     EXPECT_TRUE(signal == SIGKILL ? code == 137 : code == 0 || code == 1) << code << injection.errors();
     EXPECT_TRUE(eventually([&] { return *cgroup.quota() == free; })) << *cgroup.quota();
+    awaitTheEndOf(guardians);
   }
 }
 
@@ -270,8 +279,10 @@ TEST(InjectSlowLink, LeavesThrottleLinesOfOthersAlone) {
   EXPECT_EQ(second.wait(), 1);
   EXPECT_THAT(second.errors(), HasSubstr("slow-link --from 0 --to 1;"));
   EXPECT_EQ(contentOf(file), foreign + "0 1 1000000\n");
+  const auto guardians = tools::descendantsOf(first.process());
   first.signal(SIGKILL);  // its guardian holds the link until it has undone
   EXPECT_TRUE(eventually([&] { return contentOf(file) == foreign; })) << contentOf(file);
+  awaitTheEndOf(guardians);
   Started sameLink(slowLink("2", "1"));
   EXPECT_EQ(sameLink.wait(), 1);
   EXPECT_THAT(sameLink.errors(), HasSubstr("2 1 5000000"));

@@ -64,7 +64,7 @@ void receive(Pair pair, std::uint64_t bytes, Counter* counter) {
 }
 
 int connectTo(Pair pair) {
-  for (int attempt = 0; attempt < 1000; ++attempt) {
+  for (int attempt = 0; attempt < 6000; ++attempt) {
     const int peer = ::socket(AF_INET, SOCK_STREAM, 0);
     const sockaddr_in own = addressOf(pair.from, 0);
     const sockaddr_in other = addressOf(pair.to, pair.port());

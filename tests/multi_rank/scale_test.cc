@@ -177,7 +177,7 @@ TEST(Scale, SixtyFourThreadsJoinAndComputeInOneProcess) {
   std::cout << "init of " << size << " ranks as threads: " << took.load() << " s\n";
   EXPECT_LT(took.load(), 60);  // a busy machine with sanitizers; the figure is printed above
   // Two ids were of no use: nothing waits for visitors that never come.
-  for (int tries = 0; tries < 5000 && sockets() > 0; ++tries) usleep(1000);
+  for (int tries = 0; tries < 60'000 && sockets() > 0; ++tries) usleep(1000);
   EXPECT_EQ(sockets(), 0);
 }
 
@@ -210,7 +210,7 @@ TEST(Scale, ConnectionsAreMadeWhenFirstNeeded) {
     const auto openSockets = [&](int stage, int most) {
       meet(board, stage, size);
       int count = sockets();
-      for (int tries = 0; tries < 5000 && count > most; ++tries, count = sockets()) usleep(1000);
+      for (int tries = 0; tries < 60'000 && count > most; ++tries, count = sockets()) usleep(1000);
       meet(board, stage + 1, size);
       need(count <= most, "at stage " + std::to_string(stage) + " it has " + std::to_string(count) +
                               " sockets instead of at most " + std::to_string(most));

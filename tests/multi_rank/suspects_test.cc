@@ -126,7 +126,10 @@ class LoadingJob {
                                      {"NCCL_FALCON_EVENTS", folder_.file("events")},
                                      {"NCCL_FALCON_JOB", "loading-" + event + "-" + std::to_string(getpid())},
                                      {"NCCL_FALCON_TRAP_BUDGET", "100"}});
-    eventually([&] { return !first(event).is_null() || !job.running(); });
+    // It takes half a minute where the machine is idle.
+    const auto isOver = [&] { return !first(event).is_null() || !job.running(); };
+    for (int minutes = 0; minutes < 4 && !eventually(isOver); ++minutes) {
+    }
     job.signal(SIGTERM);
     job.wait();
     errors_ = job.errors();

@@ -10,7 +10,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int ranks = 4;
-enum Slot { joined = 8, suspended = 9 };
+enum Slot { suspended = 9, told = 16 };  // the last one by rank
 
 class Callbacks {
  public:
@@ -39,9 +39,11 @@ ncclResult_t callUntilItFails(const SharedBoard& board, ncclComm_t comm, int ran
 void othersAreLetGo(int victim, const char* onDeath) {
   SharedBoard board;
   const TrapJob job;
+  const ToldProcesses processes(board, told, ranks);
   ForkedRanks forked(ranks, [&](int rank) -> std::string {
     job.join(rank, ranks);
     setenv("NCCL_FALCON_TRAP_DEATH", onDeath, 1);
+    processes.note(rank);
     ncclComm_t comm = nullptr, own = nullptr;
     if (auto wrong = makeCommunicator(board, 0, rank, ranks, comm); !wrong.empty()) return wrong;
     // One that the victim is not in: only abort breaks it.
@@ -50,7 +52,7 @@ void othersAreLetGo(int victim, const char* onDeath) {
     std::thread holder([&] {
       if (rank != 2) return;
       board.waitFor(0, 10);
-      if (suspendPatiently(comm, 600'000) == ncclSuccess) board.reach(suspended, 1);
+      if (suspendWhole(comm, 600'000, processes) == ncclSuccess) board.reach(suspended, 1);
     });
     const auto ended = callUntilItFails(board, comm, rank);
     holder.join();

@@ -41,12 +41,47 @@ class TrapJob {
 /// Suspends, trying again while the processes are still finding each other or somebody else holds the job.
 inline ncclResult_t suspendPatiently(ncclComm_t comm, unsigned limitMilliseconds) {
   ncclResult_t result = ncclSuccess;
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 6000; ++i) {
     result = ncclFalconSuspend(comm, limitMilliseconds);
     if (result != ncclInvalidUsage && result != ncclSystemError) return result;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   return result;
+}
+
+/// Which processes of a job have been told to hold, on the board from `slot` on.
+class ToldProcesses {
+ public:
+  ToldProcesses(const SharedBoard& board, int slot, int count) : board_(board), slot_(slot), count_(count) {}
+
+  /// In the process.
+  void note(int process) const { ncclFalconTrapCallbackAdd(&ToldProcesses::told, &board_->steps[slot_ + process]); }
+  bool areAll() const {
+    int told = 0;
+    for (int process = 0; process < count_; ++process) told += board_->steps[slot_ + process].load();
+    return told == count_;
+  }
+
+ private:
+  static void told(int held, unsigned, void* place) {
+    static_cast<std::atomic<int>*>(place)->store(held != NCCL_FALCON_RELEASED);
+  }
+
+  const SharedBoard& board_;
+  const int slot_, count_;
+};
+
+/// Holds the whole job. At first its processes are still finding each other, and what is held is a part of it: that is
+/// let go until all have been told. Those have found each other by then.
+inline ncclResult_t suspendWhole(ncclComm_t comm, unsigned limitMilliseconds, const ToldProcesses& told) {
+  for (int i = 0; i < 6000; ++i) {
+    if (const auto held = suspendPatiently(comm, limitMilliseconds); held != ncclSuccess) return held;
+    const bool whole = told.areAll();
+    if (const auto gone = ncclFalconResume(comm); gone != ncclSuccess) return gone;
+    if (whole) return suspendPatiently(comm, limitMilliseconds);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return ncclInternalError;
 }
 
 }  // namespace falcon::test

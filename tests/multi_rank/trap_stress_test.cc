@@ -16,7 +16,7 @@ using SteadyClock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 // What the ranks share on the board, beside their step counters.
-enum Slot { turn = 20, longestEntry = 21, alarms = 22 };
+enum Slot { turn = 20, longestEntry = 21, alarms = 22, told = 30 };  // the last one by rank
 constexpr int stepsOfARound = 24;
 constexpr auto watchdogLimit = 30s;  // as a framework's
 
@@ -188,7 +188,8 @@ class Program {
 };
 
 /// Traps in turn with the other ranks, until there were `traps`. "" or what went wrong.
-std::string trapInTurn(const SharedBoard& board, ncclComm_t comm, int rank, int ranks, int traps) {
+std::string trapInTurn(const SharedBoard& board, ncclComm_t comm, int rank, int ranks, int traps,
+                       const ToldProcesses& processes) {
   std::mt19937 random(static_cast<unsigned>(rank));
   for (;;) {
     const int now = board->steps[turn].load();
@@ -199,8 +200,10 @@ std::string trapInTurn(const SharedBoard& board, ncclComm_t comm, int rank, int 
     }
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 8000));
     const auto begun = SteadyClock::now();
-    // Only a rank's first may come too early.
-    const auto held = now < ranks ? suspendPatiently(comm, 60'000) : ncclFalconSuspend(comm, 60'000);
+    // Only a rank's first may come too early, and only the very first before all processes have found each other.
+    const auto held = now == 0      ? suspendWhole(comm, 60'000, processes)
+                      : now < ranks ? suspendPatiently(comm, 60'000)
+                                    : ncclFalconSuspend(comm, 60'000);
     if (held != ncclSuccess) return saying("suspend", held);
     const auto entry = std::chrono::duration_cast<std::chrono::microseconds>(SteadyClock::now() - begun);
     if (now > 0) atLeast(board->steps[longestEntry], static_cast<int>(entry.count()));
@@ -242,8 +245,10 @@ class Watchdog {
 /// Runs `rounds`, or with traps as many as they last; each rank's digest and the number of rounds.
 std::vector<std::string> run(const SharedBoard& board, int ranks, unsigned seed, int traps, int rounds) {
   const TrapJob job;
+  const ToldProcesses processes(board, told, ranks);
   ForkedRanks forked(ranks, [&](int rank) -> std::string {
     job.join(rank, ranks);
+    processes.note(rank);
     Program program(board, rank, ranks, seed);
     if (auto wrong = program.join(); !wrong.empty()) return wrong;
     std::string trapped;
@@ -251,7 +256,7 @@ std::vector<std::string> run(const SharedBoard& board, int ranks, unsigned seed,
     {
       const Watchdog watchdog(board, program);
       std::thread trapper([&] {
-        trapped = trapInTurn(board, program.world(), rank, ranks, traps);
+        trapped = trapInTurn(board, program.world(), rank, ranks, traps, processes);
         if (!trapped.empty()) atLeast(board->steps[turn], traps);  // the others stop too
       });
       for (bool stop = false; !stop; ++done) {

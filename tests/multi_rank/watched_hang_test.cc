@@ -30,6 +30,17 @@ std::vector<int> ranksOf(const json& members) {
   return ranks;
 }
 
+/// Of what `falcon status --hang` says of a job, the finding of that call and those culprits; null where there is none.
+json findingOf(const json& report, const std::string& kind, const std::string& operation, int sequence,
+               const std::vector<int>& culprits) {
+  for (const json& finding : report.at("findings"))
+    if (finding.at("kind") == kind && finding.at("call").is_object() &&
+        finding.at("call").at("operation") == operation && finding.at("call").at("sequence") == sequence &&
+        ranksOf(finding.at("culprits")) == culprits)
+      return finding;
+  return {};
+}
+
 class Hang : public testing::TestWithParam<Case> {};
 
 TEST_P(Hang, IsSeenFromOutsideWithItsCulprit) {
@@ -43,14 +54,11 @@ TEST_P(Hang, IsSeenFromOutsideWithItsCulprit) {
     const json& report = said.json.at(0);
     EXPECT_EQ(report.at("job"), job.name);
     EXPECT_EQ(report.at("hang"), true);
-    for (const json& finding : report.at("findings"))
-      if (finding.at("kind") == expected.kind && finding.at("call").is_object() &&
-          finding.at("call").at("operation") == expected.operation &&
-          finding.at("call").at("sequence") == expected.sequence &&
-          ranksOf(finding.at("culprits")) == expected.culprits) {
-        found = report;
-        found["finding"] = finding;
-      }
+    const json finding = findingOf(report, expected.kind, expected.operation, expected.sequence, expected.culprits);
+    if (!finding.is_null()) {
+      found = report;
+      found["finding"] = finding;
+    }
     return !found.is_null() && found.at("ranks").size() == 4 &&
            found.at("ranks").at(1).at("process") == expected.process;
   };
@@ -146,7 +154,11 @@ TEST(HangInStatus, IsPointedAt) {
 // All are killed at once, as a watchdog does it: the logs still tell.
 TEST(HangOfTheDead, IsSeenAfterAllHaveBeenKilled) {
   WatchedJob job("sleep");
-  const auto waits = [&] { return Said({"status", "--hang", job.name, "--patience", "1"}).code == 3; };
+  // The hang itself: while the job starts, others may be waited for.
+  const auto waits = [&] {
+    const Said said({"status", "--hang", job.name, "--patience", "1", "--json"});
+    return said.code == 3 && !findingOf(said.json.at(0), "not-entered", "AllReduce", 20, {1}).is_null();
+  };
   ASSERT_TRUE(eventually(waits)) << job.job.errors();
   job.killRanks();
   job.job.wait();
@@ -171,7 +183,12 @@ class CrashOfTheDead : public testing::TestWithParam<Crash> {};
 // The others' calls have ended with an error before they were killed.
 TEST_P(CrashOfTheDead, IsSeenAfterAllHaveBeenKilled) {
   WatchedJob job(GetParam().what);
-  const auto failed = [&] { return job.job.errors().find("rank 1") != std::string::npos; };
+  const auto failed = [&] {
+    const std::string errors = job.job.errors();
+    const auto others = {"[0] stuck_probe: ", "[2] stuck_probe: ", "[3] stuck_probe: "};
+    return std::all_of(others.begin(), others.end(),
+                       [&](const char* words) { return errors.find(words) != std::string::npos; });
+  };
   const auto seen = [&] { return Said({"status", "--hang", job.name, "--patience", "1"}).code == 3; };
   ASSERT_TRUE(eventually([&] { return failed() && seen(); })) << job.job.errors();
   job.killRanks();

@@ -20,13 +20,13 @@ class WatchedJob {
   /// @param options  for `falcon run`
   WatchedJob(const std::string& what, const std::vector<std::string>& more,
              const std::vector<std::string>& options = {})
-      : name("falcon-watched-" + what + "-" + std::to_string(::getpid())),
+      : name(freshName("falcon-watched-" + what + "-" + std::to_string(::getpid()))),
         job(commandFor(what, more, options), {{"NCCL_FALCON_JOB", name}}) {}
   ~WatchedJob() {
     killRanks();
     job.signal(SIGTERM);
     job.wait();
-    std::filesystem::remove_all("/dev/shm/nccl-falcon-" + std::to_string(::getuid()) + "/" + name);
+    freshName(name);
   }
 
   /// All at once, also those that are stopped.
@@ -36,6 +36,11 @@ class WatchedJob {
   Started job;
 
  private:
+  /// Nothing is left of a job of that name.
+  static std::string freshName(const std::string& name) {
+    std::filesystem::remove_all("/dev/shm/nccl-falcon-" + std::to_string(::getuid()) + "/" + name);
+    return name;
+  }
   static std::vector<std::string> commandFor(const std::string& what, const std::vector<std::string>& more,
                                              const std::vector<std::string>& options) {
     auto command = falconCommand({"run", "-n", "4"});

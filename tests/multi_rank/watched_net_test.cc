@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -50,7 +51,7 @@ TEST(StatusNet, ShowsWhatThePluginOfEachRankTells) {
   ASSERT_TRUE(eventually([&] {
     const json ranks = tellersOf(job.name);
     return ranks.size() == 4 && std::all_of(ranks.begin(), ranks.end(), [](const json& rank) {
-             return rank.at("devices").at(0).at("bytes_sent") > 0;
+             return !rank.at("devices").empty() && rank.at("devices").at(0).at("bytes_sent") > 0;
            });
   })) << job.job.errors();
   for (const json& rank : tellersOf(job.name)) {
@@ -96,15 +97,24 @@ TEST(StatusNet, ShowsALimitedLinkWithinASecond) {
               {{"NCCL_FALCON_JOB", name}, {"NCCL_FALCON_VALIDATE", "off"}});
   ASSERT_TRUE(eventually([&] { return tellersOf(name).size() == 2; })) << job.errors();
   std::this_thread::sleep_for(std::chrono::seconds(2));
-  EXPECT_LT(highestScore(name), 0.1);
+  // The file is written twice a second. Of a healthy link a reading may be high, but few are.
+  std::vector<double> healthy;
+  for (int readings = 0; readings < 5; ++readings) {
+    healthy.push_back(highestScore(name));
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+  }
+  std::sort(healthy.begin(), healthy.end());
+  EXPECT_LT(healthy[healthy.size() / 2], 0.1);
   Started injection(
       falconCommand({"inject", "slow-link", "--job", name, "--from", "0", "--to", "1", "--rate", "50M", "--for", "6"}));
+  ASSERT_TRUE(eventually([&] { return injection.errors().find("in force\n") != std::string::npos; }))
+      << injection.errors();
   const auto begun = std::chrono::steady_clock::now();
   bool isSeen = false;
   while (!isSeen && std::chrono::steady_clock::now() - begun < std::chrono::seconds(5))
     isSeen = highestScore(name) >= 0.1;
   EXPECT_TRUE(isSeen);
-  // The injector takes its time before it limits the link, and the file is written twice a second.
+  // The file is written twice a second, and read by a program that is started for it.
   EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count(), 2.5);
   injection.wait();
   job.signal(SIGTERM);

@@ -72,7 +72,7 @@ TEST_P(Reset, OfConnectionsIsARemoteErrorOnAllRanks) {
   });
   ASSERT_TRUE(board.waitFor(resetDone, 1, Seconds(60)));
   for (int rank = 0; rank < ranks; ++rank) {
-    const auto& outcome = forked.wait(rank, Seconds(10));
+    const auto& outcome = forked.wait(rank, Seconds(60));
     EXPECT_TRUE(outcome.ended) << "rank " << rank << " hangs";
     EXPECT_EQ(outcome.report, "") << "rank " << rank;
   }

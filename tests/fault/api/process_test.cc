@@ -109,7 +109,7 @@ class Children : public testing::TestWithParam<Child> {};
 pid_t start(Child kind) {
   pid_t child = -1;
   if (kind == Child::executes) {  // as Python's subprocess: vfork, then exec
-    char name[] = "sleep", time[] = "60";
+    char name[] = "sleep", time[] = "300";
     char* arguments[] = {name, time, nullptr};
     char* nothing[] = {nullptr};
     return posix_spawnp(&child, "sleep", nullptr, nullptr, arguments, nothing) == 0 ? child : -1;
@@ -118,7 +118,7 @@ pid_t start(Child kind) {
   if (child != 0) return child;
   if (kind == Child::exits) exit(0);  // with all that runs at exit
   prctl(PR_SET_PDEATHSIG, 0);
-  sleep(60);
+  sleep(300);
   _exit(0);
 }
 
@@ -151,7 +151,7 @@ TEST_P(Children, OfARankDisturbNobodyAndDoNotHideItsDeath) {
     for (int rank = 0; rank < processRanks; ++rank) ASSERT_TRUE(board.waitFor(running + rank, 5));
     forked.signal(1, SIGKILL);
     for (const int rank : {0, 2}) {
-      const auto& outcome = forked.wait(rank, Seconds(10));
+      const auto& outcome = forked.wait(rank, Seconds(40));  // the child lives longer
       EXPECT_TRUE(outcome.ended) << "rank " << rank << " did not hear of the death";
       EXPECT_EQ(outcome.report, "");
     }

@@ -6,6 +6,7 @@
 
 #include "harness/api_rank.h"
 #include "harness/forbid_call.h"
+#include "harness/reserved_port.h"
 
 namespace falcon::test {
 namespace {
@@ -96,10 +97,11 @@ TEST_P(OfASplit, ARankFailsThePart) {
 
 /// The rank that all others come to, from its first moment on.
 TEST(WithoutRandomness, ARendezvousAtAFixedAddressTellsWhoComes) {
-  const std::string address = "127.0.0.1:" + std::to_string(20'000 + getpid() % 10'000);
+  const ReservedPort place;
+  ASSERT_NE(place.number(), 0);
   expectInRanks(2, [&](SharedBoard&, int rank) -> std::string {
     setenv("NCCL_FALCON_INIT_TIMEOUT", "600", 1);
-    setenv("NCCL_COMM_ID", address.c_str(), 1);
+    setenv("NCCL_COMM_ID", place.text().c_str(), 1);
     if (rank == 0 && !forbidRandomBytes(ENOSYS)) return noFilter;
     ncclUniqueId id;
     if (const auto named = ncclGetUniqueId(&id); named != ncclSuccess) return saying("ncclGetUniqueId", named);

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstring>
 #include <map>
+#include <string_view>
 
 #include "harness/api_rank.h"
 
@@ -15,12 +16,16 @@ namespace {
 
 // What this process dies of: the line of its log that says so.
 std::string deadlyLine;
+// Its log has said that the step after the move begins.
+std::atomic<bool> moveIsOver{false};
 
 }  // namespace
 
 // The library's too: it says in its log that a step begins, by one call a line.
 extern "C" __attribute__((visibility("default"))) ssize_t write(int file, const void* bytes, size_t count) {
+  constexpr std::string_view afterTheMove = "ncclFalconReshape: step \"rebuild\"";
   if (!deadlyLine.empty() && memmem(bytes, count, deadlyLine.data(), deadlyLine.size())) raise(SIGKILL);
+  if (memmem(bytes, count, afterTheMove.data(), afterTheMove.size())) moveIsOver = true;
   return syscall(SYS_write, file, bytes, count);
 }
 
@@ -98,7 +103,7 @@ class DyingTrainer {
         const auto& moments = own.room_["moments"];
         const auto& weights = own.room_["weights"];
         const auto hasCome = [](const int& value) { return *const_cast<const volatile int*>(&value) != -1; };
-        while (!own.ended_)
+        while (!own.ended_ && !moveIsOver)
           if (hasCome(moments.front()) || hasCome(weights.front())) raise(SIGKILL);
       });
     *buffers = own.buffers_.data();
@@ -138,8 +143,11 @@ constexpr Death deaths[] = {{"agree", true, true},
                             {"commit", true, false},
                             {"commit()", false, false}};
 
-void kill(int victim, const Death& death, Over over) {
+/// False: the move was over before the victim saw that it was in the middle of it.
+bool isKilled(int victim, const Death& death, Over over) {
   SCOPED_TRACE("rank " + std::to_string(victim) + " is killed at: " + death.at);
+  const bool inTheMiddle = std::string(death.at) == "the middle of the move";
+  constexpr int missed = 32;  // place on the board
   SharedBoard board;
   const auto logs = logsOf(swapRanks);
   ForkedRanks ranks(swapRanks, [&](int rank) -> std::string {
@@ -153,19 +161,39 @@ void kill(int victim, const Death& death, Over over) {
     const ncclResult_t result = ncclFalconReshape(comm, swapped, swapRanks);
     if (std::chrono::steady_clock::now() - start > Seconds(30)) return "it took long to be told";
     if (result != ncclSuccess && result != ncclRemoteError) return saying("ncclFalconReshape", result);
-    if (death.tells && result == ncclSuccess) return "it succeeded without rank " + std::to_string(victim);
+    if (inTheMiddle && rank == victim && result != ncclSuccess) return saying("nobody died, but", result);
+    if (inTheMiddle && rank == victim) board.reach(missed, 1);
+    if (inTheMiddle && result == ncclSuccess) {
+      // Who has succeeded goes when all have, and the victim lives to tell of it.
+      board.reach(rank, 1);
+      for (int other = 0; other < swapRanks; ++other)
+        if (!board.waitFor(other, 1)) return "it succeeded without rank " + std::to_string(other);
+    } else if (death.tells && result == ncclSuccess) {
+      return "it succeeded without rank " + std::to_string(victim);
+    }
     if (auto wrong = trainer.isWhole(comm, rank, result == ncclSuccess); !wrong.empty()) return wrong;
     return ncclCommAbort(comm) == ncclSuccess ? "" : "ncclCommAbort";
   });
-  EXPECT_EQ(ranks.wait(victim, Seconds(150)).signal, SIGKILL);
+  const RankOutcome& itsEnd = ranks.wait(victim, Seconds(150));
   for (int rank = 0; rank < swapRanks; ++rank) {
     if (rank == victim) continue;
     EXPECT_EQ(ranks.wait(rank, Seconds(150)).report, "") << "rank " << rank;
   }
+  EXPECT_EQ(itsEnd.report, "");
+  if (inTheMiddle && board->steps[missed].load() == 1) return false;
+  EXPECT_EQ(itsEnd.signal, SIGKILL);
   const std::string log = logs[static_cast<std::size_t>(victim)]->text();
   const bool wasInTheMove =
       log.find("step \"move\"") != std::string::npos && log.find("step \"rebuild\"") == std::string::npos;
-  EXPECT_TRUE(wasInTheMove || std::string(death.at) != "the middle of the move") << log;
+  return wasInTheMove || !inTheMiddle;
+}
+
+/// On a busy machine who is to die in the move may get a processor when that is over: then once more.
+void kill(int victim, const Death& death, Over over) {
+  constexpr int tries = 50;
+  for (int i = 0; i < tries && !testing::Test::HasFailure(); ++i)
+    if (isKilled(victim, death, over)) return;
+  ADD_FAILURE() << "rank " << victim << " at " << death.at << ": see above, or it never died in the move";
 }
 
 class KilledInASwap : public testing::TestWithParam<Over> {};

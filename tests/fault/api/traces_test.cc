@@ -45,7 +45,7 @@ struct Holdings {
 
 /// "" once no more is held than `before`; closing is the network thread's business and may take a moment.
 std::string compare(const Holdings& before) {
-  for (int i = 0; i < 1000 && !Holdings().within(before); ++i)
+  for (int i = 0; i < 6000 && !Holdings().within(before); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   const Holdings now;
   return now.within(before) ? "" : "holds " + now.text() + "; before: " + before.text();
@@ -184,7 +184,7 @@ std::string crashAndLook(const char* falcon, unsigned seed) {
     });
     board.waitFor(63, 1, Seconds(std::uniform_real_distribution(0.0, 0.4)(chance)));
     for (int rank = 0; rank < ranks; ++rank) forked.signal(rank, SIGKILL);
-    for (int rank = 0; rank < ranks; ++rank) forked.wait(rank, Seconds(10));
+    for (int rank = 0; rank < ranks; ++rank) forked.wait(rank, Seconds(30));
   }
   std::string left;
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))

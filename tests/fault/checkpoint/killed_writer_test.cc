@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "harness/fork_alone.h"
 #include "reshape/checkpoints.h"
 #include "unit/reshape/thread_exchange.h"
 
@@ -149,7 +150,7 @@ TEST(AKilledWriter, LeavesTheNewestCompleteCheckpointIntactAtEveryStep) {
         for (const int iteration : {1, 2}) EXPECT_TRUE(take(checkpoints, folder, rank, iteration, exchange));
       });
       ASSERT_TRUE(goOnTo3(fileStorage(), folder, 1 - victim));
-      const pid_t child = fork();
+      const pid_t child = test::forkAlone();
       if (child == 0) {
         DeadlyStorage storage(static_cast<int>(last), notes);
         _exit(goOnTo3(storage, folder, victim) ? 0 : 1);

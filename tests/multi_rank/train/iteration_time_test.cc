@@ -98,7 +98,7 @@ TEST_P(IterationTime, IsThatOfTheTrainersStamps) {
     std::size_t seen = 0;
     while (seen < wanted && std::chrono::steady_clock::now() < deadline) {
       std::this_thread::sleep_for(200ms);
-      if (std::filesystem::exists(scratch.file("log"))) seen = begunLate(readLog(scratch.file("log")));
+      seen = begunLate(readLog(scratch.file("log"), Growth::grows));
     }
     for (int rank = 0; rank < GetParam().ranks; ++rank) job.kill(rank);
     job.wait();
@@ -118,7 +118,7 @@ TEST_P(IterationTime, IsThatOfTheTrainersStamps) {
   std::vector<instrument::IterationSample> samples;
   for (const CallRecord& call : calls->latest)
     for (auto& sample : finder.add(call)) samples.push_back(std::move(sample));
-  const Errors errors = compare(readLog(scratch.file("log")), samples);
+  const Errors errors = compare(readLog(scratch.file("log"), Growth::grows), samples);
   std::cout << "iteration time, " << GetParam().name << ": " << errors.iterations << " iterations of "
             << finder.period() << " calls; error of single ones " << 100 * errors.singleMedian
             << " % at the median, of means over 20 " << 100 * errors.worstMeanOfTwenty << " % at most\n";

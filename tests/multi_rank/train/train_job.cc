@@ -1,9 +1,7 @@
 #include "train_job.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,19 +16,6 @@ namespace falcon::train_test {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// A port of the loopback interface that was free a moment ago.
-int freePort() {
-  const int descriptor = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  ::bind(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof address);
-  ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &length);
-  ::close(descriptor);
-  return ntohs(address.sin_port);
-}
 
 }  // namespace
 
@@ -50,7 +35,7 @@ TrainJob::TrainJob(int ranks, std::vector<std::string> arguments, const Variable
   if (ranks > 0) {
     all.emplace_back("WORLD_SIZE", std::to_string(ranks));
     all.emplace_back("MASTER_ADDR", "127.0.0.1");
-    all.emplace_back("MASTER_PORT", std::to_string(freePort()));
+    all.emplace_back("MASTER_PORT", std::to_string(port_.number()));
   }
   for (int rank = 0; rank < std::max(ranks, 1); ++rank) {
     Variables own = all;
@@ -110,11 +95,13 @@ std::string TrainJob::errors(int rank) const {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-std::vector<LoggedIteration> readLog(const std::string& path) {
+std::vector<LoggedIteration> readLog(const std::string& path, Growth growth) {
   std::vector<LoggedIteration> lines;
+  if (growth == Growth::grows && !std::filesystem::exists(path)) return lines;
   std::ifstream file(path);
   EXPECT_TRUE(file) << path;
   for (std::string line; std::getline(file, line);) {
+    if (growth == Growth::grows && file.eof()) break;  // the last line is in the making
     const auto json = nlohmann::json::parse(line, nullptr, false);
     EXPECT_FALSE(json.is_discarded()) << path << ": " << line;
     if (json.is_discarded()) break;

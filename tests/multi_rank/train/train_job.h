@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "harness/reserved_port.h"
+
 namespace falcon::train_test {
 
 /// A folder that is removed at the end.
@@ -43,6 +45,7 @@ class TrainJob {
   pid_t start(int rank, const std::vector<std::string>& arguments, const Variables& variables);
 
   ScratchFolder folder_;
+  test::ReservedPort port_;  ///< where the ranks meet
   std::vector<pid_t> processes_;
 };
 
@@ -53,7 +56,10 @@ struct LoggedIteration {
   double end = 0;
   int microBatches = 0;
 };
+/// Who writes a log may still do so, or have been killed over it: its last line may then be a part of one, or none be
+/// there yet.
+enum class Growth { ended, grows };
 /// The lines of a log; fails the test on one that is not whole.
-std::vector<LoggedIteration> readLog(const std::string& path);
+std::vector<LoggedIteration> readLog(const std::string& path, Growth growth = Growth::ended);
 
 }  // namespace falcon::train_test

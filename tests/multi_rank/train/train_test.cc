@@ -119,11 +119,10 @@ TEST(Until, EndsAllRanksAfterTheSameIteration) {
   TrainJob job(4, with(smallModel,
                        {"--dp", "2", "--pp", "2", "--until", folder.file("enough"), "--log", folder.file("log.%r")}));
   const auto seconds = [&] {
-    const auto log = readLog(folder.file("log.0"));
+    const auto log = readLog(folder.file("log.0"), Growth::grows);
     return log.empty() ? 0 : log.back().end - log.front().start;
   };
-  for (int i = 0; i < 3000 && !std::filesystem::exists(folder.file("log.0")); ++i) std::this_thread::sleep_for(10ms);
-  for (int i = 0; i < 3000 && seconds() < 1; ++i) std::this_thread::sleep_for(10ms);
+  for (int i = 0; i < 12'000 && seconds() < 1; ++i) std::this_thread::sleep_for(10ms);
   std::ofstream(folder.file("enough")).close();
   ASSERT_THAT(job.wait(), Each(0)) << job.errors(0);
   expectTheSameEnd(folder);
@@ -133,8 +132,8 @@ TEST(Death, OfARankEndsTheOthersWithAnError) {
   const ScratchFolder folder;
   TrainJob job(4, with(smallModel, {"--dp", "2", "--pp", "2", "--iterations", "1000000", "--log", folder.file("log")}));
   // It trains when the log has a line.
-  for (int i = 0; i < 3000 && !std::filesystem::exists(folder.file("log")); ++i) std::this_thread::sleep_for(10ms);
-  for (int i = 0; i < 3000 && readLog(folder.file("log")).empty(); ++i) std::this_thread::sleep_for(10ms);
+  for (int i = 0; i < 12'000 && readLog(folder.file("log"), Growth::grows).empty(); ++i)
+    std::this_thread::sleep_for(10ms);
   job.kill(3);
   const auto codes = job.wait(60s);
   EXPECT_THAT(codes, testing::ElementsAre(1, 1, 1, 128 + SIGKILL));

@@ -37,17 +37,30 @@ std::vector<int> usableCores() {
   return cores;
 }
 
-// A port that nobody used a moment ago.
-int freePort() {
+// The port of the loopback interface, 0 for any that the kernel gives, where nobody uses it at this moment; else 0.
+int portIfFree(int wanted) {
   const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(wanted));
   socklen_t length = sizeof address;
   auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  if (::bind(socket.get(), generic, length) != 0 || ::getsockname(socket.get(), generic, &length) != 0)
-    return portInsideNodes;
+  if (::bind(socket.get(), generic, length) != 0 || ::getsockname(socket.get(), generic, &length) != 0) return 0;
   return ntohs(address.sin_port);
+}
+
+// One below those that the kernel gives to whoever asks for any: until the first rank listens nobody gets it by chance.
+int freePort() {
+  constexpr int first = 20'000, tries = 100;
+  int end = 0;
+  std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> end;
+  std::random_device random;
+  for (int i = 0; i < tries && end > first; ++i)
+    if (const int port = portIfFree(first + static_cast<int>(random() % static_cast<unsigned>(end - first))))
+      return port;
+  const int any = portIfFree(0);
+  return any != 0 ? any : portInsideNodes;
 }
 
 /// Of our libnccl.so.2: where the preload library is, whose name nobody else's has.
@@ -268,7 +281,14 @@ void Supervisor::passOnSignals() {
     if (signal == SIGCHLD) continue;
     // What ends a job goes to a rank's whole group, as from a terminal; the rest only to who may have a handler for it.
     const bool toGroup = signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
-    for (const auto& [process, rank] : running_) ::kill(toGroup ? -process : process, signal);
+    // Who heard of another one's end before its own signal would speak of it.
+    const bool quietly = toGroup && plan_.options.quietWhenAsked;
+    const auto pass = [&](int number) {
+      for (const auto& [process, rank] : running_) ::kill(toGroup ? -process : process, number);
+    };
+    if (quietly) pass(SIGSTOP);
+    pass(signal);
+    if (quietly) pass(SIGCONT);
     asked_ = asked_ || toGroup;
     policy_.signalPassedOn(signal, SystemClock::instance().now());
   }
