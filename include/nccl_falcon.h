@@ -265,22 +265,22 @@ ncclResult_t ncclFalconRestart(ncclComm_t comm, int* exitCode);
 #define NCCL_FALCON_HEALTH_SUSPECTED 2
 #define NCCL_FALCON_HEALTH_SLOW 3
 
-/* What is another in the iteration that begins than in the one that ended. PLAN: the plan's version, alike on all ranks.
- * MICRO_BATCHES: how many or which micro-batches this rank computes, or what its gradient counts. ROLE: what this rank
- * does in the job (ncclFalconRole). */
+/* What is another in the iteration that begins than in the one that ended. PLAN: the plan's version, alike on all
+ * ranks. MICRO_BATCHES: how many or which micro-batches this rank computes, or what its gradient counts. ROLE: what
+ * this rank does in the job (ncclFalconRole). */
 #define NCCL_FALCON_CHANGED_PLAN 1u
 #define NCCL_FALCON_CHANGED_MICRO_BATCHES 2u
 #define NCCL_FALCON_CHANGED_ROLE 4u
 
 typedef struct {
-  size_t size;             /* of what is there: a later version of the library has more. Read nothing behind it */
-  uint64_t iteration;      /* that has ended */
-  uint64_t next;           /* that begins */
-  double seconds;          /* from the return of the former's Begin to the call of the latter's, on this rank's clock */
-  int health;              /* NCCL_FALCON_HEALTH_... */
-  unsigned int wanted;     /* as ncclFalconWanted tells it for `iteration`; see NCCL_FALCON_CALLBACK_RESTARTS */
-  unsigned int changed;    /* the sum of NCCL_FALCON_CHANGED_..., or 0 */
-  int microBatches;        /* this and those below: the plan of `next`, as in ncclFalconPlan_t */
+  size_t size;          /* of what is there: a later version of the library has more. Read nothing behind it */
+  uint64_t iteration;   /* that has ended */
+  uint64_t next;        /* that begins */
+  double seconds;       /* from the return of the former's Begin to the call of the latter's, on this rank's clock */
+  int health;           /* NCCL_FALCON_HEALTH_... */
+  unsigned int wanted;  /* as ncclFalconWanted tells it for `iteration`; see NCCL_FALCON_CALLBACK_RESTARTS */
+  unsigned int changed; /* the sum of NCCL_FALCON_CHANGED_..., or 0 */
+  int microBatches;     /* this and those below: the plan of `next`, as in ncclFalconPlan_t */
   int firstMicroBatch;
   double gradientWeight;
   uint64_t planVersion;
@@ -288,11 +288,11 @@ typedef struct {
 
 /* It is the last thing that ncclFalconIterationBegin does: the plan is in the caller's ncclFalconPlan_t, and nothing of
  * the library's is held or locked. So it may call every function of nccl.h and of this header, with any communicator,
- * those that are collective too (ranks get alike iterations and `wanted`): also ncclFalconCheckpoint, and ncclCommDestroy
- * of comm. But the plan of `next` stands: not ncclFalconRegisterLayout and ncclFalconReshape of comm. Where it calls
- * ncclFalconIterationBegin of comm, that tells no end. All ranks wait for one that is slow in it. `end` is valid during
- * the call. It returns, and throws nothing: what it throws ends in libnccl.so.2, which logs it and goes on; preloaded it
- * passes to whoever called ncclFalconIterationBegin, and no further end of comm is told. */
+ * those that are collective too (ranks get alike iterations and `wanted`): also ncclFalconCheckpoint, and
+ * ncclCommDestroy of comm. But the plan of `next` stands: not ncclFalconRegisterLayout and ncclFalconReshape of comm.
+ * Where it calls ncclFalconIterationBegin of comm, that tells no end. All ranks wait for one that is slow in it. `end`
+ * is valid during the call. It returns, and throws nothing: what it throws ends in libnccl.so.2, which logs it and goes
+ * on; preloaded it passes to whoever called ncclFalconIterationBegin, and no further end of comm is told. */
 typedef void (*ncclFalconIterationCallback_t)(const ncclFalconIterationEnd_t* end, void* context);
 
 /* The function does what is wanted: that is asked for as by ncclFalconWanted, which then need not be called. Without it
@@ -300,11 +300,11 @@ typedef void (*ncclFalconIterationCallback_t)(const ncclFalconIterationEnd_t* en
 #define NCCL_FALCON_CALLBACK_RESTARTS 1u
 
 /* Registers the function for comm, in the place of the one before; NULL removes it. Needs no layout yet, though
- * ncclFalconIterationBegin does. Local, from any thread, from the function itself, too: the next end is told to what was
- * registered last. Where another thread removes it, a call that has begun goes on. It is called no more once comm is
- * destroyed or aborted. While Falcon is off it is called all the same, with no health, nothing wanted and the equal
- * split. Errors: ncclInvalidArgument (comm, unknown flags); preloaded: ncclInvalidUsage (256 communicators have one or a
- * layout). */
+ * ncclFalconIterationBegin does. Local, from any thread, from the function itself, too: the next end is told to what
+ * was registered last. Where another thread removes it, a call that has begun goes on. It is called no more once comm
+ * is destroyed or aborted. While Falcon is off it is called all the same, with no health, nothing wanted and the equal
+ * split. Errors: ncclInvalidArgument (comm, unknown flags); preloaded: ncclInvalidUsage (256 communicators have one or
+ * a layout). */
 ncclResult_t ncclFalconIterationCallback(ncclComm_t comm, ncclFalconIterationCallback_t callback, void* context,
                                          unsigned int flags);
 
