@@ -8,8 +8,8 @@
  * differences: there is no host memory, so no host streams and no bitwise reductions (ncclFalconGetHostUniqueId,
  * ncclFalconStreamCreate and ncclFalconRedOpCreateBitwise: ncclInvalidUsage), and no roles are exchanged; of a
  * communicator that Falcon does not watch the plan is the equal split, and Suspend, Resume, Checkpoint, Restore and
- * Restart are ncclInvalidUsage; while Falcon is off, trap callbacks and state are not remembered; and ncclGetLastError,
- * which is the vendor's, does not tell our errors: the log does. */
+ * Restart are ncclInvalidUsage, and iterations' ends are told with no health; while Falcon is off, trap callbacks and
+ * state are not remembered; and ncclGetLastError, which is the vendor's, does not tell our errors: the log does. */
 #ifndef NCCL_FALCON_H_
 #define NCCL_FALCON_H_
 
@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-#define NCCL_FALCON_API_VERSION 13
+#define NCCL_FALCON_API_VERSION 14
 
 /* The version of the running library's extension API, NCCL_FALCON_API_VERSION. Never fails with a valid pointer. */
 ncclResult_t ncclFalconGetVersion(int* version);
@@ -252,6 +252,62 @@ ncclResult_t ncclFalconWanted(ncclComm_t comm, uint64_t iteration, unsigned int*
  * ncclInvalidUsage (no place for the request; preloaded: comm is not watched), ncclSystemError (the checkpoint or the
  * request could not be written), ncclRemoteError. */
 ncclResult_t ncclFalconRestart(ncclComm_t comm, int* exitCode);
+
+/* Callbacks at an iteration's end (since version 14). An iteration ends where the next one begins: the function is
+ * called by ncclFalconIterationBegin(comm, n), on the thread that calls that, for the iteration that was begun before.
+ * So an iteration that no other follows has no such end, and neither has one whose successor's Begin fails. */
+
+/* What Falcon thinks of the job. Ranks hear of it one after the other, within about a second. UNKNOWN: it is off, does
+ * not watch comm, or has no healthy baseline yet; SUSPECTED: iterations have become slower, and it looks for the
+ * reason; SLOW: a rank, a link or a host was named, and is not healthy again. */
+#define NCCL_FALCON_HEALTH_UNKNOWN 0
+#define NCCL_FALCON_HEALTH_HEALTHY 1
+#define NCCL_FALCON_HEALTH_SUSPECTED 2
+#define NCCL_FALCON_HEALTH_SLOW 3
+
+/* What is another in the iteration that begins than in the one that ended. PLAN: the plan's version, alike on all
+ * ranks. MICRO_BATCHES: how many or which micro-batches this rank computes, or what its gradient counts. ROLE: what
+ * this rank does in the job (ncclFalconRole). */
+#define NCCL_FALCON_CHANGED_PLAN 1u
+#define NCCL_FALCON_CHANGED_MICRO_BATCHES 2u
+#define NCCL_FALCON_CHANGED_ROLE 4u
+
+typedef struct {
+  size_t size;          /* of what is there: a later version of the library has more. Read nothing behind it */
+  uint64_t iteration;   /* that has ended */
+  uint64_t next;        /* that begins */
+  double seconds;       /* from the return of the former's Begin to the call of the latter's, on this rank's clock */
+  int health;           /* NCCL_FALCON_HEALTH_... */
+  unsigned int wanted;  /* as ncclFalconWanted tells it for `iteration`; see NCCL_FALCON_CALLBACK_RESTARTS */
+  unsigned int changed; /* the sum of NCCL_FALCON_CHANGED_..., or 0 */
+  int microBatches;     /* this and those below: the plan of `next`, as in ncclFalconPlan_t */
+  int firstMicroBatch;
+  double gradientWeight;
+  uint64_t planVersion;
+} ncclFalconIterationEnd_t;
+
+/* It is the last thing that ncclFalconIterationBegin does: the plan is in the caller's ncclFalconPlan_t, and nothing of
+ * the library's is held or locked. So it may call every function of nccl.h and of this header, with any communicator,
+ * those that are collective too (ranks get alike iterations and `wanted`): also ncclFalconCheckpoint, and
+ * ncclCommDestroy of comm. But the plan of `next` stands: not ncclFalconRegisterLayout and ncclFalconReshape of comm.
+ * Where it calls ncclFalconIterationBegin of comm, that tells no end. All ranks wait for one that is slow in it. `end`
+ * is valid during the call. It returns, and throws nothing: what it throws ends in libnccl.so.2, which logs it and goes
+ * on; preloaded it passes to whoever called ncclFalconIterationBegin, and no further end of comm is told. */
+typedef void (*ncclFalconIterationCallback_t)(const ncclFalconIterationEnd_t* end, void* context);
+
+/* The function does what is wanted: that is asked for as by ncclFalconWanted, which then need not be called. Without it
+ * `wanted` is what is decided already, and registering a function does not make Falcon ask for a restart. */
+#define NCCL_FALCON_CALLBACK_RESTARTS 1u
+
+/* Registers the function for comm, in the place of the one before; NULL removes it. Needs no layout yet, though
+ * ncclFalconIterationBegin does. Local, from any thread, from the function itself, too: the next end is told to what
+ * was registered last. Where another thread removes it, a call that has begun goes on. It is called no more once comm
+ * is destroyed or aborted. While Falcon is off it is called all the same, with no health, nothing wanted and the equal
+ * split. Errors: ncclInvalidArgument (comm, unknown flags); preloaded: ncclInvalidUsage (256 communicators have one or
+ * a layout). */
+ncclResult_t ncclFalconIterationCallback(ncclComm_t comm, ncclFalconIterationCallback_t callback, void* context,
+                                         unsigned int flags);
+
 /* Reshape (since version 11): between two iterations ranks exchange their roles, that is what they do in the job: which
  * stage, which replica, which shard. Processes and ranks stay as they are, since frameworks keep them; a role is
  * numbered by the rank that has it when the job begins. Host memory only. Docs: docs/reshape.md.

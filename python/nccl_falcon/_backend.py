@@ -76,6 +76,7 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
         self._goes_by_roles = False
         # What the library calls where roles are exchanged (nccl_falcon.torch).
         self._role_hooks = None
+        self._iteration_hook = None
         self._process = os.getpid()
         self._recorder = recorder()
         self._group = Group(name, rank, ranks, timeout, self)
@@ -471,6 +472,8 @@ class FalconBackend(torch._C._distributed_c10d.Backend):
         self._communicator.close()
         self._state.clear()
         self._role_hooks = None
+        if self._iteration_hook is not None:
+            self._iteration_hook.forget()  # another thread may be in begin() still, which knows the hook itself
         _backends.discard(self)
         _wrapped.discard(self)
         if not self._sweep():

@@ -5,6 +5,7 @@ iteration. Replicas may have different numbers, so that gradients are weighted: 
 """
 
 import dataclasses
+import enum
 import os
 
 import torch
@@ -17,7 +18,10 @@ from ._megatron import MicroBatchCalculator
 from ._roles import RoleExchange, memory_of
 
 __all__ = [
+    "Changed",
     "GradientShare",
+    "Health",
+    "IterationEnd",
     "Job",
     "Layout",
     "MicroBatchCalculator",
@@ -67,6 +71,34 @@ class Plan:
     micro_batches: int
     first: int
     weight: float
+
+
+class Health(enum.IntEnum):
+    """What Falcon thinks of the job. UNKNOWN: it is off, or has no healthy baseline yet; SUSPECTED: iterations have become
+    slower, and it looks for the reason; SLOW: a rank, a link or a host was named, and is not healthy again."""
+
+    UNKNOWN, HEALTHY, SUSPECTED, SLOW = 0, 1, 2, 3
+
+
+class Changed(enum.IntFlag):
+    """What is another in an iteration than in the one before. PLAN: the plan's version, alike on all ranks;
+    MICRO_BATCHES: how many or which this rank computes, or its weight; ROLE: what this rank does in the job."""
+
+    PLAN, MICRO_BATCHES, ROLE = 1, 2, 4
+
+
+@dataclasses.dataclass(frozen=True)
+class IterationEnd:
+    """What `Job.at_end` is told. seconds: from the former's plan to when the next one was asked for, on this rank.
+    wanted: as `Job.wanted` tells it for `iteration`. plan: that of `next`, which begins."""
+
+    iteration: int
+    next: int
+    seconds: float
+    health: Health
+    wanted: int
+    changed: Changed
+    plan: Plan
 
 
 class GradientShare:
@@ -125,10 +157,29 @@ class Job:
     def begin(self, iteration: int) -> Plan:
         """At an iteration's start: the plan in force. Iterations count up, alike on all ranks. May wait while the job is
         held or a plan is being agreed, or ranks exchange their roles (`register_roles`)."""
-        self.plan = Plan(*_told(self._communicator.iteration_begin, _checked(iteration)))
+        self._plan_is(_told(self._communicator.iteration_begin, _checked(iteration)))
+        return self.plan
+
+    def at_end(self, function, restarts: bool = False) -> None:
+        """From now on function(end), an `IterationEnd`, is called in `begin` for the iteration that ended; None: no more.
+        One for a process group: another takes its place.
+
+        It is the last thing that `begin` does, so that it may do whatever a program may between two iterations, what all
+        ranks do together included (a checkpoint, say), but not `reshape`. What it raises `begin` raises, and the plan is
+        in `plan`. restarts: it does what is wanted, which is asked for as by `wanted`.
+        """
+
+        def heard(iteration, following, seconds, health, wanted, changed, plan):
+            self._plan_is(plan)
+            function(IterationEnd(iteration, following, seconds, Health(health), wanted, Changed(changed), self.plan))
+
+        hook = self._backend._iteration_hook = self._backend._iteration_hook or _native.IterationHook()
+        _told(hook.register_for, self._communicator, None if function is None else heard, restarts)
+
+    def _plan_is(self, told):
+        self.plan = Plan(*told)
         if self._exchange is not None:
             self._exchange.look()
-        return self.plan
 
     def register_tensor(self, name: str, tensor, replicated: bool = True) -> None:
         """The tensor's memory is part of the job's state, in the place of what had this name before. It stays until

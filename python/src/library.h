@@ -19,7 +19,8 @@ namespace falcon::python {
   X(ncclFalconSuspend) X(ncclFalconResume)                                                                  \
   X(ncclFalconRegisterState) X(ncclFalconUnregisterState) X(ncclFalconCheckpoint)                           \
   X(ncclFalconCheckpointSynchronize) X(ncclFalconRestore) X(ncclFalconWanted) X(ncclFalconRestart)          \
-  X(ncclCommUserRank) X(ncclFalconRegisterReshape) X(ncclFalconReshape) X(ncclFalconRoles)
+  X(ncclCommUserRank) X(ncclFalconRegisterReshape) X(ncclFalconReshape) X(ncclFalconRoles)           \
+  X(ncclFalconIterationCallback)
 // clang-format on
 
 struct Library {

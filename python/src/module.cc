@@ -12,6 +12,7 @@
 #include "channel.h"
 #include "communicator.h"
 #include "completion.h"
+#include "iterations.h"
 #include "library.h"
 #include "roles.h"
 
@@ -101,15 +102,6 @@ void registerLayout(const Communicator& self, int data, int pipeline, int tensor
   layout.mostMicroBatches = most;
   layout.evenOnly = evenOnly;
   check(library().ncclFalconRegisterLayout(self.handle().get(), &layout));
-}
-
-nb::tuple iterationBegin(const Communicator& self, std::uint64_t iteration) {
-  ncclFalconPlan_t plan{sizeof plan, 0, 0, 0, 0};
-  {
-    const nb::gil_scoped_release unlocked;
-    check(library().ncclFalconIterationBegin(self.handle().get(), iteration, &plan));
-  }
-  return nb::make_tuple(plan.version, plan.microBatches, plan.firstMicroBatch, plan.gradientWeight);
 }
 
 void registerState(const Communicator& self, const std::string& name, std::uintptr_t address, std::size_t bytes,
@@ -240,6 +232,11 @@ NB_MODULE(_native, module) {
   nb::class_<RoleHooks>(module, "RoleHooks")
       .def(nb::init<nb::object, nb::object, nb::object>(), "prepare"_a, "commit"_a, "abandon"_a)
       .def("register_for", &RoleHooks::registerFor, "job"_a, "groups"_a);
+
+  nb::class_<IterationHook>(module, "IterationHook")
+      .def(nb::init<>())
+      .def("register_for", &IterationHook::registerFor, "job"_a, "function"_a.none(), "restarts"_a)
+      .def("forget", &IterationHook::forget);
 
   module.def(
       "range_begin", [](const char* name) { check(library().ncclFalconRangeBegin(name)); }, "name"_a);

@@ -147,6 +147,55 @@ def test_the_plan_of_a_healthy_job_is_the_equal_split(backend, watched):
     assert [(plan.first, plan.micro_batches, plan.weight) for plan in plans] == [(0, 4, 0.5), (4, 4, 0.5)]
 
 
+def ends_of_iterations(rank):
+    job = falcon.Job(falcon.Layout(MICRO_BATCHES - 1, data=2, data_index=rank))
+    ends, plans, sums = [], [], []
+
+    def told(end):
+        plans.append(job.plan)
+        total = torch.ones(1)
+        dist.all_reduce(total)
+        sums.append(total.item())
+        ends.append(end)
+
+    job.at_end(told, restarts=True)
+    for iteration in (3, 4, 5):
+        job.begin(iteration)
+    job.at_end(None)
+    job.begin(6)
+    assert all(end.plan == plan == job.plan and 0 <= end.seconds < 60 for end, plan in zip(ends, plans))
+    assert sums == [2, 2]
+    return [(end.iteration, end.next, end.health, end.wanted, end.changed, end.plan.micro_batches) for end in ends]
+
+
+@pytest.mark.parametrize("watched", ["0", "1"])
+def test_a_function_is_told_where_iterations_end(watched):
+    for rank, ends in enumerate(run_ranks(2, ends_of_iterations, environment={"NCCL_FALCON": watched})):
+        assert ends == [(3, 4, falcon.Health.UNKNOWN, 0, 0, 4 - rank), (4, 5, falcon.Health.UNKNOWN, 0, 0, 4 - rank)]
+
+
+def raises_at_the_end(rank):
+    job = falcon.Job(falcon.Layout(MICRO_BATCHES, data=2, data_index=rank))
+    first, second = [], []
+
+    def stops(end):
+        first.append(end)
+        job.at_end(second.append)
+        raise SystemExit(143)
+
+    job.at_end(stops)
+    job.begin(0)
+    with pytest.raises(SystemExit, match="143"):
+        job.begin(1)
+    assert job.plan.micro_batches == 4
+    job.begin(2)
+    return [end.iteration for end in first], [end.iteration for end in second]
+
+
+def test_what_is_raised_where_an_iteration_ends_begin_raises():
+    assert run_ranks(2, raises_at_the_end) == [([0], [1])] * 2
+
+
 def wrong_layout(rank):
     with pytest.raises(dist.DistBackendError, match="dataParallelSize is 3"):
         falcon.Job(falcon.Layout(MICRO_BATCHES, data=3, data_index=rank))

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/exports.h"
+#include "api/iterations.h"
 #include "api/lane.h"
 #include "api/offspring.h"
 #include "api/process.h"
@@ -104,6 +105,8 @@ struct ncclComm {
   std::atomic<std::uint64_t> networkSteps{0};
   unsigned ranks = 0;  ///< engine->size()
   std::optional<falcon::control::Layout> layout;
+  /// Shared with an end that is being told, in which the application may destroy the communicator.
+  const std::shared_ptr<falcon::api::Iterations> iterations = std::make_shared<falcon::api::Iterations>();
   std::unique_ptr<falcon::CallCounts> counts;  ///< of the calls so far, where it is watched
   falcon::control::Checkpointing checkpoints;
   falcon::api::UserOps userOps;

@@ -52,29 +52,6 @@ Status registerLayout(ncclComm_t comm, const ncclFalconLayout_t* given) {
   return {};
 }
 
-Status iterationBegin(ncclComm_t comm, std::uint64_t iteration, ncclFalconPlan_t* output) {
-  constexpr const char* function = "ncclFalconIterationBegin";
-  auto use = requireReady(function, comm);
-  if (!use) return use.error();
-  if (const Status given = requireOutput(function, "plan", output); !given) return given;
-  if (output->size < sizeof(ncclFalconPlan_t))
-    return log::decided(
-        Error::invalidArgument("{}: plan->size is {}; set it to sizeof(ncclFalconPlan_t)", function, output->size));
-  ncclComm& communicator = **use;
-  if (!communicator.layout)
-    return log::decided(Error::invalidUsage("{}: call ncclFalconRegisterLayout for comm first", function));
-  if (communicator.job && communicator.reshape.prepare)
-    if (const Status shaped = reshapeBefore(function, communicator, iteration); !shaped) return shaped;
-  const auto plan = communicator.job ? communicator.job->iterationBegin(*communicator.engine, iteration)
-                                     : Result(control::equalSplit(*communicator.layout));
-  if (!plan) return plan.error();
-  output->version = plan->version;
-  output->microBatches = plan->microBatches;
-  output->firstMicroBatch = plan->firstMicroBatch;
-  output->gradientWeight = plan->gradientWeight;
-  return {};
-}
-
 /// The job of the communicator. Holds the communicator while in use.
 Status withJob(const char* function, ncclComm_t comm, const std::function<Status(control::Job&)>& work) {
   auto use = requireMade(function, comm);
@@ -125,10 +102,6 @@ ncclResult_t ncclFalconGetHostUniqueId(ncclUniqueId* uniqueId) {
 
 ncclResult_t ncclFalconRegisterLayout(ncclComm_t comm, const ncclFalconLayout_t* layout) {
   return guarded("ncclFalconRegisterLayout", [&] { return registerLayout(comm, layout); });
-}
-
-ncclResult_t ncclFalconIterationBegin(ncclComm_t comm, uint64_t iteration, ncclFalconPlan_t* plan) {
-  return guarded("ncclFalconIterationBegin", [&] { return iterationBegin(comm, iteration, plan); });
 }
 
 ncclResult_t ncclFalconRangeBegin(const char* name) {

@@ -48,7 +48,8 @@ std::uint64_t numberOf(const std::string& folder) {
 
 }  // namespace
 
-std::vector<std::string> cpuCgroupFolders(std::string_view cgroup, std::string_view mountInfo) {
+std::vector<std::string> cgroupFolders(std::string_view controller, std::string_view cgroup,
+                                       std::string_view mountInfo) {
   std::optional<std::string_view> version1, version2;
   for (const auto line : split(cgroup, '\n')) {  // id:controllers:path
     const auto first = line.find(':');
@@ -56,7 +57,7 @@ std::vector<std::string> cpuCgroupFolders(std::string_view cgroup, std::string_v
     if (second == line.npos) continue;
     const auto controllers = line.substr(first + 1, second - first - 1);
     if (controllers.empty()) version2 = line.substr(second + 1);
-    if (listContains(controllers, "cpu")) version1 = line.substr(second + 1);
+    if (listContains(controllers, controller)) version1 = line.substr(second + 1);
   }
   std::vector<std::string> ofVersion1, ofVersion2;
   for (const auto line : split(mountInfo, '\n')) {  // id parent device root point options [tags] - type source options
@@ -65,7 +66,7 @@ std::vector<std::string> cpuCgroupFolders(std::string_view cgroup, std::string_v
     const auto left = split(line.substr(0, dash), ' ');
     const auto right = split(line.substr(dash + 3), ' ');
     if (left.size() < 5 || right.size() < 3) continue;
-    if (version1 && right[0] == "cgroup" && listContains(right[2], "cpu")) {
+    if (version1 && right[0] == "cgroup" && listContains(right[2], controller)) {
       if (auto path = below(left[4], left[3], *version1)) ofVersion1.push_back(std::move(*path));
     } else if (version2 && right[0] == "cgroup2") {
       if (auto path = below(left[4], left[3], *version2)) ofVersion2.push_back(std::move(*path));

@@ -1,4 +1,4 @@
-// The cgroup that gives this process its processor time, version 1 or 2.
+// The cgroups that this process is in, version 1 or 2, and what processor time they give it.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,16 @@
 
 namespace falcon {
 
-/// Folders of the process's cgroup with the CPU controller's files: version 1's first, then version 2's. Several, best
-/// first; none where the cgroup is outside of what is mounted.
-/// @param cgroup     text of /proc/self/cgroup
-/// @param mountInfo  text of /proc/self/mountinfo
-std::vector<std::string> cpuCgroupFolders(std::string_view cgroup, std::string_view mountInfo);
+/// Folders of the process's cgroup with a controller's files: version 1's first, then version 2's. Several, best first;
+/// none where the cgroup is outside of what is mounted.
+/// @param controller  "cpu", "memory"
+/// @param cgroup      text of /proc/self/cgroup
+/// @param mountInfo   text of /proc/self/mountinfo
+std::vector<std::string> cgroupFolders(std::string_view controller, std::string_view cgroup,
+                                       std::string_view mountInfo);
+inline std::vector<std::string> cpuCgroupFolders(std::string_view cgroup, std::string_view mountInfo) {
+  return cgroupFolders("cpu", cgroup, mountInfo);
+}
 
 /// What the processes of one cgroup may use together.
 struct CpuQuota {

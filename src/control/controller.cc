@@ -123,6 +123,8 @@ void Controller::handle(ProcessId from, const Message& message) {
     job_.handle(from, *layout);
   } else if (const auto* restart = std::get_if<RestartKnown>(&message)) {
     job_.handle(from, *restart);
+  } else if (const auto* memory = std::get_if<MemoryKnown>(&message)) {
+    job_.handle(from, *memory);
   } else if (const auto* traffic = std::get_if<Traffic>(&message)) {
     job_.handle(from, *traffic);
   } else if (const auto* transfers = std::get_if<TransferProfile>(&message)) {

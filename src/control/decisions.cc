@@ -9,7 +9,9 @@
 
 #include "base/median.h"
 #include "control/layout_facts.h"
+#include "control/memory_facts.h"
 #include "control/network_conditions.h"
+#include "control/pace_facts.h"
 #include "control/peers.h"
 #include "control/profiled_times.h"
 
@@ -75,18 +77,6 @@ std::vector<Rank> ranksBeside(const JobView& job, Rank rank) {
   return ranks;
 }
 
-// Seconds a micro-batch of every replica: its slowest member's. Empty where one is unknown.
-std::vector<double> secondsByReplica(const JobView& job, int replicas, std::size_t window) {
-  std::vector<double> perReplica(static_cast<std::size_t>(replicas), 0);
-  for (const auto& [process, member] : job.members()) {
-    if (!member.layout || member.layout->dataParallelIndex >= replicas) continue;
-    double& slowest = perReplica[static_cast<std::size_t>(member.layout->dataParallelIndex)];
-    slowest = std::max(slowest, JobView::means(member, window).outsidePerMicroBatch);
-  }
-  if (std::any_of(perReplica.begin(), perReplica.end(), [](double each) { return each <= 0; })) return {};
-  return perReplica;
-}
-
 /// What the member was seen to send in the communicator, in the newest profile, else in the baseline; and in the
 /// latter.
 void addCarried(const MemberView& member, CommunicatorId id, Rank rank, rebalance::CommunicatorFacts& facts) {
@@ -132,19 +122,6 @@ rebalance::CommunicatorFacts factsOf(const JobView& job, const CommunicatorForme
   }
   facts.ringCollectives = facts.ringCollectives && everybodyObeys;
   return facts;
-}
-
-/// What tells how slow ranks and stages are: own times against the baseline, and the baseline's by stage.
-void addPaces(const JobView& job, std::size_t window, rebalance::JobFacts& facts) {
-  std::vector<double> stages(static_cast<std::size_t>(facts.layout->pipelineSize));
-  for (const auto& [process, member] : job.members()) {
-    if (!member.layout || !member.healthy) return;
-    double& slowest = stages[static_cast<std::size_t>(member.layout->pipelineParallelIndex)];
-    slowest = std::max(slowest, member.healthy->outsidePerMicroBatch);
-    if (const auto growth = ownTimeGrowth(member, window)) facts.timesAsLong[member.identity.jobRank] = *growth;
-  }
-  if (std::all_of(stages.begin(), stages.end(), [](double each) { return each > 0; }))
-    facts.stageSeconds = std::move(stages);
 }
 
 }  // namespace
@@ -359,8 +336,8 @@ rebalance::JobFacts jobFactsOf(const JobView& job, std::size_t window, bool dete
     if (!member.identity.address.empty()) facts.addresses[member.identity.jobRank] = member.identity.address;
   addLayout(job, nodes, facts);
   addRoles(job, facts);
+  addMemory(job, facts);
   if (!facts.layout) return facts;
-  facts.secondsPerMicroBatch = secondsByReplica(job, facts.layout->dataSize, window);
   addPaces(job, window, facts);
   if (!facts.nodeOfPlace.empty()) facts.volumes = volumesOf(job);
   return facts;

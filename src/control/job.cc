@@ -152,6 +152,12 @@ class LiveJob final : public Job, private CallRecorder, public std::enable_share
       });
     return wanted;
   }
+  bool restartDecided(std::uint64_t iteration) override { return restarts_.isDecidedFor(iteration); }
+  Health health() override {
+    const instrument::CallLogHeader& header = files_->log().header();
+    return healthOf(static_cast<instrument::JobState>(header.state.load(std::memory_order_relaxed)),
+                    header.failslowActive.load(std::memory_order_relaxed));
+  }
   std::vector<Rank> leftOut() override { return restarts_.decided().value_or(std::vector<Rank>()); }
   void restarts() override { noteRestart(files_->folder(), wallTime()); }
   void checkpointed(std::uint64_t iteration, double waitedSeconds, double writtenSeconds, bool seesOthers) override {

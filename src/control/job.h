@@ -10,6 +10,7 @@
 #include "base/call_counts.h"
 #include "base/engine.h"
 #include "collectives/host_communicator.h"
+#include "control/health.h"
 #include "gpu/launched_work.h"
 #include "instrument/making.h"
 #include "transport/reactor.h"
@@ -118,6 +119,10 @@ class Job {
   /// Whether the job is to restart at the end of this iteration, alike on all ranks; may hold the caller while that is
   /// being agreed.
   virtual bool restartWanted(std::uint64_t iteration) = 0;
+  /// The same of what is decided already: for who does not ask for restarts, and is not counted as who does.
+  virtual bool restartDecided(std::uint64_t iteration) = 0;
+  /// What the controller thinks of the job, as this process was told last.
+  virtual Health health() = 0;
   /// Whom that restart leaves out, ranks of the job; empty: nobody, or none was decided.
   virtual std::vector<Rank> leftOut() = 0;
   /// The framework is about to end and to be started again.

@@ -41,6 +41,7 @@ struct MemberView {
   std::optional<LayoutKnown> layout;
   double reshapeSeconds = 0;  ///< what the last exchange of roles took; 0: there was none
   RestartKnown restart;
+  MemoryKnown memory;
   std::map<CommunicatorId, Traffic> traffic;
   std::deque<Sample> recent;         ///< the newest, undisturbed, not provisional; bounded
   std::uint64_t received = 0;        ///< such samples ever
@@ -64,6 +65,7 @@ class JobView {
   void handle(ProcessId from, const Introduce& message) { members_[from].identity = message; }
   void handle(ProcessId from, const LayoutKnown& message) { members_[from].layout = message; }
   void handle(ProcessId from, const RestartKnown& message) { members_[from].restart = message; }
+  void handle(ProcessId from, const MemoryKnown& message) { members_[from].memory = message; }
   void handle(ProcessId from, const CommunicatorFormed& message) { (void)from, communicators_[message.id] = message; }
   void handle(ProcessId from, const CommunicatorGone& message) { (void)from, communicators_.erase(message.id); }
   void handle(ProcessId from, const Traffic& message) { members_[from].traffic[message.id] = message; }

@@ -90,9 +90,10 @@ void addRoles(const JobView& job, rebalance::JobFacts& facts) {
   std::vector<int> roles(facts.rankAt.size());
   for (const auto& [process, member] : job.members()) {
     if (!member.layout) continue;
-    const Rank rank = member.identity.jobRank;
-    if (member.layout->role < 0 || rank < 0 || static_cast<std::size_t>(rank) >= roles.size()) return;
-    roles[static_cast<std::size_t>(rank)] = member.layout->role;
+    const auto rank = static_cast<std::size_t>(member.identity.jobRank);
+    const auto role = static_cast<std::size_t>(member.layout->role);  // below 0: more than there are
+    if (role >= roles.size() || rank >= roles.size()) return;
+    roles[rank] = member.layout->role;
   }
   facts.roles = std::move(roles);
 }

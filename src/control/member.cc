@@ -50,6 +50,7 @@ void Member::newController() {
   say(identity_);
   if (layout_) say(*layout_);
   if (restart_) say(*restart_);
+  if (memory_.said()) say(*memory_.said());
   for (const CommunicatorFormed& communicator : formed_) say(communicator);
   for (const auto& [id, traffic] : traffic_) say(traffic);
   recall();
@@ -113,6 +114,7 @@ void Member::tick() {
   giveUpUndecided();
   if (off_) return;
   readQuota();
+  sayMemory();
   processors_.tick();
   readLog();
   tellProfile();
@@ -125,6 +127,12 @@ void Member::readQuota() {
   quotaRead_ = now;
   const auto quota = quotaOfThisProcess();
   quotaCores_ = quota ? quota->cores : 0;
+}
+
+// Only an exchange of roles has to fit into it.
+void Member::sayMemory() {
+  if (!layout_ || layout_->role < 0) return;
+  if (const auto news = memory_.look(parts_.clock.now())) say(*news);
 }
 
 void Member::readLog() {

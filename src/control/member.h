@@ -16,6 +16,7 @@
 #include "control/communicator_table.h"
 #include "control/decision_book.h"
 #include "control/iteration_bundle.h"
+#include "control/memory_watch.h"
 #include "control/messages.h"
 #include "control/outbox.h"
 #include "control/plan_book.h"
@@ -93,6 +94,7 @@ class Member {
   std::set<CommunicatorId> vendorsCommunicators();
   Nanoseconds deviceTolerance() const;
   void readQuota();
+  void sayMemory();
   void readLog();
   void overrun(std::uint64_t lost, Nanoseconds now);
   void report(const instrument::IterationSample& iteration);
@@ -130,6 +132,7 @@ class Member {
   std::vector<CommunicatorFormed> formed_;
   std::optional<LayoutKnown> layout_;
   std::optional<RestartKnown> restart_;
+  MemoryWatch memory_;
   std::map<CommunicatorId, Traffic> traffic_;
   instrument::PeriodFinder finder_;
   instrument::ProcessorMeter processors_;

@@ -62,6 +62,14 @@ void visit(A& a, LayoutKnown& m) {
       m.rail, m.role, m.stateBytes);
 }
 template <class A>
+void visit(A& a, MemoryPart& m) {
+  all(a, m.pool, m.bytesLeft);
+}
+template <class A>
+void visit(A& a, MemoryKnown& m) {
+  all(a, m.parts);
+}
+template <class A>
 void visit(A& a, Reshaped& m) {
   all(a, m.agreement, m.done, m.seconds, m.problem);
 }

@@ -54,6 +54,16 @@ struct LayoutKnown {
   std::uint64_t stateBytes = 0;  ///< that go with the role
 };
 
+/// Memory that those share who name it.
+struct MemoryPart {
+  std::string pool;
+  std::uint64_t bytesLeft = 0;
+};
+/// What this process could have yet, where it can exchange its role; said again when it changes.
+struct MemoryKnown {
+  std::vector<MemoryPart> parts;
+};
+
 /// To the controller: how the exchange of roles went here that was agreed on.
 struct Reshaped {
   std::uint64_t agreement = 0;  ///< 0: of none, the program did it itself
@@ -329,9 +339,9 @@ struct Examined {
 using Message =
     std::variant<Introduce, CommunicatorFormed, CommunicatorGone, LayoutKnown, Traffic, Samples, TransferProfile,
                  CallTimes, ClockAnswer, TrapState, ComputeResult, LinkResults, Counter, Vote, RequestOff, AskSuspend,
-                 AskResume, AskExamination, Leaving, DrainState, Recall, RestartKnown, Reshaped, SetProfiling, AskClock,
-                 CloseTrap, DrainTargets, OpenTrap, RunCompute, RunWave, AskCounter, Propose, Decide, ShowState,
-                 SwitchOff, SuspendAnswer, Examined>;
+                 AskResume, AskExamination, Leaving, DrainState, Recall, RestartKnown, Reshaped, MemoryKnown,
+                 SetProfiling, AskClock, CloseTrap, DrainTargets, OpenTrap, RunCompute, RunWave, AskCounter, Propose,
+                 Decide, ShowState, SwitchOff, SuspendAnswer, Examined>;
 
 /// Orders go from the controller to members; everything else the other way.
 bool isOrder(const Message& message);

@@ -30,6 +30,11 @@ bool RestartBook::wanted(std::uint64_t iteration) {
   return decided_ && iteration >= decided_->from;
 }
 
+bool RestartBook::isDecidedFor(std::uint64_t iteration) const {
+  const std::lock_guard lock(mutex_);
+  return decided_ && iteration >= decided_->from;
+}
+
 bool RestartBook::isAsked() const {
   const std::lock_guard lock(mutex_);
   return asked_;

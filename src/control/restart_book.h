@@ -22,6 +22,8 @@ class RestartBook {
 
   /// Whether the job is to restart at the end of `iteration`; waits while a proposal for it is undecided.
   bool wanted(std::uint64_t iteration);
+  /// The same of what is decided already: neither waits, nor counts as asking.
+  bool isDecidedFor(std::uint64_t iteration) const;
   /// The framework asks at its iterations' ends.
   bool isAsked() const;
   /// The next iteration that has not ended.

@@ -91,6 +91,9 @@ struct CoreFunctions {
   ncclResult_t (*restore)(ncclComm_t communicator, const char* folder, uint64_t* iteration);
   ncclResult_t (*wanted)(ncclComm_t communicator, uint64_t iteration, unsigned int* wanted);
   ncclResult_t (*restart)(ncclComm_t communicator, int* exitCode);
+  /// What is to be told of an iteration's end: health and what is wanted, which are left where the communicator is not
+  /// watched. `asks`: as wanted() does, which may hold the caller.
+  void (*iterationEnds)(ncclComm_t communicator, uint64_t iteration, bool asks, int* health, unsigned int* wanted);
 };
 
 /// The core's only export. Null where the front is of another build (`build`: FALCON_BUILD of both).

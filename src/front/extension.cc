@@ -87,15 +87,49 @@ ncclResult_t registerLayout(const Route& byCaller, ncclComm_t comm, const ncclFa
     return ncclInvalidArgument;
   }
   if (!keepLayout(comm, taken)) {
-    sayOfCall("%s: layouts of 256 communicators are kept, and no more", function);
+    sayOfCall("%s: layouts and callbacks of 256 communicators are kept, and no more", function);
     return ncclInvalidUsage;
   }
   if (route.core) route.core->layoutRegistered(comm, &taken);
   return ncclSuccess;
 }
 
+/// The plan of one that nobody plans for.
+void equalPlan(const ncclFalconLayout_t& layout, ncclFalconPlan_t& plan) {
+  const MicroBatchShare share = equalShare(layout.microBatches, layout.dataParallelSize, layout.dataParallelIndex,
+                                           layout.microBatchMultiple > 1 ? layout.microBatchMultiple : 1);
+  plan.version = 0;
+  plan.microBatches = share.count;
+  plan.firstMicroBatch = share.first;
+  plan.gradientWeight = static_cast<double>(share.count) / layout.microBatches;
+}
+
+struct BeginningIteration {
+  IterationBegun next;
+  Iterations::Ended ended;
+  Iterations::Due due;
+};
+
+/// Whoever is to be told of the end of the iteration before, with nothing of the library's held.
+void tellEnd(ncclComm_t comm, const BeginningIteration& beginning, int health, unsigned int wanted) {
+  Iterations::Due due = beginning.due;
+  due.end.health = health;
+  due.end.wanted = wanted;
+  due.callback(&due.end, due.context);
+  // Where the communicator was destroyed in the callback another one may have its address, which was told nothing.
+  withIterations(
+      comm,
+      [](Iterations& iterations, void*) {
+        if (iterations.isTelling) iterations.told();
+      },
+      nullptr);
+}
+
 ncclResult_t iterationBegin(const Route& route, ncclComm_t comm, uint64_t iteration, ncclFalconPlan_t* plan) {
   constexpr const char* function = "ncclFalconIterationBegin";
+  BeginningIteration beginning{};
+  beginning.next.iteration = iteration;
+  beginning.next.entered = steadyNanoseconds();
   if (!comm) return isNull(function, "comm");
   if (!plan) return isNull(function, "plan");
   if (plan->size < sizeof *plan) return hasSize(function, "plan", "ncclFalconPlan_t", plan->size);
@@ -104,15 +138,48 @@ ncclResult_t iterationBegin(const Route& route, ncclComm_t comm, uint64_t iterat
     sayOfCall("%s: call ncclFalconRegisterLayout for comm first", function);
     return ncclInvalidUsage;
   }
+  withIterations(
+      comm,
+      [](Iterations& iterations, void* with) {
+        auto& begins = *static_cast<BeginningIteration*>(with);
+        begins.ended = iterations.endedBy(begins.next.iteration);
+      },
+      &beginning);
+  int health = NCCL_FALCON_HEALTH_UNKNOWN;
+  unsigned int wanted = 0;
+  const Iterations::Ended& ended = beginning.ended;
+  if (route.core && ended.isThere)
+    route.core->iterationEnds(comm, ended.iteration, (ended.flags & NCCL_FALCON_CALLBACK_RESTARTS) != 0, &health,
+                              &wanted);
   ncclResult_t result = ncclSuccess;
-  if (route.core && route.core->iterationBegins(comm, iteration, plan, &result)) return result;
-  const MicroBatchShare share = equalShare(layout.microBatches, layout.dataParallelSize, layout.dataParallelIndex,
-                                           layout.microBatchMultiple > 1 ? layout.microBatchMultiple : 1);
-  plan->version = 0;
-  plan->microBatches = share.count;
-  plan->firstMicroBatch = share.first;
-  plan->gradientWeight = static_cast<double>(share.count) / layout.microBatches;
+  if (!route.core || !route.core->iterationBegins(comm, iteration, plan, &result)) equalPlan(layout, *plan);
+  if (result != ncclSuccess) return result;
+  beginning.next.planVersion = plan->version;
+  beginning.next.microBatches = plan->microBatches;
+  beginning.next.firstMicroBatch = plan->firstMicroBatch;
+  beginning.next.gradientWeight = plan->gradientWeight;
+  withIterations(
+      comm,
+      [](Iterations& iterations, void* with) {
+        auto& begins = *static_cast<BeginningIteration*>(with);
+        begins.due = iterations.begin(begins.next, begins.ended);
+      },
+      &beginning);
+  if (beginning.due.callback) tellEnd(comm, beginning, health, wanted);
   return ncclSuccess;
+}
+
+ncclResult_t iterationCallback(ncclComm_t comm, ncclFalconIterationCallback_t callback, void* context,
+                               unsigned int flags) {
+  constexpr const char* function = "ncclFalconIterationCallback";
+  if (!comm) return isNull(function, "comm");
+  if ((flags & ~NCCL_FALCON_CALLBACK_RESTARTS) != 0) {
+    sayOfCall("%s: flags are %#x; NCCL_FALCON_CALLBACK_RESTARTS is the only one", function, flags);
+    return ncclInvalidArgument;
+  }
+  if (keepCallback(comm, callback, context, flags)) return ncclSuccess;
+  sayOfCall("%s: layouts and callbacks of 256 communicators are kept, and no more", function);
+  return ncclInvalidUsage;
 }
 
 }  // namespace
@@ -149,6 +216,12 @@ ncclResult_t ncclFalconRegisterLayout(ncclComm_t comm, const ncclFalconLayout_t*
 ncclResult_t ncclFalconIterationBegin(ncclComm_t comm, uint64_t iteration, ncclFalconPlan_t* plan) {
   FALCON_EXTENSION(IterationBegin, comm, iteration, plan);
   return iterationBegin(route, comm, iteration, plan);
+}
+
+ncclResult_t ncclFalconIterationCallback(ncclComm_t comm, ncclFalconIterationCallback_t callback, void* context,
+                                         unsigned int flags) {
+  FALCON_EXTENSION(IterationCallback, comm, callback, context, flags);
+  return iterationCallback(comm, callback, context, flags);
 }
 
 ncclResult_t ncclFalconRangeBegin(const char* name) {

@@ -12,7 +12,9 @@ namespace {
 struct Entry {
   Atomic<int> taken;  ///< by a thread of this process; 0: by nobody
   ncclComm_t communicator;
+  bool hasLayout;
   ncclFalconLayout_t layout;
+  Iterations iterations;
 };
 Entry entries[256];
 Atomic<int> used;  ///< entries from here on were never used
@@ -51,26 +53,53 @@ bool with(ncclComm_t communicator, Work work) {
   return false;
 }
 
-}  // namespace
-
-bool keepLayout(ncclComm_t communicator, const ncclFalconLayout_t& layout) {
-  const auto keep = [&](Entry& entry) {
+/// Runs `work` on the entry of the communicator, which gets one where it has none. False: there is no room.
+template <class Work>
+bool keep(ncclComm_t communicator, Work work) {
+  if (with(communicator, work)) return true;
+  const auto begin = [&](Entry& entry) {
     entry.communicator = communicator;
-    entry.layout = layout;
+    entry.hasLayout = false;
+    entry.iterations = {};
+    work(entry);
   };
-  if (with(communicator, keep) || with(nullptr, keep)) return true;
+  if (with(nullptr, begin)) return true;
   for (int count = used.load(); count < capacity; count = used.load()) {
     const Taken taken(entries[count]);
     if (entries[count].communicator || used.load() != count) continue;
-    keep(entries[count]);
+    begin(entries[count]);
     used.store(count + 1);
     return true;
   }
   return false;
 }
 
+}  // namespace
+
+bool keepLayout(ncclComm_t communicator, const ncclFalconLayout_t& layout) {
+  return keep(communicator, [&](Entry& entry) {
+    entry.hasLayout = true;
+    entry.layout = layout;
+  });
+}
+
 bool layoutOf(ncclComm_t communicator, ncclFalconLayout_t& layout) {
-  return communicator && with(communicator, [&](const Entry& entry) { layout = entry.layout; });
+  bool isThere = false;
+  const auto look = [&](const Entry& entry) {
+    isThere = entry.hasLayout;
+    if (isThere) layout = entry.layout;
+  };
+  return communicator && with(communicator, look) && isThere;
+}
+
+bool keepCallback(ncclComm_t communicator, Iterations::Callback callback, void* context, unsigned int flags) {
+  const auto tell = [&](Entry& entry) { entry.iterations.tell(callback, context, flags); };
+  if (!callback) return with(communicator, tell), true;
+  return keep(communicator, tell);
+}
+
+bool withIterations(ncclComm_t communicator, void (*work)(Iterations& iterations, void* context), void* context) {
+  return with(communicator, [&](Entry& entry) { work(entry.iterations, context); });
 }
 
 void forgetLayout(ncclComm_t communicator) {

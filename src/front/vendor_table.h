@@ -21,7 +21,7 @@ namespace falcon::front {
   X(StreamCallback) X(StreamDestroy) X(RedOpCreateBitwise) X(RangeBegin) X(RangeEnd) X(IterationWork)            \
   X(Suspend) X(Resume) X(TrapCallbackAdd) X(TrapCallbackRemove) X(RegisterState) X(UnregisterState)            \
   X(Checkpoint) X(CheckpointSynchronize) X(Restore) X(Wanted) X(Restart) X(RegisterReshape) X(Reshape) X(Role) X(Roles) \
-  X(GetHostUniqueId)
+  X(GetHostUniqueId) X(IterationCallback)
 // clang-format on
 
 /// Null where the library lacks it.

@@ -435,6 +435,18 @@ ncclResult_t restart(ncclComm_t communicator, int* exitCode) noexcept {
                           [&](const Directory::Use& use) { return requestRestart(use, *exitCode); });
 }
 
+void iterationEnds(ncclComm_t communicator, std::uint64_t iteration, bool asks, int* health,
+                   unsigned* output) noexcept {
+  carefully([&] {
+    const Directory::Use use = find(communicator);
+    const Watch* const watch = use ? (*use).watch() : nullptr;
+    if (!watch) return;
+    const bool restart = asks ? watch->job->restartWanted(iteration) : watch->job->restartDecided(iteration);
+    *output = restart ? NCCL_FALCON_WANTED_CHECKPOINT | NCCL_FALCON_WANTED_RESTART : 0;
+    *health = static_cast<int>(watch->job->health());
+  });
+}
+
 /// In a forked child the parent's communicators and threads are gone.
 void inChild() {
   directory.forgetAll();
@@ -477,7 +489,8 @@ constexpr front::CoreFunctions functions{uniqueIdMade,
                                          checkpointSynchronize,
                                          restore,
                                          wanted,
-                                         restart};
+                                         restart,
+                                         iterationEnds};
 
 const front::CoreFunctions* start(const char* build) {
   if (std::strcmp(build, FALCON_BUILD) != 0) return nullptr;

@@ -14,7 +14,8 @@ namespace falcon::rebalance {
 /// fillSeconds + m * secondsPerMicroBatch.
 struct Replica {
   double secondsPerMicroBatch = 0;  ///< of its slowest stage; positive and finite
-  /// However many micro-batches it has: its other stages' time for one, while the pipeline fills and drains.
+  /// However many micro-batches it has: its other stages' time for one, while the pipeline fills and drains; 0: it has
+  /// one stage, or that is not known. Source: arXiv 2104.04473, section 2.2.1.
   double fillSeconds = 0;
   int now = 0;  ///< micro-batches that it has; 0: not known
   /// What it must and can take, as its memory allows.

@@ -44,8 +44,9 @@ struct PlacementFacts {
   std::vector<double> timesAsLong;      ///< of a place: that its rank computes, 1 in health; empty: all are healthy
   std::vector<SlowNodeLink> slowLinks;  ///< between nodes
   std::vector<int> railOfPlace;         ///< of a place: its rank's NIC's rail; empty: there is one
-  std::vector<double> memoryOfRank;     ///< of a place: bytes that its rank has; empty: enough
-  std::vector<double> memoryOfPlace;    ///< bytes that the place needs
+  /// Of a place: bytes that its rank has left for another place's state, infinite where that is not known; empty:
+  /// enough. And bytes that the place takes while it moves.
+  std::vector<double> memoryOfRank, memoryOfPlace;
 };
 
 /// What an iteration takes by the model: computing of the slowest replica (the sum of its stages for one micro-batch,

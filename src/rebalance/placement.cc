@@ -79,7 +79,8 @@ int Placement::replicaOf(std::size_t slot) const {
 }
 
 bool Placement::fits(std::size_t node, std::size_t slot) const {
-  // A slot is named by who holds it now: those are the node's own places.
+  // A slot is named by who holds it now: those are the node's own places. Who stays needs nothing.
+  if (node == slot) return true;
   const std::vector<Rank>&own = places_[node], &others = places_[slot];
   if (own.size() != others.size()) return false;
   for (std::size_t i = 0; i < own.size(); ++i) {

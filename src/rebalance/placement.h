@@ -30,7 +30,7 @@ class Placement {
   int stageOf(std::size_t slot) const;
   int replicaOf(std::size_t slot) const;
 
-  /// Whether the node can be in the slot: as many ranks, the same rails, enough memory.
+  /// Whether the node can be in the slot: its own, or one of as many ranks and the same rails, for which it has memory.
   bool fits(std::size_t node, std::size_t slot) const;
   /// The nodes in the two slots change places, whether they fit or not.
   void exchange(std::size_t one, std::size_t other);

@@ -8,14 +8,13 @@
 #include "base/format.h"
 #include "instrument/communicator_names.h"
 #include "rebalance/micro_batch_split.h"
+#include "rebalance/node_order.h"
 #include "topology/ring_avoiding.h"
 #include "topology/ring_order.h"
 
 namespace falcon::rebalance {
 namespace {
 
-/// Moving work for less than this share of the computing time is not worth other shapes and sums.
-constexpr double leastGain = 0.03;
 /// A ring order that takes less than this share of its bytes off a slow link does not relieve it: half of the bytes
 /// stay slow by a factor that is then only halved.
 constexpr double leastTaken = 0.5;
@@ -33,7 +32,6 @@ std::vector<int> splitNow(const JobFacts& job) {
   return equalSplit(job.layout->dataSize, job.microBatches, job.limits.multiple);
 }
 
-/// Their pipelines fill alike as far as anybody knows, which changes no split.
 std::vector<Replica> replicasOf(const JobFacts& job, std::span<const int> now) {
   std::vector<Replica> replicas;
   const auto limit = [](std::span<const int> limits, std::size_t i, int none) {
@@ -41,6 +39,7 @@ std::vector<Replica> replicasOf(const JobFacts& job, std::span<const int> now) {
   };
   for (std::size_t i = 0; i < job.secondsPerMicroBatch.size(); ++i)
     replicas.push_back({.secondsPerMicroBatch = job.secondsPerMicroBatch[i],
+                        .fillSeconds = i < job.fillSeconds.size() ? job.fillSeconds[i] : 0,
                         .now = i < now.size() ? now[i] : 0,
                         .least = limit(job.limits.least, i, 1),
                         .most = limit(job.limits.most, i, std::numeric_limits<int>::max())});
@@ -56,13 +55,6 @@ Plan advice(std::string reason) {
 
 bool anyIs(CulpritKind kind, std::span<const Culprit> culprits) {
   return std::any_of(culprits.begin(), culprits.end(), [&](const Culprit& each) { return each.kind == kind; });
-}
-
-std::vector<Rank> slowRanksOf(std::span<const Culprit> culprits) {
-  std::vector<Rank> ranks;
-  for (const Culprit& culprit : culprits)
-    if (culprit.kind == CulpritKind::rank) ranks.push_back(culprit.rank);
-  return ranks;
 }
 
 /// The slow ranks, and of each slow link the end that touches the most of them: one is enough.
@@ -91,80 +83,6 @@ Plan restartWithout(const JobFacts& job, std::span<const Culprit> culprits, cons
   return plan;
 }
 
-/// Of the layout, that the rank has; -1: it is not known.
-int placeOf(const JobFacts& job, Rank rank) {
-  const auto place = std::find(job.rankAt.begin(), job.rankAt.end(), rank);
-  return place == job.rankAt.end() ? -1 : static_cast<int>(place - job.rankAt.begin());
-}
-
-/// By job rank, the roles when the nodes have that order; empty where roles cannot be exchanged.
-std::vector<int> rolesAfter(const JobFacts& job, const NodePermutation& order) {
-  if (job.roles.empty()) return {};
-  std::vector<int> roles = job.roles;
-  const std::vector<Rank> places = placesAfter(job.nodeOfPlace, order);
-  for (std::size_t place = 0; place < places.size(); ++place) {
-    const Rank before = job.rankAt[static_cast<std::size_t>(places[place])];  // who has what this one takes
-    roles[static_cast<std::size_t>(job.rankAt[place])] = job.roles[static_cast<std::size_t>(before)];
-  }
-  return roles;
-}
-
-/// "ranks 0 and 1, 2 and 3 exchange their roles", or "ranks take others' roles: 0 that of 2, ...".
-std::string inWords(std::span<const int> before, std::span<const int> after) {
-  std::string pairs, others;
-  for (std::size_t rank = 0; rank < before.size(); ++rank) {
-    if (before[rank] == after[rank]) continue;
-    const auto from = static_cast<std::size_t>(std::find(before.begin(), before.end(), after[rank]) - before.begin());
-    if (after[from] != before[rank])
-      others += fmt::format("{}{} that of {}", others.empty() ? "" : ", ", rank, from);
-    else if (rank < from)
-      pairs += fmt::format("{}{} and {}", pairs.empty() ? "" : ", ", rank, from);
-  }
-  if (!others.empty()) others = "ranks take others' roles: " + others;
-  if (!pairs.empty()) pairs = "ranks " + pairs + " exchange their roles";
-  return pairs + (pairs.empty() || others.empty() ? "" : "; ") + others;
-}
-
-/// The order of the nodes under which what is slow costs least; nothing where none is clearly better than it is.
-std::optional<NodePermutation> orderFor(const JobFacts& job, std::span<const Culprit> culprits) {
-  if (!job.layout || job.nodeOfPlace.size() != static_cast<std::size_t>(job.layout->size())) return std::nullopt;
-  PlacementFacts facts{.layout = *job.layout,
-                       .nodeOfPlace = job.nodeOfPlace,
-                       .volumes = job.volumes,
-                       .stageSeconds = job.stageSeconds,
-                       .microBatches = std::max(1, job.microBatches / job.layout->dataSize),
-                       .timesAsLong = std::vector<double>(job.nodeOfPlace.size(), 1)};
-  for (const Rank rank : job.rankAt)
-    if (!job.railOfRank.empty()) facts.railOfPlace.push_back(job.railOfRank[static_cast<std::size_t>(rank)]);
-  for (const Rank rank : slowRanksOf(culprits))
-    if (const auto known = job.timesAsLong.find(rank); known != job.timesAsLong.end() && placeOf(job, rank) >= 0)
-      facts.timesAsLong[static_cast<std::size_t>(placeOf(job, rank))] = std::max(1.0, known->second);
-  for (const Culprit& culprit : culprits) {
-    if (culprit.kind != CulpritKind::link || placeOf(job, culprit.link.from) < 0 || placeOf(job, culprit.link.to) < 0)
-      continue;
-    const auto node = [&](Rank rank) { return job.nodeOfPlace[static_cast<std::size_t>(placeOf(job, rank))]; };
-    const int from = node(culprit.link.from), to = node(culprit.link.to);
-    if (from == to) continue;  // no order of the nodes takes ranks of a node apart
-    facts.slowLinks.push_back({from, to});
-    if (culprit.bothWays) facts.slowLinks.push_back({to, from});
-  }
-  auto found = permuteNodes(facts);
-  if (!found || found->moves.empty()) return std::nullopt;
-  const bool relieves = found->slowBytesAfter < found->slowBytesBefore;
-  const bool faster = found->after.seconds < found->before.seconds * (1 - leastGain);
-  if (!relieves && !faster) return std::nullopt;
-  return std::move(*found);
-}
-
-/// "swap nodes 0 and 2", "nodes take others' places: 0 that of 2, 2 that of 5, 5 that of 0".
-std::string inWords(const NodePermutation& order) {
-  if (order.moves.size() == 2) return fmt::format("swap nodes {} and {}", order.moves[0].first, order.moves[1].first);
-  std::string text;
-  for (const auto& [node, other] : order.moves)
-    text += fmt::format("{}{} that of {}", text.empty() ? "nodes take others' places: " : ", ", node, other);
-  return text;
-}
-
 /// As what is to be done about it: by an exchange of roles, where ranks can have others, else in words alone.
 void carryOut(const JobFacts& job, const NodePermutation& order, Plan& plan) {
   if (!job.swapSeconds || job.deterministic) return;
@@ -173,35 +91,41 @@ void carryOut(const JobFacts& job, const NodePermutation& order, Plan& plan) {
   plan.roles = rolesAfter(job, order);
 }
 
-std::string inWords(const JobFacts& job, const NodePermutation& order, const Plan& plan) {
+std::string moveInWords(const JobFacts& job, const NodePermutation& order, const Plan& plan) {
   return plan.roles.empty() ? inWords(order) : inWords(job.roles, plan.roles);
 }
 
-/// Slow ranks in fewer, inner stages; nothing where no order of the nodes makes computing clearly faster, or there is a
-/// slow link: links have a plan of their own, which tells whether theirs is the better remedy.
-std::optional<Plan> packed(const JobFacts& job, std::span<const Culprit> culprits, const std::string& why) {
-  if (anyIs(CulpritKind::link, culprits)) return std::nullopt;
-  auto order = orderFor(job, culprits);
-  if (!order || order->after.seconds >= order->before.seconds * (1 - leastGain)) return std::nullopt;
+/// Slow ranks in fewer, inner stages.
+struct Packing {
+  std::optional<Plan> plan;  ///< nothing: no order of the nodes makes computing clearly faster
+  std::string obstacle;      ///< then, as in NodeOrder
+};
+/// Nothing where there is a slow link: links have a plan of their own, which tells whether theirs is the better remedy.
+Packing packed(const JobFacts& job, std::span<const Culprit> culprits, const std::string& why) {
+  if (anyIs(CulpritKind::link, culprits)) return {};
+  auto [order, obstacle] = nodeOrderFor(job, culprits);
+  if (!order || order->after.seconds >= order->before.seconds * (1 - leastGain)) return {{}, std::move(obstacle)};
   Plan plan = advice("");
   carryOut(job, *order, plan);
   plan.reason = fmt::format(
       "{}; {}: an iteration's computing takes {:.2f} of what it does now, slow ranks are in {} of {} stages", why,
-      inWords(job, *order, plan), order->after.seconds / order->before.seconds, order->after.slowStages,
+      moveInWords(job, *order, plan), order->after.seconds / order->before.seconds, order->after.slowStages,
       job.layout->pipelineSize);
   plan.gain = 1 - order->after.seconds / order->before.seconds;
   plan.permutation = std::move(order);
-  return plan;
+  return {std::move(plan), {}};
 }
 
 /// No work can be moved away from the slow ranks: their nodes can, or they have to go.
 Plan withoutSplit(const JobFacts& job, std::span<const Culprit> culprits, const std::string& obstacle,
                   const char* elseAdvised) {
-  const std::string who = fmt::format("rank {} is slow", slowRanksOf(culprits).front());
-  auto plan = packed(job, culprits, who + obstacle);
+  std::string who = fmt::format("rank {} is slow", slowRanksOf(culprits).front());
+  Packing packing = packed(job, culprits, who + obstacle);
+  const std::string lacking = packing.obstacle.empty() ? "" : "; " + packing.obstacle;
   // What can be carried out goes before what can only be said.
-  if (!(plan && job.swapSeconds) && job.restartSeconds) return restartWithout(job, culprits, who);
-  return plan ? std::move(*plan) : advice(fmt::format("{}{}{}", who, obstacle, elseAdvised));
+  if (!(packing.plan && job.swapSeconds) && job.restartSeconds) return restartWithout(job, culprits, who + lacking);
+  if (packing.plan) return std::move(*packing.plan);
+  return advice(fmt::format("{}{}{}{}", who, obstacle, lacking, elseAdvised));
 }
 
 Plan planForRank(const JobFacts& job, std::span<const Culprit> culprits) {
@@ -306,18 +230,22 @@ double usualOver(const CommunicatorFacts& communicator, std::span<const Link> sl
 
 /// What is left for links that cannot be avoided: other places for their nodes, or a restart. In words, after what
 /// stands in the way.
-std::string withoutReroute(const JobFacts& job, std::span<const Culprit> culprits, Plan& plan) {
+/// @param lacking  gets what else stands in the way, as in NodeOrder
+std::string withoutReroute(const JobFacts& job, std::span<const Culprit> culprits, Plan& plan, std::string& lacking) {
   if (!job.layout || job.nodeOfPlace.size() != static_cast<std::size_t>(job.layout->size()))
     return "replace it at a checkpoint";
   std::vector<Culprit> links;
   for (const Culprit& culprit : culprits)
     if (culprit.kind == CulpritKind::link) links.push_back(culprit);
-  plan.permutation = orderFor(job, links);
+  NodeOrder found = nodeOrderFor(job, links);
+  plan.permutation = std::move(found.order);
+  lacking = std::move(found.obstacle);
+  if (!lacking.empty()) return lacking + ": replace it at a checkpoint";
   if (!plan.permutation) return "no swap of two nodes relieves the link: replace it at a checkpoint";
   const NodePermutation& order = *plan.permutation;
   carryOut(job, order, plan);
   plan.gain = 1 - order.slowBytesAfter / order.slowBytesBefore;
-  return fmt::format("{}: the link then carries {:.0f} % of what it does now", inWords(job, order, plan),
+  return fmt::format("{}: the link then carries {:.0f} % of what it does now", moveInWords(job, order, plan),
                      100 * order.slowBytesAfter / order.slowBytesBefore);
 }
 
@@ -394,10 +322,12 @@ std::vector<Plan> plansForLinks(const JobFacts& job, std::span<const Culprit> cu
   }
   if (!obstacles.empty()) {
     blocked.kind = PlanKind::advise;
-    const std::string what = withoutReroute(job, culprits, blocked);
+    std::string lacking;
+    const std::string what = withoutReroute(job, culprits, blocked, lacking);
     const std::string who = fmt::format("{} is slow and cannot be avoided: {}", names, obstacles);
     blocked.reason = who + "; " + what;
-    if (blocked.kind != PlanKind::swap && job.restartSeconds) blocked = restartWithout(job, culprits, who);
+    if (blocked.kind != PlanKind::swap && job.restartSeconds)
+      blocked = restartWithout(job, culprits, who + (lacking.empty() ? "" : "; " + lacking));
     // What the ring leaves on the link is little mostly, such as the sums of a few numbers.
     const bool isRemedy = blocked.kind == PlanKind::swap || blocked.kind == PlanKind::restart;
     blocked.ifTooLittle = isRemedy && (isAvoided || !plans.empty());
@@ -421,10 +351,12 @@ std::vector<Plan> plansFor(const JobFacts& job, std::span<const Culprit> culprit
     plans.push_back(planForRank(job, culprits));
     // A split gives a slow rank less to do and leaves it where all wait for it.
     const bool isSplit = plans.back().kind == PlanKind::splitMicroBatches || plans.back().kind == PlanKind::none;
-    auto further = isSplit && job.swapSeconds ? packed(job, culprits, "a split helps too little") : std::nullopt;
-    if (further) {
-      further->ifTooLittle = true;
-      plans.push_back(std::move(*further));
+    constexpr const char* why = "a split helps too little";
+    Packing further = isSplit && job.swapSeconds ? packed(job, culprits, why) : Packing();
+    if (!further.obstacle.empty()) further.plan = advice(fmt::format("{}; {}", why, further.obstacle));
+    if (further.plan) {
+      further.plan->ifTooLittle = true;
+      plans.push_back(std::move(*further.plan));
     }
     for (Plan& plan : plans) plan.against = CulpritKind::rank;
   }
@@ -470,8 +402,14 @@ std::vector<Plan> undoFor(const JobFacts& job, std::span<const Culprit> culprits
     Plan plan;
     plan.kind = PlanKind::swap;
     plan.against = CulpritKind::link;
-    plan.roles = std::move(own);
     plan.reason = "nobody is slow any more: every rank has its first role again";
+    if (const std::string lack = lackOfMemory(job, own); !lack.empty()) {
+      plan.kind = PlanKind::advise;
+      plan.reason = fmt::format(
+          "nobody is slow any more, but memory is too little for every rank's first role: {}; the roles stay", lack);
+    } else {
+      plan.roles = std::move(own);
+    }
     plans.push_back(std::move(plan));
   }
   Plan rings;

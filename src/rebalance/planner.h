@@ -58,6 +58,7 @@ struct JobFacts {
   int microBatches = 0;                      ///< of an iteration, over all replicas; 0: unknown
   std::vector<int> microBatchesNow;          ///< the split in force; empty: equal
   std::vector<double> secondsPerMicroBatch;  ///< of each replica's slowest member; empty: unknown
+  std::vector<double> fillSeconds;           ///< of each replica, as Replica has them; empty: unknown
   SplitLimits limits;
   std::vector<double> stageSeconds;    ///< in health, for a micro-batch, by stage; empty: unknown
   std::map<Rank, double> timesAsLong;  ///< that ranks compute for a micro-batch, as in health, where known
@@ -68,6 +69,9 @@ struct JobFacts {
   /// What an exchange of places between nodes is known to take; nothing: the framework cannot move its state.
   std::optional<double> swapSeconds;
   std::vector<int> firstRoles;  ///< before the first exchange, by job rank; empty: each rank had its own
+  /// Bytes that a rank has left for another role's state, by job rank, infinite where that is not known; and bytes that
+  /// a role takes while it moves, by role. Both empty: nothing is known of either.
+  std::vector<double> memoryLeft, memoryOfRole;
 };
 
 enum class PlanKind : std::uint8_t { none, splitMicroBatches, reroute, advise, restart, swap };

@@ -50,6 +50,7 @@ inline constexpr const char* falconFunctionNames[] = {"ncclFalconGetVersion",
                                                       "ncclFalconReshape",
                                                       "ncclFalconRole",
                                                       "ncclFalconRoles",
+                                                      "ncclFalconIterationCallback",
                                                       "ncclFalconStreamCallback",
                                                       "ncclFalconRedOpCreateBitwise",
                                                       "ncclFalconGetHostUniqueId"};

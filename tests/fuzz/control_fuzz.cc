@@ -21,6 +21,7 @@ std::vector<std::string> seeds() {
                               CommunicatorGone{3},
                               LayoutKnown{2, 1, 1, 1, 0, 0, 8, {5, 3}},
                               RestartKnown{true, 300, 9, 40, 0.5, 2},
+                              MemoryKnown{{{"machine", 5}, {"cgroup", 6}}},
                               Traffic{9, true, {1, 2}},
                               Samples{{{.index = 7, .seconds = 0.5, .communicators = {{42, 0.125, 9}}}}},
                               TransferProfile{{{1, 2, true, 3, 2, 0.5, 0.25}}},

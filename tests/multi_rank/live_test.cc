@@ -149,6 +149,19 @@ class LiveJob : public testing::TestWithParam<Case> {
   bool isSaid(const std::string& kind) {
     return eventually([&] { return !said(kind).empty(); });
   }
+  /// What the trainer was told of the job between two times, by any of its rank 0's iterations.
+  std::set<std::string> healths(double from, double to) const {
+    std::set<std::string> told;
+    for (const TrainedIteration& each : job_->iterations(from, to)) told.insert(each.health);
+    return told;
+  }
+  /// Some rank was told of a change of its plan or role.
+  bool isAnyToldOfAChange() const {
+    for (Rank rank = 0; rank < GetParam().shape.layout.size(); ++rank)
+      for (const TrainedIteration& each : job_->iterations(0, always, rank))
+        if (each.changed != 0) return true;
+    return false;
+  }
   bool areTrained(std::size_t iterations, double from) {
     return eventually([&] { return job().iterations(from).size() >= iterations; });
   }
@@ -342,6 +355,10 @@ TEST_P(LiveFailSlow, IsNamedAndWorkedAroundUntilItHasRecovered) {
   EXPECT_LE(relieved, ended + longestUntilRelief);
   EXPECT_TRUE(names(said("relief")[0], culprit));
   EXPECT_EQ(said("mitigation-undone")[0].at("action"), GetParam().action);
+  EXPECT_THAT(healths(learnt, began), testing::Contains("healthy"));
+  EXPECT_THAT(healths(named, relieved), testing::Contains("slow"));
+  EXPECT_THAT(healths(undone, always), othersAreTold ? testing::Contains("slow") : testing::Contains("healthy"));
+  EXPECT_EQ(isAnyToldOfAChange(), GetParam().action != "reroute") << "rings are nobody's business";
   EXPECT_LE(after, asFast * healthy * slowerAfter);
   EXPECT_EQ(json::parse(status.output()).at(0).at("failslow_active"), othersAreTold);
   EXPECT_THAT(json::parse(plan.output()).at("in_force"), IsEmpty()) << plan.output();

@@ -94,7 +94,8 @@ std::vector<TrainedIteration> TrainedJob::iterations(double from, double to, Ran
   std::vector<TrainedIteration> all;
   for (const json& line : objectsIn(folder_.file("log-" + std::to_string(rank))))
     if (line.at("start") >= from && line.at("end") <= to)
-      all.push_back({line.at("start"), line.at("end"), line.at("microBatches"), line.at("processor")});
+      all.push_back({line.at("start"), line.at("end"), line.at("microBatches"), line.at("processor"),
+                     line.value("health", ""), line.value("changed", 0)});
   return all;
 }
 

@@ -29,6 +29,8 @@ struct TrainedIteration {
   double start = 0, end = 0;
   int microBatches = 0;  ///< of this rank's replica
   double processor = 0;  ///< seconds that the rank used
+  std::string health{};  ///< the job's, as the trainer was told where the iteration began
+  int changed = 0;       ///< NCCL_FALCON_CHANGED_... then
 };
 
 /// The events in a file so far, and as text for people.

@@ -277,7 +277,7 @@ TEST_F(Preload, TheVendorsIdIsAsItWasWithCommId) {
 }
 
 TEST_F(Preload, AProgramTellsFalconWhatItDoes) {
-  std::string environment = on() + " NCCL_FALCON_CHECKPOINT_DIR=" + file("checkpoints");
+  std::string environment = on() + " NCCL_FALCON_CHECKPOINT_DIR=" + file("checkpoints") + " EXPECT_HEALTH=1";
 #ifdef FALCON_BINARY
   environment += fmt::format(" BEFORE_THE_END='" FALCON_BINARY " trace --job {} -o {}'", job(), file("trace.json"));
 #endif
@@ -310,7 +310,9 @@ TEST_F(Preload, TheExtensionAnswersOnAndOff) {
       "StreamDestroy(other) 4\n"
       "TrapCallbackAdd 0\nTrapCallbackRemove 0\nTrapCallbackAdd(NULL) 4\n"
       "IterationBegin without a layout 5\nRegisterLayout of two ranks 4\nRegisterLayout of no size 4\n"
-      "RegisterLayout(NULL) 4\nRegisterLayout 0\nIterationBegin 0\n8 from 0, 1\nIterationBegin afterwards 5\n"
+      "RegisterLayout(NULL) 4\nRegisterLayout 0\nIterationBegin 0\n8 from 0, 1\n"
+      "IterationCallback(NULL) 4\nIterationCallback of no flag 4\nIterationCallback 0\n"
+      "1 told, health 0, wanted 0, 8 from 0\nIterationBegin afterwards 5\n1 told\n"
       "Suspend(NULL) 4\n";
   const Outcome without = run(off + " NCCL_FALCON_OFF=1", FALCON_PROGRAM " extension");
   EXPECT_EQ(without.output, same +

@@ -289,6 +289,20 @@ void suspendOnce(Shared& shared, ncclComm_t world, double seconds) {
   shared.wasSuspended = 1;
 }
 
+/// What was told of iterations' ends.
+struct HeardEnds {
+  int count = 0;
+  uint64_t next = 0;
+  ncclFalconIterationEnd_t last{};
+};
+void hear(const ncclFalconIterationEnd_t* end, void* heard) {
+  auto& own = *static_cast<HeardEnds*>(heard);
+  if (own.count > 0 && end->iteration != own.next) std::puts("an end is missing");
+  ++own.count;
+  own.next = end->next;
+  own.last = *end;
+}
+
 /// A framework that tells Falcon what it does: each rank a replica.
 int toldRank(Shared& shared, int rank, int size, double span) {
   DO(EXTENSION(ncclFalconTrapCallbackAdd)(noteHeld, nullptr));
@@ -317,8 +331,11 @@ int toldRank(Shared& shared, int rank, int size, double span) {
       std::printf("restored %d: %d, %d\n", static_cast<int>(restored), common, own);
     DO(EXTENSION(ncclFalconUnregisterState)(world, "own"));
   }
+  HeardEnds heard;
+  DO(EXTENSION(ncclFalconIterationCallback)(world, hear, &heard, NCCL_FALCON_CALLBACK_RESTARTS));
   const auto start = std::chrono::steady_clock::now();
-  for (int iteration = 0; isBefore(start, span) || !shared.wasSuspended; ++iteration) {
+  int iteration = 0;
+  for (; isBefore(start, span) || !shared.wasSuspended; ++iteration) {
     unsigned wanted = 7;
     DO(EXTENSION(ncclFalconWanted)(world, iteration, &wanted));
     if (wanted != 0) std::printf("wanted: %u\n", wanted);
@@ -337,6 +354,10 @@ int toldRank(Shared& shared, int rank, int size, double span) {
     DO(ncclAllReduceConfig(in, out, 1000, ncclFloat, ncclSum, world, stream, &config));
   }
   suspends.join();
+  if (heard.count != iteration - 1 || heard.last.seconds < 0.02 || heard.last.microBatches != 4 + (rank == 0))
+    std::printf("%d ends of %d, the last after %g s\n", heard.count, iteration, heard.last.seconds);
+  if (std::getenv("EXPECT_HEALTH") && heard.last.health != std::atoi(std::getenv("EXPECT_HEALTH")))
+    std::printf("health: %d\n", heard.last.health);
   if (!rangesHave("forward pass", rank)) std::puts("the range was not recorded");
   for (int i = 0; i < 6000 && timesHeld != timesReleased; ++i)  // it hears of that a moment later
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -433,8 +454,19 @@ void extension() {
   say("RegisterLayout", EXTENSION(ncclFalconRegisterLayout)(comm, &layout));
   say("IterationBegin", EXTENSION(ncclFalconIterationBegin)(comm, 0, &plan));
   std::printf("%d from %d, %g\n", plan.microBatches, plan.firstMicroBatch, plan.gradientWeight);
+  HeardEnds heard;
+  say("IterationCallback(NULL)", EXTENSION(ncclFalconIterationCallback)(nullptr, hear, &heard, 0));
+  say("IterationCallback of no flag", EXTENSION(ncclFalconIterationCallback)(comm, hear, &heard, 2));
+  say("IterationCallback", EXTENSION(ncclFalconIterationCallback)(comm, hear, &heard, 0));
+  DO(EXTENSION(ncclFalconIterationBegin)(comm, 1, &plan));
+  DO(EXTENSION(ncclFalconIterationCallback)(comm, nullptr, nullptr, 0));
+  DO(EXTENSION(ncclFalconIterationBegin)(comm, 2, &plan));
+  DO(EXTENSION(ncclFalconIterationCallback)(comm, hear, &heard, 0));
+  std::printf("%d told, health %d, wanted %u, %d from %d\n", heard.count, heard.last.health, heard.last.wanted,
+              heard.last.microBatches, heard.last.firstMicroBatch);
   DO(ncclCommDestroy(comm));
-  say("IterationBegin afterwards", EXTENSION(ncclFalconIterationBegin)(comm, 0, &plan));
+  say("IterationBegin afterwards", EXTENSION(ncclFalconIterationBegin)(comm, 3, &plan));
+  std::printf("%d told\n", heard.count);
   say("Suspend(NULL)", EXTENSION(ncclFalconSuspend)(nullptr, 0));
   ncclComm_t other = nullptr;
   DO(ncclGetUniqueId(&id));

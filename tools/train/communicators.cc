@@ -13,6 +13,7 @@
 // Absent in other libraries of the same ABI; then they are null: the split stays equal, and nothing overlaps.
 #pragma weak ncclFalconRegisterLayout
 #pragma weak ncclFalconIterationBegin
+#pragma weak ncclFalconIterationCallback
 #pragma weak ncclFalconRangeBegin
 #pragma weak ncclFalconRangeEnd
 #pragma weak ncclFalconStreamCreate
@@ -46,6 +47,14 @@ ncclComm* splitOff(ncclComm* world, int size, int color, int key) {
 
 }  // namespace
 
+struct Communicators::Ends {
+  static void hear(const ncclFalconIterationEnd_t* end, void* communicators) {
+    constexpr const char* healths[] = {"unknown", "healthy", "suspected", "slow"};
+    const bool isKnown = end->health >= 0 && static_cast<std::size_t>(end->health) < std::size(healths);
+    static_cast<Communicators*>(communicators)->told_ = {healths[isKnown ? end->health : 0], end->changed};
+  }
+};
+
 Communicators::Communicators(const RankInJob& inJob, const RankParts& layout, int microBatches, bool overlap)
     : layout_(layout), microBatches_(microBatches) {
   ncclUniqueId id{};
@@ -58,6 +67,8 @@ Communicators::Communicators(const RankInJob& inJob, const RankParts& layout, in
   pipeline_ = splitOff(world_, pipeline.count, data.index * tensor.count + tensor.index, pipeline.index);
   tensor_ = splitOff(world_, tensor.count, data.index * pipeline.count + pipeline.index, tensor.index);
   planned_ = registerLayout();
+  if (planned_ && ncclFalconIterationCallback != nullptr)
+    require(ncclFalconIterationCallback(world_, &Ends::hear, this, 0), "ncclFalconIterationCallback");
   if (overlap && data_ != nullptr && ncclFalconStreamCreate != nullptr)
     require(ncclFalconStreamCreate(&gradientStream_), "ncclFalconStreamCreate");
 }
@@ -95,6 +106,7 @@ bool Communicators::registerLayout() {
 
 MicroBatchRange Communicators::beginIteration(std::uint64_t iteration) {
   if (!planned_) return equalShare(microBatches_, layout_.data);
+  told_ = {};
   ncclFalconPlan_t plan{};
   plan.size = sizeof plan;
   require(ncclFalconIterationBegin(world_, iteration, &plan), "ncclFalconIterationBegin");

@@ -51,6 +51,12 @@ class Communicators final : public Reducer<float>, public PipelineLink<float> {
 
   /// Marks the start of an iteration; the micro-batches that this replica shall compute in it.
   MicroBatchRange beginIteration(std::uint64_t iteration);
+  /// What the library told in that of the iteration before.
+  struct Told {
+    const char* health = nullptr;  ///< null: it told nothing
+    unsigned int changed = 0;      ///< NCCL_FALCON_CHANGED_...
+  };
+  const Told& told() const { return told_; }
   /// Over the tensor-parallel ranks.
   void sum(float* values, std::size_t count) override;
   /// With the neighbouring pipeline stages.
@@ -95,12 +101,14 @@ class Communicators final : public Reducer<float>, public PipelineLink<float> {
 
  private:
   struct Hooks;
+  struct Ends;
   /// Tells Falcon the layout; false, on all ranks alike, where some rank's library does not offer that.
   bool registerLayout();
 
   RankParts layout_;
   int microBatches_;
   bool planned_ = false;
+  Told told_;
   std::string checkpoints_;
   RoleTaker* taker_ = nullptr;
   std::vector<NamedState> room_;

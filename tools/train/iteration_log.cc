@@ -36,10 +36,14 @@ void IterationLog::begin(bool goesOn) {
 
 void IterationLog::write(const IterationRecord& record) {
   if (!file_) return;
+  std::string told;
+  if (record.health)
+    told = std::string(",\"health\":\"") + record.health + "\",\"changed\":" + std::to_string(record.changed);
   const int written = std::fprintf(
       file_.get(),
-      "{\"iteration\":%" PRIu64 ",\"loss\":%.9g,\"start\":%.6f,\"end\":%.6f,\"microBatches\":%d,\"processor\":%.6f}\n",
-      record.iteration, record.loss, record.start, record.end, record.microBatches, record.processor);
+      "{\"iteration\":%" PRIu64
+      ",\"loss\":%.9g,\"start\":%.6f,\"end\":%.6f,\"microBatches\":%d,\"processor\":%.6f%s}\n",
+      record.iteration, record.loss, record.start, record.end, record.microBatches, record.processor, told.c_str());
   if (written < 0 || std::fflush(file_.get()) != 0)
     throw std::runtime_error(std::string("cannot write the log: ") + std::strerror(errno));
 }

@@ -13,8 +13,10 @@ struct IterationRecord {
   double loss = 0;
   double start = 0;  ///< CLOCK_MONOTONIC seconds
   double end = 0;
-  int microBatches = 0;  ///< of this rank
-  double processor = 0;  ///< seconds that this process used
+  int microBatches = 0;          ///< of this rank
+  double processor = 0;          ///< seconds that this process used
+  const char* health = nullptr;  ///< the job's, as it was told where the iteration began; null: nobody told
+  unsigned int changed = 0;      ///< then, what is another than in the one before: NCCL_FALCON_CHANGED_...
 };
 
 /// One JSON line per iteration, complete in the file as soon as it is written.

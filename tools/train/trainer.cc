@@ -44,7 +44,7 @@ int Trainer::run() {
     if (iteration == first && options_.duration > 0) stopTime_ = start + options_.duration;
     const Outcome outcome = iterate(iteration);
     report({iteration, outcome.loss, start, monotonicSeconds(), outcome.microBatches,
-            secondsOf(CLOCK_PROCESS_CPUTIME_ID) - used});
+            secondsOf(CLOCK_PROCESS_CPUTIME_ID) - used, communicators_.told().health, communicators_.told().changed});
     stop = outcome.stop || iteration + 1 == options_.iterations;
     restart = keep(iteration, stop);
   }

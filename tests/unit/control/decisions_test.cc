@@ -273,6 +273,39 @@ TEST(Decisions, KnowTheTightestLimitsOfAReplicaAndRailsOfAllOrNone) {
   EXPECT_EQ(facts.timesAsLong.size(), 4u);
 }
 
+/// The newest iterations of the rank take so long outside of the library, a micro-batch.
+void takes(JobView& job, Rank rank, double secondsPerMicroBatch) {
+  for (int i = 0; i < 4; ++i)
+    job.handle(10 + static_cast<ProcessId>(rank),
+               Samples{{{.index = 9 + i, .seconds = 1, .outside = 8 * secondsPerMicroBatch, .microBatches = 8}}});
+}
+
+TEST(Decisions, APipelineFillsForItsOtherStagesTime) {
+  JobView job = healthyJob();
+  EXPECT_NEAR(jobFactsOf(job, 4, false).fillSeconds.at(0), 0.01, 1e-9) << "(stages - 1) times a stage's";
+  takes(job, 2, 0.03);
+  takes(job, 3, 0.02);
+  auto facts = jobFactsOf(job, 4, false);
+  EXPECT_NEAR(facts.secondsPerMicroBatch.at(1), 0.03, 1e-9);
+  EXPECT_NEAR(facts.fillSeconds.at(0), 0.01, 1e-9);
+  EXPECT_NEAR(facts.fillSeconds.at(1), 0.02, 1e-9) << "the stage that is not the slowest";
+
+  for (auto& [process, member] : job.members()) member.layout->multiple = 2;  // interleaved
+  EXPECT_NEAR(jobFactsOf(job, 4, false).fillSeconds.at(1), 0.01, 1e-9);
+  for (auto& [process, member] : job.members()) member.layout->multiple = 1;
+  takes(job, 3, 0);  // the vendor's calls do not tell
+  facts = jobFactsOf(job, 4, false);
+  EXPECT_EQ(facts.secondsPerMicroBatch.size(), 2u);
+  EXPECT_TRUE(facts.fillSeconds.empty()) << "a stage's time is not known";
+}
+
+TEST(Decisions, WithoutAPipelineNothingFills) {
+  JobView job = healthyJob();
+  for (Rank rank = 0; rank < 4; ++rank)
+    job.handle(10 + static_cast<ProcessId>(rank), LayoutKnown{2, 1, 2, rank / 2, 0, rank % 2, 16, {}});
+  EXPECT_EQ(jobFactsOf(job, 4, false).fillSeconds, (std::vector<double>{0, 0}));
+}
+
 TEST(Decisions, MeasureVolumesInTheBaseline) {
   JobView job = healthyJob();
   job.members()[10].healthyTransfers = {{{.id = 2, .peer = 1, .sending = true, .bytes = 4000, .moving = 0.1},

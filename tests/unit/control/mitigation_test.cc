@@ -84,6 +84,26 @@ TEST_F(MitigationTest, AdvisesWhatCannotBeBegun) {
   EXPECT_THAT(whats(job.controller().plans()), testing::Contains("refused swap"));
 }
 
+// Ranks can exchange their roles, which no rank has memory for.
+TEST_F(MitigationTest, TheLineOfAnExchangeThatMemoryForbidsNamesIt) {
+  FakeExchange exchange;
+  FakeJob& job = slowLinkIn(exchange);
+  for (Rank rank = 0; rank < square.size(); ++rank) {
+    const auto at = square.coordinatesOf(rank);
+    LayoutKnown known{square.dataSize, square.pipelineSize, square.tensorSize, at.data, at.pipeline, at.tensor, 32, {}};
+    known.role = rank;
+    known.stateBytes = 3'000'000'000;
+    job.say(rank, known);
+    job.say(rank, MemoryKnown{{{"machine of rank " + std::to_string(rank), 1'000'000'000}}});
+  }
+  ASSERT_TRUE(job.runUntil(mitigationAdvised, 300)) << job.text();
+  EXPECT_TRUE(exchange.begun.empty());
+  const std::string line = lineOf(job.controller().plans().decisions.back());
+  EXPECT_THAT(line, AllOf(HasSubstr("memory is too little for a better order"),
+                          HasSubstr("has 1000 MB left, and role "), HasSubstr("takes 3067 MB")));
+  EXPECT_THAT(job.last(mitigationAdvised)->text, HasSubstr("memory is too little"));
+}
+
 TEST_F(MitigationTest, AnExchangeWaitsForItsPrice) {
   FakeExchange exchange;
   exchange.expected = 40;

@@ -48,6 +48,19 @@ TEST(RestartBook, ARankWaitsForTheWordAtItsIteration) {
   }
 }
 
+TEST(RestartBook, IsLookedUpByWhoDoesNotAsk) {
+  RestartBook book;
+  EXPECT_FALSE(book.isDecidedFor(3));
+  EXPECT_FALSE(book.propose(1, 3, {})) << "looking is not asking";
+  book.wanted(0);
+  ASSERT_TRUE(book.propose(2, 3, {}));
+  EXPECT_FALSE(book.isDecidedFor(3)) << "undecided, and nobody waits";
+  book.decide(2, true);
+  EXPECT_FALSE(book.isDecidedFor(2));
+  EXPECT_TRUE(book.isDecidedFor(3));
+  EXPECT_EQ(book.nextIteration(), 1u);
+}
+
 using MemberRestart = falcon::test::AMember;
 
 TEST_F(MemberRestart, IsAgreedToWhereTheFrameworkAsks) {

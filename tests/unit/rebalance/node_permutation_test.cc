@@ -208,6 +208,21 @@ TEST(NodePermutation, KeepsSizesRailsAndMemory) {
   }
 }
 
+// What a rank has left is for another place's state: its own is there already.
+TEST(NodePermutation, WhoStaysNeedsNoMemory) {
+  PlacementFacts facts = healthy({2, 4, 1});
+  facts.timesAsLong[0] = facts.timesAsLong[5] = 3;
+  facts.memoryOfRank.assign(8, 1);
+  facts.memoryOfPlace.assign(8, 2);
+  for (const std::size_t mostOrders : {mostExactOrders, std::size_t{0}}) {
+    const auto found = permuteNodes(facts, mostOrders);
+    ASSERT_TRUE(found);
+    EXPECT_TRUE(found->moves.empty());
+    EXPECT_DOUBLE_EQ(found->after.seconds, found->before.seconds);
+    EXPECT_LE(found->atLeastSeconds, found->after.seconds);
+  }
+}
+
 TEST(NodePermutation, NeverTearsTensorGroupsApart) {
   PlacementFacts facts = healthy({2, 2, 2}, 2);
   facts.slowLinks = {{0, 2, 4}, {2, 0, 4}};

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "topology/ring_order.h"
@@ -349,6 +350,111 @@ TEST(Planner, ExchangesRolesAndTakesThemBack) {
   job.deterministic = true;
   job.roles = {0, 1, 2, 3};
   EXPECT_NE(plansFor(job, culprits).at(0).kind, PlanKind::swap) << "other rings, other sums";
+}
+
+// By hand, of 8: 2+6 takes 2 + 2 * 2 and 1 + 6 seconds, 3+5 2 + 3 * 2 and 1 + 5. Without the fill they are equal.
+TEST(Planner, SplitsByWhatPipelinesTakeToFillToo) {
+  JobFacts job = demoJob();
+  job.layout = topology::Layout{2, 4, 1};
+  job.microBatches = 8;
+  job.secondsPerMicroBatch = {2, 1};
+  job.fillSeconds = {2, 1};
+  auto plans = plansFor(job, std::vector{slowRank(1)});
+  EXPECT_EQ(plans.at(0).microBatches, (std::vector<int>{2, 6}));
+  EXPECT_NEAR(plans[0].gain, 1 - 7.0 / 10, 1e-9);
+  job.fillSeconds = {};
+  plans = plansFor(job, std::vector{slowRank(1)});
+  EXPECT_NEAR(plans.at(0).gain, 1 - 6.0 / 8, 1e-9);
+}
+
+/// Two replicas of two stages whose link within a stage is slow: two ranks of a pipeline exchange their roles.
+JobFacts jobThatCanExchange() {
+  JobFacts job;
+  job.layout = topology::Layout{2, 2, 1};
+  job.communicators = {ringOver(1, {0, 2}), ringOver(2, {1, 3})};
+  job.rankAt = job.nodeOfPlace = job.roles = {0, 1, 2, 3};
+  job.volumes = {100, 10, 0};
+  job.swapSeconds = 2;
+  job.memoryLeft = {5e9, 5e9, 5e9, 5e9};
+  job.memoryOfRole = {4e9, 4e9, 4e9, 4e9};
+  return job;
+}
+
+TEST(Planner, ExchangesRolesWhereThereIsMemoryForThem) {
+  JobFacts job = jobThatCanExchange();
+  const std::vector culprits{slowLink(0, 2, true)};
+  EXPECT_EQ(plansFor(job, culprits).at(0).kind, PlanKind::swap);
+  job.memoryLeft[1] = 3.9e9;  // others can
+  const auto plans = plansFor(job, culprits);
+  ASSERT_EQ(plans.at(0).kind, PlanKind::swap) << plans[0].reason;
+  EXPECT_EQ(plans[0].roles.at(1), 1);
+  job.memoryLeft[1] = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(plansFor(job, culprits).at(0).kind, PlanKind::swap) << "nothing is known of it";
+}
+
+TEST(Planner, NamesMemoryWhereAnExchangeIsRefusedForIt) {
+  JobFacts job = jobThatCanExchange();
+  const std::vector culprits{slowLink(0, 2, true)};
+  job.memoryLeft = {1e9, 1e9, 1e9, 1e9};
+  auto plans = plansFor(job, culprits);
+  ASSERT_EQ(plans.size(), 1u);
+  EXPECT_EQ(plans[0].kind, PlanKind::advise);
+  for (const char* words : {"memory is too little for a better order (ranks ", " exchange their roles): rank ",
+                            " has 1000 MB left, and role ", " takes 4000 MB"})
+    EXPECT_NE(plans[0].reason.find(words), std::string::npos) << plans[0].reason;
+  job.restartSeconds = 9;
+  plans = plansFor(job, culprits);
+  EXPECT_EQ(plans.at(0).kind, PlanKind::restart);
+  EXPECT_NE(plans[0].reason.find("memory is too little"), std::string::npos) << plans[0].reason;
+
+  // Nothing moves while the job runs: a restart at other places frees the old state first.
+  job.restartSeconds.reset();
+  job.swapSeconds.reset();
+  EXPECT_TRUE(plansFor(job, culprits).at(0).permutation);
+
+  // Where no order is better, memory is not what is in the way.
+  job.swapSeconds = 2;
+  job.railOfRank = {1, 2, 1, 2};
+  plans = plansFor(job, culprits);
+  EXPECT_EQ(plans.at(0).reason.find("memory"), std::string::npos) << plans[0].reason;
+}
+
+TEST(Planner, NamesMemoryBehindASplitAndInItsPlace) {
+  JobFacts job;
+  job.layout = topology::Layout{2, 4, 1};
+  job.communicators = {ringOver(1, {0, 4})};
+  job.rankAt = job.nodeOfPlace = job.roles = {0, 1, 2, 3, 4, 5, 6, 7};
+  job.microBatches = 8;
+  job.secondsPerMicroBatch = {3, 1};
+  job.timesAsLong = {{0, 3}, {3, 3}};
+  job.swapSeconds = 2;
+  job.memoryLeft.assign(8, 1e6);
+  job.memoryOfRole.assign(8, 2e6);
+  const std::vector culprits{slowRank(0), slowRank(3)};
+  auto plans = plansFor(job, culprits);
+  ASSERT_EQ(plans.size(), 2u);
+  EXPECT_EQ(plans[0].kind, PlanKind::splitMicroBatches);
+  EXPECT_EQ(plans[1].kind, PlanKind::advise);
+  EXPECT_TRUE(plans[1].ifTooLittle);
+  EXPECT_NE(plans[1].reason.find("a split helps too little; memory is too little"), std::string::npos)
+      << plans[1].reason;
+  job.limits.evenOnly = true;
+  plans = plansFor(job, culprits);
+  EXPECT_EQ(plans.at(0).kind, PlanKind::advise);
+  EXPECT_NE(plans[0].reason.find("memory is too little"), std::string::npos) << plans[0].reason;
+}
+
+TEST(Planner, KeepsRolesThatThereIsNoMemoryToTakeBack) {
+  JobFacts job = jobThatCanExchange();
+  job.roles = {1, 0, 2, 3};
+  EXPECT_EQ(undoFor(job, {}).at(0).kind, PlanKind::swap);
+  job.memoryLeft[0] = 1e9;
+  const auto plans = undoFor(job, {});
+  ASSERT_EQ(plans.size(), 1u);
+  EXPECT_EQ(plans[0].kind, PlanKind::advise);
+  EXPECT_TRUE(plans[0].roles.empty());
+  EXPECT_NE(plans[0].reason.find("rank 0 has 1000 MB left, and role 0 takes 4000 MB"), std::string::npos)
+      << plans[0].reason;
 }
 
 TEST(Planner, PacksSlowRanksIntoOneStageWhereNoWorkCanBeMoved) {
