@@ -30,13 +30,13 @@ constexpr bool isBroken(ProcessState state) {
 
 struct RankSnapshot {
   CallLogView log;
-  /// The application's ranges that are open, as RangeLogView has them; of a recording none are known.
-  std::vector<OpenRange> ranges;
   ProcessState process = ProcessState::alive;
   /// By Falcon; what the log of one that is gone says was so when it went.
   bool isHeld() const { return log.held && !isGone(process); }
   /// The moment on the records' clock; of a process that is gone, that of its last sign of life.
   Nanoseconds now{0};
+  /// The application's ranges that are open, as RangeLogView has them; of a recording none are known.
+  std::vector<OpenRange> ranges;
 
   /// The process has several ranks of one communicator, as threads.
   bool severalRanks() const;
