@@ -71,14 +71,16 @@ class ToldProcesses {
   const int slot_, count_;
 };
 
-/// Holds the whole job. At first its processes are still finding each other, and what is held is a part of it: that is
-/// let go until all have been told. Those have found each other by then.
+/// Holds the whole job. At first its processes are still finding each other: what is held is a part of it, and is let
+/// go, also by itself when another controller is found. That goes on until all have been told, who know each other
+/// then.
 inline ncclResult_t suspendWhole(ncclComm_t comm, unsigned limitMilliseconds, const ToldProcesses& told) {
   for (int i = 0; i < 6000; ++i) {
     if (const auto held = suspendPatiently(comm, limitMilliseconds); held != ncclSuccess) return held;
     const bool whole = told.areAll();
-    if (const auto gone = ncclFalconResume(comm); gone != ncclSuccess) return gone;
-    if (whole) return suspendPatiently(comm, limitMilliseconds);
+    const auto gone = ncclFalconResume(comm);
+    if (gone != ncclSuccess && gone != ncclInvalidUsage) return gone;
+    if (whole && gone == ncclSuccess) return suspendPatiently(comm, limitMilliseconds);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   return ncclInternalError;
