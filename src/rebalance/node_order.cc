@@ -71,9 +71,10 @@ NodeOrder nodeOrderFor(const JobFacts& job, std::span<const Culprit> culprits) {
   const auto order = betterOrder(facts);
   if (!order) return {};
   const std::vector<int> roles = rolesAfter(job, *order);
-  return {{},
-          fmt::format("memory is too little for a better order ({}): {}", inWords(job.roles, roles),
-                      lackOfMemory(job, roles))};
+  const std::string lack = lackOfMemory(job, roles);
+  // A search that does not look at every order may have missed this one, which is nobody's fault.
+  if (lack.empty()) return {};
+  return {{}, fmt::format("memory is too little for a better order ({}): {}", inWords(job.roles, roles), lack)};
 }
 
 std::vector<int> rolesAfter(const JobFacts& job, const NodePermutation& order) {

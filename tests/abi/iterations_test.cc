@@ -36,7 +36,7 @@ void registerLayoutOfOne(ncclComm_t comm) {
   NCCL_OK(ncclFalconRegisterLayout(comm, &layout));
 }
 
-ncclFalconPlan_t begin(ncclComm_t comm, std::uint64_t iteration) {
+ncclFalconPlan_t beginIteration(ncclComm_t comm, std::uint64_t iteration) {
   ncclFalconPlan_t plan{sizeof plan, 99, 0, 0, 0};
   EXPECT_EQ(ncclFalconIterationBegin(comm, iteration, &plan), ncclSuccess) << ncclGetLastError(nullptr);
   return plan;
@@ -59,10 +59,10 @@ class IterationCallback : public testing::TestWithParam<const char*> {
 
 TEST_P(IterationCallback, IsToldWhatEndedAndWhatBegins) {
   alone([](ncclComm_t& comm, Listener& listener) {
-    begin(comm, 7);
+    beginIteration(comm, 7);
     EXPECT_TRUE(listener.ends.empty()) << "nothing has ended";
-    begin(comm, 8);
-    begin(comm, 9);
+    beginIteration(comm, 8);
+    beginIteration(comm, 9);
     ASSERT_EQ(listener.ends.size(), 2u);
     const ncclFalconIterationEnd_t& end = listener.ends[1];
     EXPECT_EQ(end.size, sizeof end);
@@ -94,27 +94,27 @@ TEST_P(IterationCallback, ThePlanIsThereBeforeIt) {
 TEST_P(IterationCallback, IsReplacedAndRemovedAlsoByItself) {
   alone([](ncclComm_t& comm, Listener& first) {
     Listener second;
-    begin(comm, 0);
+    beginIteration(comm, 0);
     first.then = [&](const ncclFalconIterationEnd_t&) { second.listenTo(comm); };
-    begin(comm, 1);
+    beginIteration(comm, 1);
     EXPECT_EQ(first.ends.size(), 1u);
     second.then = [&](const ncclFalconIterationEnd_t&) {
       NCCL_OK(ncclFalconIterationCallback(comm, nullptr, nullptr, 0));
     };
-    begin(comm, 2);
-    begin(comm, 3);
+    beginIteration(comm, 2);
+    beginIteration(comm, 3);
     EXPECT_EQ(first.ends.size(), 1u);
     EXPECT_EQ(second.ends.size(), 1u);
     first.then = nullptr;
     first.listenTo(comm);
-    begin(comm, 4);
+    beginIteration(comm, 4);
     EXPECT_EQ(first.ends.back().iteration, 3u);
   });
 }
 
 TEST_P(IterationCallback, MayDestroyItsCommunicator) {
   alone([](ncclComm_t& comm, Listener& listener) {
-    begin(comm, 0);
+    beginIteration(comm, 0);
     listener.then = [&](const ncclFalconIterationEnd_t&) { NCCL_OK(ncclCommDestroy(std::exchange(comm, nullptr))); };
     ncclFalconPlan_t plan{sizeof plan, 99, 0, 0, 0};
     NCCL_OK(ncclFalconIterationBegin(comm, 1, &plan));
@@ -125,12 +125,12 @@ TEST_P(IterationCallback, MayDestroyItsCommunicator) {
 
 TEST_P(IterationCallback, TellsNoEndInsideOfOne) {
   alone([](ncclComm_t& comm, Listener& listener) {
-    begin(comm, 0);
-    listener.then = [&](const ncclFalconIterationEnd_t& end) { begin(comm, end.next + 1); };
-    begin(comm, 1);
+    beginIteration(comm, 0);
+    listener.then = [&](const ncclFalconIterationEnd_t& end) { beginIteration(comm, end.next + 1); };
+    beginIteration(comm, 1);
     EXPECT_EQ(listener.ends.size(), 1u);
     listener.then = nullptr;
-    begin(comm, 5);
+    beginIteration(comm, 5);
     ASSERT_EQ(listener.ends.size(), 2u);
     EXPECT_EQ(listener.ends[1].iteration, 2u);
   });
@@ -138,13 +138,13 @@ TEST_P(IterationCallback, TellsNoEndInsideOfOne) {
 
 TEST_P(IterationCallback, WhatItThrowsEndsInTheLibrary) {
   alone([](ncclComm_t& comm, Listener& listener) {
-    begin(comm, 0);
+    beginIteration(comm, 0);
     listener.then = [](const ncclFalconIterationEnd_t&) { throw std::runtime_error("a bug"); };
-    EXPECT_EQ(begin(comm, 1).microBatches, 6);
+    EXPECT_EQ(beginIteration(comm, 1).microBatches, 6);
     listener.then = [](const ncclFalconIterationEnd_t&) { throw 42; };
-    EXPECT_EQ(begin(comm, 2).microBatches, 6);
+    EXPECT_EQ(beginIteration(comm, 2).microBatches, 6);
     listener.then = nullptr;
-    begin(comm, 3);
+    beginIteration(comm, 3);
     EXPECT_EQ(listener.ends.size(), 3u);
   });
 }
@@ -159,7 +159,7 @@ TEST_P(IterationCallback, ComesAndGoesFromAnyThread) {
         EXPECT_EQ(ncclFalconIterationCallback(comm, &Listener::hear, &listener, 0), ncclSuccess);
       }
     });
-    for (std::uint64_t iteration = 0; iteration < 2000; ++iteration) begin(comm, iteration);
+    for (std::uint64_t iteration = 0; iteration < 2000; ++iteration) beginIteration(comm, iteration);
     stop = true;
     other.join();
     for (const ncclFalconIterationEnd_t& end : listener.ends) EXPECT_EQ(end.next, end.iteration + 1);
@@ -168,17 +168,17 @@ TEST_P(IterationCallback, ComesAndGoesFromAnyThread) {
 
 TEST_P(IterationCallback, NothingIsToldWhereNoIterationBegins) {
   alone([](ncclComm_t& comm, Listener& listener) {
-    begin(comm, 0);
+    beginIteration(comm, 0);
     ncclFalconPlan_t plan{8, 99, 0, 0, 0};
     EXPECT_EQ(ncclFalconIterationBegin(comm, 1, &plan), ncclInvalidArgument);
     EXPECT_TRUE(listener.ends.empty());
-    begin(comm, 1);
+    beginIteration(comm, 1);
     EXPECT_EQ(listener.ends.size(), 1u);
     // Of that communicator alone.
     const Communicator another{abi::alone()};
     registerLayoutOfOne(another.handle);
-    begin(another.handle, 0);
-    begin(another.handle, 1);
+    beginIteration(another.handle, 0);
+    beginIteration(another.handle, 1);
     EXPECT_EQ(listener.ends.size(), 1u);
   });
 }
@@ -207,7 +207,7 @@ TEST_P(IterationCallback, MayDoWhatIsCollective) {
         NCCL_OK(ncclCommDestroy(child));
       };
       listener.listenTo(comm, NCCL_FALCON_CALLBACK_RESTARTS);
-      for (const std::uint64_t iteration : {0, 1, 2, 3}) begin(comm, iteration);
+      for (const std::uint64_t iteration : {0, 1, 2, 3}) beginIteration(comm, iteration);
       ASSERT_EQ(listener.ends.size(), 3u);
       EXPECT_EQ(listener.ends[0].microBatches, rank == 0 ? 3 : 2);
       NCCL_OK(ncclFalconCheckpointSynchronize(comm));
@@ -229,11 +229,11 @@ TEST_P(IterationCallback, IsToldThatItsRankHasAnotherRole) {
       NCCL_OK(ncclFalconRegisterReshape(comm, &hooks));
       Listener listener;
       listener.listenTo(comm);
-      begin(comm, 0);
+      beginIteration(comm, 0);
       const int roles[] = {1, 0};
       NCCL_OK(ncclFalconReshape(comm, roles, 2));
-      begin(comm, 1);
-      begin(comm, 2);
+      beginIteration(comm, 1);
+      beginIteration(comm, 2);
       ASSERT_EQ(listener.ends.size(), 2u);
       EXPECT_EQ(listener.ends[0].changed, NCCL_FALCON_CHANGED_ROLE | NCCL_FALCON_CHANGED_MICRO_BATCHES);
       EXPECT_EQ(listener.ends[0].microBatches, rank == 0 ? 1 : 2);
@@ -249,7 +249,7 @@ TEST(IterationCallbackArguments, AreNamedWhereTheyAreWrong) {
   EXPECT_EQ(ncclFalconIterationCallback(nullptr, &Listener::hear, nullptr, 0), ncclInvalidArgument);
   EXPECT_EQ(ncclFalconIterationCallback(comm.handle, &Listener::hear, nullptr, 6), ncclInvalidArgument);
   EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("NCCL_FALCON_CALLBACK_RESTARTS is the only one"));
-  NCCL_OK(ncclFalconIterationCallback(comm.handle, nullptr, nullptr, 0));  // there is none
+  NCCL_OK(ncclFalconIterationCallback(comm.handle, nullptr, nullptr, 0));          // there is none
   NCCL_OK(ncclFalconIterationCallback(comm.handle, &Listener::hear, nullptr, 0));  // a layout may come later
 }
 

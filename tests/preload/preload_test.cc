@@ -277,7 +277,7 @@ TEST_F(Preload, TheVendorsIdIsAsItWasWithCommId) {
 }
 
 TEST_F(Preload, AProgramTellsFalconWhatItDoes) {
-  std::string environment = on() + " NCCL_FALCON_CHECKPOINT_DIR=" + file("checkpoints") + " EXPECT_HEALTH=1";
+  std::string environment = on() + " NCCL_FALCON_CHECKPOINT_DIR=" + file("checkpoints") + " AWAIT_HEALTH=1";
 #ifdef FALCON_BINARY
   environment += fmt::format(" BEFORE_THE_END='" FALCON_BINARY " trace --job {} -o {}'", job(), file("trace.json"));
 #endif
