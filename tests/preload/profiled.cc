@@ -3,9 +3,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
 #include <string>
-#include <utility>
 
 #include "base/data_type.h"
 #include "plugin/profiler/event_names.h"
@@ -23,14 +21,12 @@ const plugin::ProfilerCalls* load() {
   const int version = newest ? std::atoi(newest) : 7;
   const char* const named = std::getenv("NCCL_PROFILER_PLUGIN");
   if (version == 0 || (named && std::strcmp(named, "none") == 0)) return nullptr;
-  static std::optional<plugin::PluginLibrary<plugin::ProfilerCalls>> loaded;
   for (const auto& known : plugin::profilerVersions) {
     if (&known < &plugin::profilerVersions[7 - version]) continue;
     const plugin::PluginVersion<plugin::ProfilerCalls> one[] = {known};
     auto library = plugin::loadPlugin(plugin::profilerKind, named && *named ? named : "libnccl-profiler.so", one);
     if (!library) continue;
-    loaded = std::move(*library);
-    return loaded->calls.get();
+    return library->calls.release();  // threads may be in calls while the process exits
   }
   return nullptr;
 }
