@@ -47,18 +47,25 @@ LogOutlet::~LogOutlet() {
   close();
 }
 
-int LogOutlet::joined(const plugin::ProfiledCommunicator& communicator) {
+int LogOutlet::joined(const plugin::ProfiledCommunicator& communicator) noexcept {
   const std::lock_guard lock(mutex_);
-  if (communicators_++ == 0)
-    contained([&] { open(communicator); },
-              [](const char* why) {
-                log::notice("Falcon's profiler plugin cannot start: {}; the job goes on, and nothing is recorded", why);
-              });
+  int place = noPlace;
+  ++communicators_;
+  contained([&] { place = keep(communicator); },
+            [](const char* why) {
+              log::notice("Falcon's profiler plugin cannot start: {}; the job goes on, and nothing is recorded", why);
+            });
+  return place;
+}
+
+/// With mutex_.
+int LogOutlet::keep(const plugin::ProfiledCommunicator& communicator) {
+  if (communicators_ == 1) open(communicator);
   auto* log = log_.load(std::memory_order_relaxed);
   return log ? log->add(entryOf(communicator)) : noPlace;
 }
 
-void LogOutlet::left(const plugin::ProfiledCommunicator& communicator) {
+void LogOutlet::left(const plugin::ProfiledCommunicator& communicator) noexcept {
   const std::lock_guard lock(mutex_);
   if (auto* log = log_.load(std::memory_order_relaxed)) log->remove(communicator.id, communicator.rank);
   if (--communicators_ == 0) close();
@@ -136,7 +143,7 @@ void LogOutlet::look(std::uint64_t& next, IterationWatch& iterations) {
   header.heartbeat.store(SystemClock::instance().now().count(), std::memory_order_relaxed);
 }
 
-Flight LogOutlet::enter(CallRecord& call, int place) noexcept {
+std::optional<Flight> LogOutlet::enter(CallRecord& call, int place) noexcept {
   auto* log = log_.load(std::memory_order_acquire);
   return log && !off_.load(std::memory_order_relaxed) ? log->enter(call, place) : noFlight;
 }

@@ -12,13 +12,10 @@
 #include "control/job_files.h"
 #include "instrument/change_point.h"
 #include "instrument/period_finder.h"
+#include "plugin/profiler/outlet.h"
 #include "profiler/iteration_watch.h"
-#include "profiler/outlet.h"
 
 namespace falcon::profiler {
-
-/// How much is to be observed: calls, or what moves their data too.
-enum class Depth : std::uint8_t { nothing, calls, channels };
 
 /// Thread-safe. From the first communicator to the last there is a job, and a thread that looks at the log ten times a
 /// second. Where there is neither memory nor a thread to be had nothing is kept, and one line says so.
@@ -30,14 +27,16 @@ class LogOutlet final : public Outlet {
       : observe_(std::move(observe)), tick_(std::move(tick)) {}
   ~LogOutlet() override;
 
-  int joined(const plugin::ProfiledCommunicator& communicator) override;
-  void left(const plugin::ProfiledCommunicator& communicator) override;
-  Flight enter(CallRecord& call, int place) noexcept override;
+  int joined(const plugin::ProfiledCommunicator& communicator) noexcept override;
+  void left(const plugin::ProfiledCommunicator& communicator) noexcept override;
+  std::optional<Flight> enter(CallRecord& call, int place) noexcept override;
   void label(const LabelledCall& call) noexcept override;
   void leave(Flight flight, const CallRecord& call) noexcept override;
   void transfer(const TransferTiming& timing) noexcept override;
+  void ownWork(const TransferTiming& timing) noexcept override { transfer(timing); }
 
  private:
+  int keep(const plugin::ProfiledCommunicator& communicator);
   void open(const plugin::ProfiledCommunicator& first);
   void close();
   void watch();

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/contained.h"
 #include "base/log.h"
@@ -224,15 +225,17 @@ void Observer::enterCall(Event& own, const plugin::Event& event) {
     if (hasPeer(*operation)) call.peer = event.collective.root;
     call.sequence = communicator.collectives.fetch_add(1, std::memory_order_relaxed);
   }
-  own.observed = true;
-  own.flight = outlet_->enter(call, communicator.place);
+  const auto flight = outlet_->enter(call, communicator.place);
+  own.observed = flight.has_value();
+  if (!flight) return;
+  own.flight = *flight;
   const std::uint64_t tag = message ? event.message.tag : event.collective.tag;
   if (tag != 0) outlet_->label(LabelledCall::of(call, {.tag = tag}));
 }
 
 void Observer::beginTiming(Event& own, int channel, Rank peer, bool sending) {
   if (!own.communicator || !own.parent || !own.parent->observed) return;
-  own.timing.communicator = own.communicator->facts.id;
+  own.timing.communicator = own.parent->call.communicator;
   own.timing.sequence = own.parent->call.sequence;
   own.timing.channel = channel;
   own.timing.peer = peer;
@@ -257,16 +260,25 @@ plugin::ResultCode Observer::state(void* handle, EventState state, plugin::State
   return plugin::success;
 }
 
-/// The time since the last change belongs to the state that ends.
+/// Steps of an operation are under way at the same time, and what one of them waits for while another moves holds
+/// nobody up. The time since the last change belongs to what there was until now.
+void Observer::count(Event& operation, Nanoseconds now) {
+  const Nanoseconds passed = now - std::exchange(operation.counted, now);
+  if (operation.moving > 0)
+    operation.timing.moving += passed;
+  else if (operation.waiting > 0)
+    operation.timing.waiting += passed;
+}
+
 void Observer::changeStep(Event& step, EventState state, std::uint64_t bytes, Nanoseconds now) {
-  TransferTiming& timing = step.parent->timing;
-  if (moves(step.state)) timing.moving += now - step.since;
-  if (waitsForPeer(step.state)) timing.waiting += now - step.since;
+  Event& operation = *step.parent;
+  count(operation, now);
+  operation.moving += static_cast<int>(moves(state)) - static_cast<int>(moves(step.state));
+  operation.waiting += static_cast<int>(waitsForPeer(state)) - static_cast<int>(waitsForPeer(step.state));
   // NCCL says with every state how long the transfer is, as far as it knows: before it has come, that is the last
   // one's.
   if (moves(state) && bytes > 0) step.bytes = bytes;
   step.state = state;
-  step.since = now;
 }
 
 void Observer::endStep(Event& step, Nanoseconds now) {
@@ -301,7 +313,7 @@ void Observer::endObserved(Event& own) noexcept {
       timing.start = deviceClock_.toHost(timing.start);
       timing.stop = deviceClock_.toHost(timing.stop);
       timing.moving = std::max(timing.stop - timing.start - timing.waiting, Nanoseconds(0));
-      return outlet_->transfer(timing);
+      return outlet_->ownWork(timing);
     }
     default:
       return;

@@ -9,8 +9,8 @@
 #include <mutex>
 #include <string>
 
+#include "plugin/profiler/outlet.h"
 #include "plugin/profiler/profiler_directory.h"
-#include "profiler/outlet.h"
 #include "profiler/slots.h"
 
 namespace falcon::profiler {
@@ -79,6 +79,8 @@ class Observer {
     plugin::EventState state = plugin::EventState::proxyOpInProgress;  // of a step
     Nanoseconds since{0};                                              // its beginning
     std::uint64_t bytes = 0;                                           // of a step
+    int moving = 0, waiting = 0;                                       // of a proxy operation: steps that do just now
+    Nanoseconds counted{0};                                            // until when that is in its timing
   };
   static constexpr std::size_t callSlots = 8192, pieceSlots = 8192;
 
@@ -100,6 +102,7 @@ class Observer {
   void enterCall(Event& own, const plugin::Event& event);
   void beginTiming(Event& own, int channel, Rank peer, bool sending);
   void endStep(Event& step, Nanoseconds now);
+  static void count(Event& operation, Nanoseconds now);
   void changeStep(Event& step, plugin::EventState state, std::uint64_t bytes, Nanoseconds now);
   void endObserved(Event& own) noexcept;
 

@@ -21,3 +21,8 @@ ResultCode startEvent(void* context, void** handle, EventV7* event) {
 
 extern "C" [[gnu::visibility("default")]] const ProfilerV7 ncclProfiler_v7{
     pluginName, init, startEvent, stopEvent, recordEventState, finalize};
+
+// What NCCL does not know, and Falcon's library does (plugin/profiler/outlet.h).
+extern "C" [[gnu::visibility("default")]] bool ncclFalconServeWatched(const char* build, GetWatchedOutlet get) {
+  return serveWatched(build, get);
+}

@@ -5,6 +5,8 @@
 #include "api/queued_calls.h"
 #include "base/clock.h"
 #include "base/entered_calls.h"
+#include "control/handed_calls.h"
+#include "control/vendor_events.h"
 
 namespace falcon::api {
 namespace {
@@ -90,6 +92,51 @@ void enterLog(LoggedCall& logged, const PendingCall& pending, std::uint64_t numb
                pending.settings ? &pending.settings->labels() : nullptr);
 }
 
+/// What the vendor's library may tell its profiler of, while these run. Nothing where it has none of ours.
+class PendingHanded final : public control::HandedCalls {
+ public:
+  PendingHanded(std::span<const PendingCall> calls, std::span<const std::uint64_t> numbers, Nanoseconds now)
+      : calls_(calls), numbers_(numbers) {
+    control::VendorEvents* const events = control::VendorEvents::asked();
+    if (!events) [[likely]]
+      return;
+    areHanded();
+    // All that are watched are of one job.
+    const auto watched = std::find_if(calls.begin(), calls.end(),
+                                      [](const PendingCall& pending) { return pending.communicator->watched; });
+    if (watched != calls.end()) events->beforeCalls(watched->communicator->hooks.transfers, now);
+  }
+
+ private:
+  /// Calls of the host's engine, and those of which Falcon knows nothing, are nobody's.
+  static CommunicatorId nameOf(const ncclComm& communicator) {
+    const bool named = communicator.watched && communicator.engine->kind() == EngineKind::vendor;
+    return named ? communicator.engine->id() : 0;
+  }
+
+  std::optional<Named> find(const control::ToldCall& told) override {
+    told_.resize(calls_.size());
+    const auto factsOf = [this](int at) {
+      const auto place = static_cast<std::size_t>(at);
+      const ncclComm& communicator = *calls_[place].communicator;
+      return control::HandedCall::of(calls_[place].call, nameOf(communicator), communicator.engine->rank(),
+                                     communicator.engine->size(), told_[place]);
+    };
+    const int count = static_cast<int>(calls_.size());
+    const int found = control::placeOf(told, count, next_, false, factsOf);
+    if (found < 0) return std::nullopt;
+    const auto place = static_cast<std::size_t>(found);
+    told_[place] = true;
+    next_ = (found + 1) % count;
+    return Named{calls_[place].communicator->engine->id(), numbers_[place]};
+  }
+
+  const std::span<const PendingCall> calls_;
+  const std::span<const std::uint64_t> numbers_;
+  std::vector<bool> told_;
+  int next_ = 0;  ///< most likely
+};
+
 /// One call outside of a group, as nearly all are: nothing is allocated.
 Status runWatched(const PendingCall& pending) {
   const Clock& clock = SystemClock::instance();
@@ -102,6 +149,7 @@ Status runWatched(const PendingCall& pending) {
   if (hold) hold->passEvent(entered);
   LoggedCall logged;
   enterLog(logged, pending, number, enter, false);
+  const PendingHanded handed({&pending, 1}, {&number, 1}, enter);
   const Status done = execute({&pending, 1});
   if (done) {
     entered.leave();
@@ -147,6 +195,7 @@ Status runWatched(std::span<const PendingCall> calls) {
   if (hold) hold->passEvent(entered);
   for (size_t i = 0; i < calls.size(); ++i)
     enterLog(group.logged.emplace_back(), calls[i], group.numbers[i], enter, true);
+  const PendingHanded handed(calls, group.numbers, enter);
   const Status done = execute(calls);
   const Nanoseconds leave = clock.now();
   if (done) {

@@ -8,6 +8,8 @@
 #include "base/parameters.h"
 #include "base/per_process.h"
 #include "control/ranges.h"
+#include "control/vendor_events.h"
+#include "control/vendors_profiler.h"
 #include "gpu/device_presence.h"
 
 namespace falcon::api {
@@ -21,6 +23,7 @@ constinit PerProcess<Process> ofThisProcess;
 void inChild() {
   Process::childBegins();
   control::Ranges::childBegins();
+  control::VendorEvents::childBegins();
   log::reset();
 }
 
@@ -83,7 +86,10 @@ void Process::findVendor() {
 }
 
 const Result<std::shared_ptr<const gpu::VendorLibrary>>& Process::loaded() {
-  if (!loaded_) loaded_ = gpu::loadVendorLibrary(parameters::vendorLibrary.value());
+  if (!loaded_) {
+    loaded_ = gpu::loadVendorLibrary(parameters::vendorLibrary.value());
+    if (*loaded_ && parameters::falcon.value()) control::offerProfiler(FALCON_BUILD);
+  }
   return *loaded_;
 }
 

@@ -162,7 +162,8 @@ inline constexpr const char* ownProfilerWords[] = {"auto", "off", "on"};
 inline constexpr ChoiceParameter ownProfiler{"NCCL_FALCON_PROFILER", ownProfilerWords, 0,
                                              "Whether libnccl-profiler-falcon.so records. auto: with NCCL_FALCON=1. "
                                              "Where Falcon stands before NCCL or in its place, "
-                                             "and is on, it records itself, and the plugin does not."};
+                                             "and is on, it records itself; then the plugin tells it what channels "
+                                             "and proxies of the vendor's NCCL do, but with off; docs/plugins.md."};
 inline constexpr TextParameter chainedProfiler{
     "NCCL_FALCON_CHAINED_PROFILER", "",
     "A profiler plugin that libnccl-profiler-falcon.so hands all events on to which it asks for, since NCCL takes one "

@@ -164,7 +164,7 @@ std::vector<instrument::CommunicatorMembers> communicatorMembers(const JobView& 
   const instrument::CommunicatorNames names = communicatorNames(job);
   std::vector<instrument::CommunicatorMembers> all;
   for (const auto& [id, communicator] : job.communicators())
-    all.push_back({id, communicator.jobRanks, names.membersOf(id)});
+    all.push_back({id, communicator.jobRanks, names.membersOf(id), !communicator.hostEngine});
   return all;
 }
 

@@ -28,6 +28,7 @@
 #include "control/suspend_requests.h"
 #include "control/transfer_sums.h"
 #include "control/trap.h"
+#include "control/vendor_events.h"
 
 namespace falcon::control {
 namespace {
@@ -49,10 +50,13 @@ class LiveJob final : public Job, private CallRecorder, public std::enable_share
     bus_ = std::move(*bus);
     monitor_.emplace(MonitorParts{name_, clock_, *reactor_, *bus_, *files_, trap_, transfers_, communicators_, plans_,
                                   requests_, *benchmark_, gpu_.get(), &launched_, &restarts_, &roles_});
+    VendorEvents& events = VendorEvents::ofProcess();
     thread_ = libraryThread("nccl-falcon-mon", [this] { monitor_->run(); });
+    events.jobBegins(transfers_, files_->log());
   }
 
   ~LiveJob() override {
+    VendorEvents::ofProcess().jobEnds(transfers_);
     monitor_->stop();
     thread_.join();
   }

@@ -81,7 +81,8 @@ class Observer {
                      .sigma = deviation(thresholds_.leastOfGroup)};
     const auto grown = leastWaiting(group);
     if (!grown || grown->now - grown->before * excuseOf(each) < leastSeconds_) return;
-    const auto links = slowLinks(group);
+    auto links = slowLinks(group);
+    if (links && links->empty() && group.partlyTimed) links.reset();  // it may be one that nobody times
     each.value = std::log(grown->now / grown->before);
     seen_.observations.push_back(each);
     seen_.candidates.push_back({.kind = CandidateKind::group, .ranks = group.members, .accusable = !links});

@@ -46,6 +46,8 @@ struct CommunicatorMembers {
   CommunicatorId communicator = 0;
   std::vector<Rank> members;  ///< job ranks by rank of the communicator
   std::string name{};         ///< as CommunicatorNames::membersOf has it; "": the ranks alone
+  /// The vendor's: what goes over its network is timed, and what goes within a host is not.
+  bool partlyTimed = false;
 };
 
 }  // namespace falcon::instrument

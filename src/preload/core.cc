@@ -18,6 +18,8 @@
 #include "control/ranges.h"
 #include "control/told_work.h"
 #include "control/trap_callbacks.h"
+#include "control/vendor_events.h"
+#include "control/vendors_profiler.h"
 #include "gpu/unique_id_room.h"
 #include "preload/checkpoint_calls.h"
 #include "preload/fixed_rendezvous.h"
@@ -454,6 +456,7 @@ void inChild() {
   new (&childrenOfGroup) std::vector<PendingChild>;  // no memory is given back, as there
   fixedRendezvous.forgetAll();
   WatchedCalls::ofThisThread().forget();
+  control::VendorEvents::childBegins();
   control::Ranges::childBegins();
   log::reset();
 }
@@ -499,6 +502,8 @@ const front::CoreFunctions* start(const char* build) {
   if (pthread_atfork(nullptr, nullptr, inChild) != 0)
     log::notice("fork() handlers could not be registered: do not use NCCL in forked children");
   log::info("NCCL Falcon watches the communicators of the vendor's NCCL; NCCL_FALCON=0 turns it off");
+  contained([] { control::offerProfiler(FALCON_BUILD); },
+            [](const char* why) { log::info("Falcon does not see the vendor's channels and proxies: {}", why); });
   return &functions;
 }
 

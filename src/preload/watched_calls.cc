@@ -60,7 +60,10 @@ WatchedCalls& WatchedCalls::ofThisThread() {
 }
 
 WatchedCalls::Begun WatchedCalls::begin(Directory::Use use, const front::WatchedCall& given) {
-  if (!use || !isKnown(given, *use)) return Begun::untold;
+  if (!use || !isKnown(given, *use)) {
+    hasOthers_ = true;
+    return Begun::untold;
+  }
   const Watch* const watch = (*use).watch();
   Open& open = open_.emplace_back();  // filled in its place: a copy takes a tenth of a call
   open.use = std::move(use);
@@ -70,6 +73,7 @@ WatchedCalls::Begun WatchedCalls::begin(Directory::Use use, const front::Watched
   if (given.config) [[unlikely]]
     open.labels = labelsOf(given);
   if (inGroup()) return Begun::untold;
+  hasOthers_ = false;
   enter();
   if (!(*open.use).isToEnd()) [[likely]]
     return Begun::told;
@@ -102,7 +106,33 @@ void WatchedCalls::enter() {
                       &each.labels);
   }
   enteredAt_ = now;
+  nextTold_ = 0;
+  if (control::VendorEvents* const events = control::VendorEvents::asked()) [[unlikely]]
+    chooseEvents(*events);
   aboutToLaunch();
+}
+
+/// All that are watched are of one job.
+void WatchedCalls::chooseEvents(control::VendorEvents& events) {
+  areHanded();
+  for (const Open& each : open_)
+    if (each.watch) return events.beforeCalls(each.watch->hooks.transfers, enteredAt_);
+}
+
+std::optional<control::HandedCalls::Named> WatchedCalls::find(const control::ToldCall& told) {
+  if (!entered_ || dropped_) return std::nullopt;
+  const auto factsOf = [this](int at) {
+    const Open& each = open_[static_cast<std::size_t>(at)];
+    return control::HandedCall::of(each.call, each.watch ? each.watch->id : 0, (*each.use).rank(), (*each.use).size(),
+                                   each.told);
+  };
+  const int count = static_cast<int>(open_.size());
+  const int found = control::placeOf(told, count, nextTold_, hasOthers_, factsOf);
+  if (found < 0) return std::nullopt;
+  Open& call = open_[static_cast<std::size_t>(found)];
+  call.told = true;
+  nextTold_ = (found + 1) % count;
+  return Named{call.watch->id, call.number};
 }
 
 void WatchedCalls::leave(ncclResult_t result) {
@@ -169,7 +199,7 @@ void WatchedCalls::groupDropped() {
 
 void WatchedCalls::forget() {
   depth_ = 0;
-  keepsThem_ = dropped_ = false;
+  keepsThem_ = dropped_ = hasOthers_ = false;
   if (entered_) entered_->forget();
   entered_.reset();
   // Their slots are forgotten too; nothing is to be counted down there.

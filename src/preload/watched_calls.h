@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "base/entered_calls.h"
+#include "control/handed_calls.h"
+#include "control/vendor_events.h"
 #include "front/core_functions.h"
 #include "preload/directory.h"
 
@@ -13,7 +15,7 @@ namespace falcon::preload {
 
 /// Of one thread: the call or the group that it is in. A group's calls are forwarded at once; they are counted, held
 /// and logged as a whole at its outermost end.
-class WatchedCalls {
+class WatchedCalls final : public control::HandedCalls {
  public:
   static WatchedCalls& ofThisThread();
 
@@ -24,7 +26,9 @@ class WatchedCalls {
   Begun begin(Directory::Use use, const front::WatchedCall& call);
   void leave(ncclResult_t result);
 
-  void groupStarted() { ++depth_; }
+  void groupStarted() {
+    if (depth_++ == 0) hasOthers_ = false;
+  }
   /// Before the vendor's GroupEnd, and after it; only the outermost counts. True: a communicator of the group is about
   /// to end, while the caller was held; the vendor has to drop the group, and may until groupEnded().
   bool groupEnds();
@@ -42,6 +46,7 @@ class WatchedCalls {
     CallLabels labels;
     std::uint64_t number = 0;  ///< in its series, since it was entered
     LoggedCall logged;
+    bool told = false;  ///< to the vendor's profiler
 
     CallCounts& counts() const { return (*use).counts(); }
   };
@@ -54,6 +59,8 @@ class WatchedCalls {
   void letThemEnd();
   static bool spins(const Open& open);
   HoldPoint* hold() const;
+  std::optional<Named> find(const control::ToldCall& told) override;
+  void chooseEvents(control::VendorEvents& events);
   void aboutToLaunch();
   void noteLaunched();
 
@@ -64,6 +71,8 @@ class WatchedCalls {
   Nanoseconds enteredAt_{0};
   bool keepsThem_ = false;  ///< the communicators of open_ from ending: a group was held
   bool dropped_ = false;    ///< the group is, see groupEnds()
+  bool hasOthers_ = false;  ///< the group has calls of which nothing is kept
+  int nextTold_ = 0;        ///< in open_, most likely
 };
 
 }  // namespace falcon::preload

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <string_view>
 #include <thread>
 
 #include "base/clock.h"
@@ -37,53 +38,69 @@ class ToldCommunicator {
   };
   static constexpr std::uint64_t deviceClock = 1'000'000'000'000;  ///< how far the device's clock is ahead
 
+  /// A call, as the profiler is told of it.
+  struct Told {
+    void* event = nullptr;
+    std::uint32_t mask = 0;  ///< of when it was launched
+  };
+
   /// An AllReduce of a group of its own; `channels` of them run, then the transfer if there is one.
   void allReduce(std::size_t count, int channels, const Transfer* transfer = nullptr, std::uint64_t tag = 0) {
+    follow(launch("AllReduce", count, "ncclFloat32", -1, channels, tag), channels, transfer);
+  }
+  /// A message of a group of its own.
+  void send(std::size_t count, int peer) { launch("Send", count, "ncclInt8", peer, 1); }
+
+  /// What NCCL tells in the thread that calls.
+  Told launch(const char* function, std::size_t count, const char* type, int peer, int channels,
+              std::uint64_t tag = 0) {
     const std::uint32_t mask = maskNow();
+    const std::string_view name = function;
+    const bool message = name == "Send" || name == "Recv";
     void* api = start({.type = plugin::groupApiEvent, .groupApi = {.graphCaptured = false, .depth = 1}}, mask);
     state(api, plugin::EventState::groupStartApiStop);
-    plugin::Event call{.type = plugin::collectiveApiEvent, .parent = api};
-    call.collectiveApi = {.function = "AllReduce", .count = count, .type = "ncclFloat32", .tag = tag};
+    plugin::Event call{.type = message ? plugin::messageApiEvent : plugin::collectiveApiEvent, .parent = api};
+    if (message)
+      call.messageApi = {.function = function, .count = count, .type = type, .tag = tag};
+    else
+      call.collectiveApi = {.function = function, .count = count, .type = type, .root = peer, .tag = tag};
     void* called = start(call, mask);
     stop(called);
     state(api, plugin::EventState::groupEndApiStart);
     stop(start({.type = plugin::kernelLaunchEvent, .parent = api}, mask));
     void* group = start({.type = plugin::groupEvent}, mask);
-    plugin::Event event{.type = plugin::collectiveEvent, .parent = called, .rank = facts_.rank};
-    event.collective = {.number = told_++,
-                        .function = "AllReduce",
-                        .count = count,
-                        .type = "ncclFloat32",
-                        .channels = static_cast<std::uint8_t>(channels),
-                        .algorithm = "RING",
-                        .protocol = "SIMPLE",
-                        .group = group,
-                        .tag = tag};
-    void* collective = start(event, mask);
-    stop(collective);
+    plugin::Event event{
+        .type = message ? plugin::messageEvent : plugin::collectiveEvent, .parent = called, .rank = facts_.rank};
+    if (message)
+      event.message = {.function = function,
+                       .type = type,
+                       .count = count,
+                       .peer = peer,
+                       .channels = static_cast<std::uint8_t>(channels),
+                       .group = group,
+                       .tag = tag};
+    else
+      event.collective = {.number = told_++,
+                          .function = function,
+                          .count = count,
+                          .root = peer,
+                          .type = type,
+                          .channels = static_cast<std::uint8_t>(channels),
+                          .algorithm = "RING",
+                          .protocol = "SIMPLE",
+                          .group = group,
+                          .tag = tag};
+    const Told told{start(event, mask), mask};
+    stop(told.event);
     stop(group);
     stop(api);
-    // The proxy's and the profiler's threads come later.
-    for (int channel = 0; channel < channels; ++channel) kernel(collective, channel, mask);
-    if (transfer) move(collective, *transfer, mask);
+    return told;
   }
 
-  /// A message of a group of its own.
-  void send(std::size_t count, int peer) {
-    const std::uint32_t mask = maskNow();
-    void* api = start({.type = plugin::groupApiEvent, .groupApi = {.graphCaptured = false, .depth = 2}}, mask);
-    plugin::Event call{.type = plugin::messageApiEvent, .parent = api};
-    call.messageApi = {.function = "Send", .count = count, .type = "ncclInt8"};
-    void* called = start(call, mask);
-    stop(called);
-    void* group = start({.type = plugin::groupEvent}, mask);
-    plugin::Event event{.type = plugin::messageEvent, .parent = called, .rank = facts_.rank};
-    event.message = {.function = "Send", .count = count, .peer = peer, .channels = 1, .group = group};
-    event.message.type = "ncclInt8";
-    void* message = start(event, mask);
-    stop(message);
-    stop(group);
-    stop(api);
+  /// What the proxy's and the profiler's threads tell later.
+  void follow(const Told& told, int channels, const Transfer* transfer) {
+    for (int channel = 0; channel < channels; ++channel) kernel(told.event, channel, told.mask);
+    if (transfer) move(told.event, *transfer, told.mask);
   }
 
   plugin::ResultCode result = plugin::internalError;

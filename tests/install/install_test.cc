@@ -89,9 +89,9 @@ class Install : public testing::Test {
     const Outcome checked = run(path + "falcon exec --check -- " FALCON_PROGRAM);
     EXPECT_EQ(checked.code, 0) << checked.errors;
     EXPECT_THAT(checked.output, HasSubstr("Falcon stands before it"));
-    // The front finds its core.
+    // The front finds its core, and that our profiler.
     const Outcome watched = run(path + "falcon exec -- " FALCON_PROGRAM " idle");
-    EXPECT_THAT(watched.output, HasSubstr("core loaded")) << watched.errors;
+    EXPECT_THAT(watched.output, HasSubstr("core loaded, profiler loaded")) << watched.errors;
     EXPECT_THAT(watched.errors, IsEmpty());
     // A job of two ranks of a program whose libnccl.so.2 is that which falcon run gives it.
     const Outcome job = run(path + "falcon run -n 2 -- " + in("by-pkg-config"));

@@ -38,6 +38,7 @@
 #include <thread>
 
 #include "front/interposed.h"
+#include "harness/fake_profiler.h"
 #include "preload/vendor.h"
 
 namespace {
@@ -245,6 +246,13 @@ int rankOfJob(Shared& shared, int rank, int size, double span, const std::string
       losesFirst = false;
       start = std::chrono::steady_clock::now();
     }
+  }
+  if (rank == 0)
+    if (const char* const command = std::getenv("BEFORE_THE_END")) std::printf("%d\n", std::system(command));
+  if (rank == 0 && std::getenv("SHOW_PROFILED")) {
+    int told = 0, untold = 0;
+    vendors<decltype(vendorTellCalls)>("vendorTellCalls")(&told, &untold);
+    std::printf("%d told, %d untold\n", told, untold);
   }
   if (second) DO(ncclCommDestroy(second));
   DO(ncclCommDestroy(half));
@@ -526,8 +534,16 @@ void idle() {
   DO(ncclAllReduce(in, out, 1, ncclFloat, ncclSum, comm, stream));
   std::ifstream maps("/proc/self/maps");
   const std::string text((std::istreambuf_iterator<char>(maps)), {});
-  std::printf("%d thread(s), core %s\n", threadCount(),
-              text.find("libnccl-falcon-core.so") == std::string::npos ? "not loaded" : "loaded");
+  const auto stateOf = [&](const char* file) { return text.find(file) == std::string::npos ? "not loaded" : "loaded"; };
+  std::printf("%d thread(s), core %s, profiler %s\n", threadCount(), stateOf("libnccl-falcon-core.so"),
+              stateOf("libnccl-profiler-falcon.so"));
+  if (const char* const fake = std::getenv("FAKE_PROFILER")) {
+    void* const library = dlopen(fake, RTLD_LAZY | RTLD_NOLOAD);
+    const auto log =
+        library ? reinterpret_cast<falcon::test::FakeProfilerLog* (*)()>(dlsym(library, "fakeProfilerLog")) : nullptr;
+    std::printf("%d init(s) of another, %s\n", log ? +log()->inits : 0,
+                log && !log()->take().empty() ? "told" : "untold");
+  }
   DO(ncclCommDestroy(comm));
 }
 

@@ -6,15 +6,18 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "front/interposed.h"
+#include "preload/profiled.h"
 
 struct ncclComm {
   int rank, size;
+  falcon::test::Profiled profiled{rank, size};
 };
 
 namespace {
@@ -27,6 +30,8 @@ std::vector<std::pair<ncclComm_t*, ncclComm_t>>* late = new std::vector<std::pai
 thread_local int depth = 0;
 thread_local std::vector<ncclComm_t>* grouped = new std::vector<ncclComm_t>;
 thread_local bool spoilt = false;
+/// What the group's calls will tell a profiler.
+thread_local std::vector<std::function<void()>>* toTell = new std::vector<std::function<void()>>;
 std::set<ncclComm_t>* alive = new std::set<ncclComm_t>;
 
 __attribute__((format(printf, 1, 2))) ncclResult_t note(const char* format, ...) {
@@ -42,13 +47,16 @@ __attribute__((format(printf, 1, 2))) ncclResult_t note(const char* format, ...)
 
 /// A handle that a program sees at once.
 ncclComm_t made(int rank, int size) {
+  auto* const comm = new ncclComm{rank, size};
   const std::lock_guard lock(mutex);
-  return *alive->insert(new ncclComm{rank, size}).first;
+  return *alive->insert(comm).first;
 }
 
 void end(ncclComm_t comm) {
-  const std::lock_guard lock(mutex);
-  alive->erase(comm);
+  {
+    const std::lock_guard lock(mutex);
+    alive->erase(comm);
+  }
   delete comm;
 }
 
@@ -59,9 +67,18 @@ bool enqueue(ncclComm_t comm) {
   return comm != nullptr;
 }
 
+void tellProfiler(ncclComm_t comm, const char* function, std::size_t count, ncclDataType_t type, int peer) {
+  std::function<void()> tell = [=] { comm->profiled.launch(function, count, type, peer); };
+  if (depth == 0) return tell();
+  toTell->push_back(std::move(tell));
+}
+
 /// Launched or cleared away, each communicator is used.
-ncclResult_t endGroup() {
+ncclResult_t endGroup(bool simulated = false) {
   const bool launches = !std::exchange(spoilt, false);
+  const auto calls = std::exchange(*toTell, {});
+  // In an order of its own, as the vendor has one.
+  for (auto tell = calls.rbegin(); launches && !simulated && tell != calls.rend(); ++tell) (*tell)();
   for (const ncclComm_t comm : std::exchange(*grouped, {})) {
     const std::lock_guard lock(mutex);
     if (!alive->contains(comm)) *lines += std::string(VENDOR_NAME) + ": a group's communicator is gone\n";
@@ -78,12 +95,25 @@ const void* asPointer(cudaStream_t stream) {
 #define VENDOR extern "C" __attribute__((visibility("default")))
 /// The weak name of what stands before it.
 #define TWIN(name) VENDOR __attribute__((weak, alias("p" #name))) decltype(p##name) name;
-#define COLLECTIVE(name, parameters, ...)           \
-  VENDOR ncclResult_t pnccl##name parameters {      \
-    if (!enqueue(comm)) return ncclInvalidArgument; \
-    return note(#name " " __VA_ARGS__);             \
-  }                                                 \
+#define COLLECTIVE(name, parameters, ...)                \
+  VENDOR ncclResult_t pnccl##name parameters {           \
+    if (!enqueue(comm)) return ncclInvalidArgument;      \
+    tellProfiler(comm, #name, count, type, PEER_##name); \
+    return note(#name " " __VA_ARGS__);                  \
+  }                                                      \
   TWIN(nccl##name)
+
+#define PEER_AllReduce -1
+#define PEER_AllReduceConfig -1
+#define PEER_AllGather -1
+#define PEER_ReduceScatter -1
+#define PEER_AlltoAll -1
+#define PEER_Broadcast root
+#define PEER_Reduce root
+#define PEER_Gather root
+#define PEER_Scatter root
+#define PEER_Send peer
+#define PEER_Recv peer
 
 #ifdef VENDOR_IS_EARLIER_FALCON
 // The only one of nccl_falcon.h that every version has.
@@ -102,6 +132,11 @@ VENDOR void vendorTakeLog(char* text, std::size_t size) {
 VENDOR void vendorWriteHandles() {
   for (const auto& [output, handle] : *late) *output = handle;
   late->clear();
+}
+
+VENDOR void vendorTellCalls(int* told, int* untold) {
+  *told = falcon::test::callsTold();
+  *untold = falcon::test::callsUntold();
 }
 
 VENDOR ncclResult_t pncclGetVersion(int* version) {
@@ -215,6 +250,28 @@ VENDOR ncclResult_t pncclCommCuDevice(const ncclComm_t, int* device) {
   return ncclSuccess;
 }
 TWIN(ncclCommCuDevice)
+// What our libnccl.so.2 wants of a vendor's library beside.
+VENDOR const char* pncclGetLastError(ncclComm_t) {
+  return "";
+}
+TWIN(ncclGetLastError)
+VENDOR ncclResult_t pncclCommFinalize(ncclComm_t) {
+  return ncclSuccess;
+}
+TWIN(ncclCommFinalize)
+VENDOR ncclResult_t pncclCommGetAsyncError(ncclComm_t, ncclResult_t* state) {
+  *state = ncclSuccess;
+  return ncclSuccess;
+}
+TWIN(ncclCommGetAsyncError)
+VENDOR ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t*, void*, ncclDataType_t, ncclScalarResidence_t, ncclComm_t) {
+  return ncclInvalidUsage;
+}
+TWIN(ncclRedOpCreatePreMulSum)
+VENDOR ncclResult_t pncclRedOpDestroy(ncclRedOp_t, ncclComm_t) {
+  return ncclInvalidUsage;
+}
+TWIN(ncclRedOpDestroy)
 VENDOR ncclResult_t pncclGroupStart() {
   ++depth;
   return note("GroupStart");
@@ -228,7 +285,7 @@ VENDOR ncclResult_t pncclGroupEnd() {
 }
 TWIN(ncclGroupEnd)
 VENDOR ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t* info) {
-  if (--depth == 0) endGroup();
+  if (--depth == 0) endGroup(true);
   return note("GroupSimulateEnd %p", static_cast<void*>(info));
 }
 TWIN(ncclGroupSimulateEnd)

@@ -10,4 +10,6 @@ extern "C" {
 void vendorTakeLog(char* text, std::size_t size);
 /// Handles of children that were not written on return are written now.
 void vendorWriteHandles();
+/// How many calls a profiler plugin was told of, and how many it did not want to know of.
+void vendorTellCalls(int* told, int* untold);
 }

@@ -284,6 +284,25 @@ TEST(Suspicion, OfAGroupExplainsTheOneAroundIt) {
   EXPECT_EQ(suspect({.ranks = ranks, .communicators = {all}}).groups.size(), 1u);
 }
 
+/// NVLink is timed by nobody, and the network beside it is as fast as ever.
+TEST(Suspicion, OfAVendorsGroupDoesNotNeedASlowConnectionAmongThoseThatAreTimed) {
+  std::vector<RankComparison> ranks;
+  for (Rank rank = 0; rank < 3; ++rank) {
+    RankComparison each = computingAsEver(rank, 0.2);
+    each.healthy.inLibrary = 0.1;
+    each.now.inLibrary = 0.4;
+    each.healthy.communicators = {{7, 0.1}};
+    each.now.communicators = {{7, 0.4}};
+    each.healthy.transfers = each.now.transfers = {{7, (rank + 1) % 3, 0, true, 1e6, 0.05, 0}};
+    ranks.push_back(each);
+  }
+  const CommunicatorMembers host{7, {0, 1, 2}}, vendors{7, {0, 1, 2}, "", true};
+  EXPECT_TRUE(suspect({.ranks = ranks, .communicators = {host}}).groups.empty());
+  const auto found = suspect({.ranks = ranks, .communicators = {vendors}});
+  ASSERT_EQ(found.groups.size(), 1u) << found.reason;
+  EXPECT_EQ(found.groups[0].slowest, Link{}) << "which one is not known";
+}
+
 /// Everybody waits in the group, rank 0 for nobody; its connection's bytes seem to take long either way.
 std::vector<RankComparison> stalledReceiver(double leastWaiting) {
   std::vector<RankComparison> ranks;

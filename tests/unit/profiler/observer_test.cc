@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include <optional>
+#include <thread>
+
 #include "harness/fake_plugin_library.h"
 #include "harness/fake_profiler.h"
 #include "harness/told_events.h"
@@ -21,20 +24,25 @@ using testing::StartsWith;
 
 class KeepingOutlet final : public Outlet {
  public:
-  int joined(const plugin::ProfiledCommunicator&) override { return ++communicators; }
-  void left(const plugin::ProfiledCommunicator&) override { --communicators; }
-  Flight enter(CallRecord& call, int) noexcept override {
+  int joined(const plugin::ProfiledCommunicator&) noexcept override { return ++communicators; }
+  void left(const plugin::ProfiledCommunicator&) noexcept override { --communicators; }
+  std::optional<Flight> enter(CallRecord& call, int) noexcept override {
+    if (refuses) return std::nullopt;
+    if (renames != 0) call.communicator = call.sequence = renames;
     entered.push_back(call);
     return static_cast<Flight>(entered.size());
   }
   void label(const LabelledCall& call) noexcept override { labels.push_back(call); }
   void leave(Flight, const CallRecord& call) noexcept override { left_.push_back(call); }
   void transfer(const TransferTiming& timing) noexcept override { transfers.push_back(timing); }
+  void ownWork(const TransferTiming& timing) noexcept override { works.push_back(timing); }
 
   int communicators = 0;
   std::vector<CallRecord> entered, left_;
   std::vector<LabelledCall> labels;
-  std::vector<TransferTiming> transfers;
+  std::vector<TransferTiming> transfers, works;
+  bool refuses = false;
+  std::uint64_t renames = 0;
 };
 
 /// The observer as if it were a plugin of the newest version.
@@ -151,16 +159,80 @@ TEST(Observer, AChannelsWorkIsOnTheHostsClock) {
   const Nanoseconds before = SystemClock::instance().now();
   told.allReduce(100, 2);
   const Nanoseconds after = SystemClock::instance().now();
-  const auto& transfers = observed.outlet.transfers;
-  ASSERT_EQ(transfers.size(), 2U);
-  for (const TransferTiming& transfer : transfers) {
-    EXPECT_EQ(transfer.peer, facts.rank);
-    EXPECT_GE(transfer.start, before);
-    EXPECT_LE(transfer.stop, after);
-    EXPECT_GE(transfer.waiting, 2ms);
-    EXPECT_GE(transfer.moving, 2ms);
+  const auto& works = observed.outlet.works;
+  ASSERT_EQ(works.size(), 2U);
+  for (const TransferTiming& work : works) {
+    EXPECT_EQ(work.peer, facts.rank);
+    EXPECT_GE(work.start, before);
+    EXPECT_LE(work.stop, after);
+    EXPECT_GE(work.waiting, 2ms);
+    EXPECT_GE(work.moving, 2ms);
   }
-  EXPECT_EQ(transfers[1].channel, 1);
+  EXPECT_EQ(works[1].channel, 1);
+  EXPECT_TRUE(observed.outlet.transfers.empty());
+}
+
+/// NCCL has several steps of a connection under way, and the time is the connection's.
+TEST(Observer, TheTimeOfStepsThatOverlapCountsOnce) {
+  Observed observed(callEvents | channelEvents);
+  void* context = nullptr;
+  ASSERT_EQ(observed.observer.init(facts, &context, &observed.mask), plugin::success);
+  const auto start = [&](Event event) {
+    void* handle = nullptr;
+    EXPECT_EQ(observed.observer.start(context, &handle, event), plugin::success);
+    return handle;
+  };
+  Event call{.type = plugin::collectiveEvent, .rank = facts.rank};
+  call.collective = {.function = "AllReduce", .count = 1, .type = "ncclFloat32"};
+  void* const collective = start(call);
+  observed.observer.stop(collective);
+  Event sends{.type = plugin::proxyOpEvent, .parent = collective, .rank = facts.rank};
+  sends.proxyOp = {.process = getpid(), .peer = 1, .steps = 2, .sends = 1};
+  void* const operation = start(sends);
+  const Event step{.type = plugin::proxyStepEvent, .parent = operation, .rank = facts.rank};
+  void* const steps[] = {start(step), start(step)};
+  plugin::StateArguments bytes{};
+  bytes.proxyStep.transferred = 10;
+  for (void* const each : steps) observed.observer.state(each, plugin::EventState::sendPeerWait, &bytes);
+  std::this_thread::sleep_for(20ms);
+  observed.observer.state(steps[0], plugin::EventState::sendWait, &bytes);
+  std::this_thread::sleep_for(20ms);
+  observed.observer.state(steps[1], plugin::EventState::sendWait, &bytes);
+  std::this_thread::sleep_for(20ms);
+  for (void* const each : steps) observed.observer.stop(each);
+  observed.observer.stop(operation);
+  ASSERT_EQ(observed.outlet.transfers.size(), 1U);
+  const TransferTiming& timing = observed.outlet.transfers[0];
+  EXPECT_EQ(timing.bytes, 20U);
+  EXPECT_GE(timing.moving, 40ms) << "while either of them did";
+  EXPECT_GE(timing.waiting, 20ms) << "before, and not what one of them waited beside the other's moving";
+  EXPECT_LE(timing.moving + timing.waiting, timing.stop - timing.start);
+  observed.observer.finalize(context);
+}
+
+TEST(Observer, ACallGoesByTheNamesThatTheOutletGivesIt) {
+  Observed observed(callEvents | channelEvents);
+  observed.outlet.renames = 5;
+  ToldCommunicator told(observed.calls, facts, observed.mask);
+  const ToldCommunicator::Transfer sends{.channel = 0, .peer = 3, .sends = true};
+  told.allReduce(100, 1, &sends);
+  ASSERT_EQ(observed.outlet.transfers.size(), 1U);
+  ASSERT_EQ(observed.outlet.works.size(), 1U);
+  for (const TransferTiming& each : {observed.outlet.transfers[0], observed.outlet.works[0]}) {
+    EXPECT_EQ(each.communicator, 5U);
+    EXPECT_EQ(each.sequence, 5U);
+  }
+}
+
+TEST(Observer, OfACallThatTheOutletRefusesNothingIsTold) {
+  Observed observed(callEvents | channelEvents);
+  observed.outlet.refuses = true;
+  ToldCommunicator told(observed.calls, facts, observed.mask);
+  const ToldCommunicator::Transfer sends{.channel = 0, .peer = 3, .sends = true};
+  told.allReduce(100, 1, &sends);
+  EXPECT_TRUE(observed.outlet.left_.empty());
+  EXPECT_TRUE(observed.outlet.transfers.empty());
+  EXPECT_TRUE(observed.outlet.works.empty());
 }
 
 TEST(Observer, TheMaskFollowsWhatIsWanted) {
@@ -260,7 +332,8 @@ TEST(Observer, AChainedPluginIsNotToldWhatOnlyOursWants) {
   told.allReduce(100, 1, &sends);
   told.send(5, 1);
   EXPECT_EQ(observed.outlet.left_.size(), 2U);
-  EXPECT_EQ(observed.outlet.transfers.size(), 2U);
+  EXPECT_EQ(observed.outlet.transfers.size(), 1U);
+  EXPECT_EQ(observed.outlet.works.size(), 1U);
   for (const std::string& line : fake.its<FakeProfilerLog>("fakeProfilerLog").take())
     for (const char* kind : {"message", "channel", "op", "step", "phase"}) EXPECT_FALSE(line.starts_with(kind)) << line;
 }

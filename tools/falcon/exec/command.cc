@@ -10,6 +10,8 @@
 #include <memory>
 
 #include "base/own_files.h"
+#include "base/parameters.h"
+#include "exec/chained_profiler.h"
 #include "exec/loaded_library.h"
 #include "run/program_words.h"
 
@@ -102,15 +104,22 @@ int run(const ExecOptions& options) {
     return toolFailed;
   }
   const std::string preload = before(*library, std::getenv("LD_PRELOAD"));
-  const bool saidAlready = wantedFalcon() != nullptr;
+  std::vector<std::pair<std::string, std::string>> variables{{"LD_PRELOAD", preload}};
+  const char* const wanted = wantedFalcon();
+  if (!wanted) variables.emplace_back("NCCL_FALCON", "1");
+  if (!wanted || std::strcmp(wanted, "1") == 0)
+    if (const auto both = chainedProfiler(options.program)) {
+      variables.emplace_back(parameters::profilerPlugin.name(), both->first);
+      variables.emplace_back(parameters::chainedProfiler.name(), both->second);
+    }
   if (options.print) {
-    fmt::print("env LD_PRELOAD={}{}", asShellWord(preload), saidAlready ? "" : " NCCL_FALCON=1");
+    fmt::print("env");
+    for (const auto& [name, value] : variables) fmt::print(" {}={}", name, asShellWord(value));
     for (const std::string& word : options.program) fmt::print(" {}", asShellWord(word));
     fmt::print("\n");
     return healthy;
   }
-  setenv("LD_PRELOAD", preload.c_str(), 1);
-  if (!saidAlready) setenv("NCCL_FALCON", "1", 1);
+  for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
   std::vector<char*> words;
   for (const std::string& word : options.program) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
@@ -127,7 +136,8 @@ void addExecCommand(CLI::App& app, int& exitCode) {
   auto options = std::make_shared<ExecOptions>();
   command->footer(
       "Example: falcon exec -- torchrun --nproc-per-node 8 train.py\n"
-      "It sets LD_PRELOAD and NCCL_FALCON=1 (unless that is set) and becomes the program.");
+      "It sets LD_PRELOAD and NCCL_FALCON=1 (unless that is set) and becomes the program. A profiler plugin that\n"
+      "NCCL_PROFILER_PLUGIN names is chained behind Falcon's.");
   command->prefix_command();
   auto* print =
       command->add_flag("--print", options->print, "Says what it would set, as a shell line, and starts nothing");
