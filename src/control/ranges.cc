@@ -28,7 +28,7 @@ struct Open {
   std::int64_t begin = 0;
   std::uint32_t name = 0;
   bool recorded = false;
-  int shown = instrument::RangeLog::noPlace;  // to who looks from outside
+  std::int8_t shown = instrument::RangeLog::noPlace;  // to who looks from outside
 };
 struct Thread {
   Open open[deepest] = {};
@@ -85,9 +85,10 @@ Open opened(const Use& use, const void* domain, instrument::RangeName* name) {
   return {domain, begin.count(), name->numberIn(*use.log(), use.epoch()), true};
 }
 
-int shown(const Use& use, const Open& range, int depth) {
-  return use.log()->showOpen({range.name, static_cast<std::uint32_t>(depth), Nanoseconds(range.begin), {}},
-                             thread.number);
+std::int8_t shown(const Use& use, const Open& range, int depth) {
+  static_assert(instrument::RangeLogHeader::mostOpen <= 127);
+  return static_cast<std::int8_t>(use.log()->showOpen(
+      {range.name, static_cast<std::uint32_t>(depth), Nanoseconds(range.begin), {}}, thread.number));
 }
 
 void open(const Use& use, Open range) {

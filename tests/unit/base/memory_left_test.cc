@@ -15,7 +15,7 @@ namespace {
 
 TEST(MemoryLeft, OfTheMachineIsWhatTheKernelCallsAvailable) {
   EXPECT_EQ(availableMemory("MemTotal:       16300000 kB\nMemFree:          100000 kB\nMemAvailable:    8000000 kB\n"),
-            8'000'000u * 1024);
+            8'000'000ull * 1024);
   EXPECT_EQ(availableMemory("MemTotal: 5 kB\n"), 0u) << "a kernel before 3.14";
   EXPECT_EQ(availableMemory(""), 0u);
   EXPECT_EQ(availableMemory("MemAvailable: nonsense"), 0u);

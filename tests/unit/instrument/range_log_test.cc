@@ -47,7 +47,8 @@ TEST_F(RangeLogTest, ShowsOutsidersWhatIsOpen) {
   const auto step = (*log)->nameOf("step"), load = (*log)->nameOf("load");
   const auto open = [&] {
     std::vector<std::string> texts;
-    for (const OpenRange& range : readRangeLog(path_, 0)->open)
+    const auto view = readRangeLog(path_, 0);
+    for (const OpenRange& range : view->open)
       texts.push_back(fmt::format("{} {}/{} {}", range.thread, range.name, range.depth, range.begin.count()));
     return texts;
   };
