@@ -65,7 +65,8 @@ Office::Office(std::string jobName, bootstrap::Bus& bus, const Clock& clock, Job
 
 ControllerSettings Office::settings() {
   ControllerSettings settings = settingsFromParameters();
-  settings.successor = std::exchange(served_, true);
+  // Most serve for a moment before they have met the others, but not who has met them at once.
+  settings.successor = std::exchange(served_, true) || followed_;
   settings.clockDomain = clockDomain();
   settings.present = [this] { return bus_.members(); };
   settings.decisions = &decisions_;
