@@ -10,6 +10,37 @@
 
 namespace falcon::api {
 
+namespace {
+
+/// Of the vendor's library, around what has been passed on in a group of ours; none where there is no library.
+class VendorsGroup {
+ public:
+  explicit VendorsGroup(std::shared_ptr<const gpu::VendorLibrary> library) : library_(std::move(library)) {}
+  ~VendorsGroup() { (void)end({}); }
+  VendorsGroup(const VendorsGroup&) = delete;
+  VendorsGroup& operator=(const VendorsGroup&) = delete;
+
+  /// What was passed on runs. Gives `done`, or what went wrong then.
+  Status end(Status done) {
+    if (!library_) return done;
+    const auto library = std::exchange(library_, nullptr);
+    const Status ended = library->status(library->functions.groupEnd(), "ncclGroupEnd", nullptr);
+    return done ? ended : done;
+  }
+  /// Nothing of it runs.
+  void simulate() {
+    if (!library_) return;
+    const auto simulateEnd = library_->functions.groupSimulateEnd;
+    ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+    if (simulateEnd && simulateEnd(&info) == ncclSuccess) library_ = nullptr;
+  }
+
+ private:
+  std::shared_ptr<const gpu::VendorLibrary> library_;
+};
+
+}  // namespace
+
 constinit thread_local Group* Group::mine = nullptr;
 
 Group& Group::make() {
@@ -21,6 +52,14 @@ Group& Group::make() {
 Status Group::noted(Status status) {
   if (!status && open() && !firstError_) firstError_ = status.error();
   return status;
+}
+
+Status Group::openVendors(std::shared_ptr<const gpu::VendorLibrary> library) {
+  if (!open() || vendors_ || !library) return {};
+  if (const Status begun = library->status(library->functions.groupStart(), "ncclGroupStart", nullptr); !begun)
+    return noted(log::decided(begun.error()));
+  vendors_ = std::move(library);
+  return {};
 }
 
 Status Group::afterwards(std::function<Status()> work) {
@@ -92,11 +131,15 @@ Status Group::setUp(const char* function, SetupJob job) {
 Status Group::end() {
   if (!open()) return log::decided(Error::invalidUsage("ncclGroupEnd without ncclGroupStart"));
   if (--depth_ > 0) return {};
-  if (isPlain()) return runPlainly();
+  VendorsGroup vendors(std::exchange(vendors_, nullptr));
+  if (isPlain()) return vendors.end(runPlainly());
   // The group is empty again whatever happens, exceptions included.
   Group ended = std::exchange(*this, Group());
   ended.makeOrdinary();
-  Status done = ended.run();
+  // Communicators are made one after the other, which they are not inside of a group of the vendor's.
+  const Status passedOn = ended.jobs_.empty() ? Status() : vendors.end({});
+  Status done = vendors.end(ended.run());
+  if (done && !passedOn) done = passedOn;
   for (const auto& work : ended.afterwards_)
     if (const Status worked = work(); done && !worked) done = worked;
   takeMemoryOf(ended);
@@ -157,6 +200,7 @@ void Group::takeMemoryOf(Group& ended) {
 Result<std::optional<float>> Group::simulateEnd() {
   if (!open()) return log::decided(Error::invalidUsage("ncclGroupSimulateEnd without ncclGroupStart"));
   if (--depth_ > 0) return std::optional<float>();
+  VendorsGroup(std::exchange(vendors_, nullptr)).simulate();
   Group ended = std::exchange(*this, Group());
   ended.makeOrdinary();
   for (const SetupJob& job : ended.jobs_) CommunicatorUse::release(*job.communicator);

@@ -9,6 +9,7 @@
 #include "api/communicator.h"
 #include "api/dispatch.h"
 #include "api/one_sided.h"
+#include "gpu/vendor_library.h"
 
 namespace falcon::api {
 
@@ -52,6 +53,10 @@ class Group {
   Status setUp(const char* function, SetupJob job);
   /// Runs `work` once the calls collected so far have been handed to their engines: now, where no group is open.
   Status afterwards(std::function<Status()> work);
+  /// What is passed on to the vendor as it comes has to be inside of a group of the vendor's, too, or it waits there
+  /// for what this thread has yet to say: one is open from the first such call on, until the outermost end of this one.
+  /// Outside of a group nothing happens.
+  Status openVendors(std::shared_ptr<const gpu::VendorLibrary> library);
   /// A call of an open group failed before it was collected: the group will not run.
   Status noted(Status status);
 
@@ -73,6 +78,7 @@ class Group {
   int depth_ = 0;
   std::optional<bool> blocking_;
   std::optional<Error> firstError_;
+  std::shared_ptr<const gpu::VendorLibrary> vendors_;  ///< whose group is open; null: there is none
   std::vector<SetupJob> jobs_;
   std::vector<CommunicatorUse> inUse_;
   std::vector<PendingCall> calls_;

@@ -6,6 +6,7 @@
 #include "api/group.h"
 #include "api/guard.h"
 #include "api/host_memory.h"
+#include "api/passed_on.h"
 #include "api/process.h"
 #include "api/vendors_own_call.h"
 #include "base/log.h"
@@ -87,9 +88,6 @@ Status registerWindow(ncclComm_t comm, void* buffer, size_t size, ncclWindow_t* 
     if ((*use)->host) (*use)->host->missWindow();
     return sound;
   }
-  // Collective: the vendor would wait here for ranks that this thread has yet to ask for.
-  if ((*use)->vendors && Group::ofThisThread().open())
-    return log::decided(Error::invalidUsage("{}: windows of device memory cannot be registered in a group", function));
   const auto made = (*use)->engine->registerWindow(buffer, size, flags);
   if (!made) return made.error();
   *window = static_cast<ncclWindow_t>(*made);
@@ -129,6 +127,11 @@ ncclResult_t pncclCommDeregister(const ncclComm_t comm, void* handle) {
 }
 
 ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, ncclWindow_t* win, int winFlags) {
+  // The vendor's fills it in when the group ends, or the communicator is nonblocking: it has to be the caller's own.
+  if (isVendors(comm))
+    return passOnFor<decltype(ncclCommWindowRegister)>(
+        "ncclCommWindowRegister", comm,
+        [&](auto* function, ncclComm_t handle) { return function(handle, buff, size, win, winFlags); });
   return guarded("ncclCommWindowRegister", [&] { return registerWindow(comm, buff, size, win, winFlags); });
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/communicator.h"
+#include "api/group.h"
 #include "api/guard.h"
 #include "base/log.h"
 #include "gpu/vendor_communicator.h"
@@ -28,7 +29,8 @@ ncclResult_t passOn(const char* name, Work&& work) {
   });
 }
 
-/// For one with a communicator of the vendor's: `work` gets the function, and the vendor's handle.
+/// For one with a communicator of the vendor's: `work` gets the function, and the vendor's handle. In a group of ours
+/// it is called at once, and inside of one of the vendor's.
 template <class Function, class Work>
 ncclResult_t passOnFor(const char* name, ncclComm_t comm, Work&& work) {
   return guarded(name, [&]() -> Status {
@@ -42,6 +44,8 @@ ncclResult_t passOnFor(const char* name, ncclComm_t comm, Work&& work) {
     if (!handle) return log::decided(Error::invalidUsage("{}: the communicator was aborted", name));
     const auto function = engine->library().template find<Function>(name);
     if (!function) return log::decided(engine->library().missing(name));
+    if (const Status begun = Group::ofThisThread().openVendors(Process::instance().deviceLibrary()); !begun)
+      return begun;
     const Status done = engine->library().status(work(function, handle), name, handle);
     return done ? done : log::decided(done.error());
   });

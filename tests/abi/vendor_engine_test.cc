@@ -109,6 +109,48 @@ TEST(VendorEngine, MemoryAndRegistrationsAreTheVendors) {
   });
 }
 
+// Else a wait for a signal waits for a put that this thread has yet to call, and a collective registration for the
+// thread's other communicators.
+TEST(VendorEngine, WhatIsPassedOnInAGroupIsInOneOfTheVendors) {
+  inFreshChild(onVendor, [] {
+    const Communicator comm{alone()};
+    harness::FakeVendor vendor(FALCON_FAKE_VENDOR);
+    vendor.takeLog();
+    const auto memory = reinterpret_cast<void*>(0x7000);
+    ncclWindow_t window = nullptr;
+    NCCL_OK(ncclGroupStart());
+    NCCL_OK(ncclCommWindowRegister(comm.handle, memory, 100, &window, NCCL_WIN_COLL_SYMMETRIC));
+    NCCL_OK(ncclGroupEnd());
+    EXPECT_EQ(window, reinterpret_cast<ncclWindow_t>(0x9000));
+    EXPECT_THAT(vendor.takeLog(), ElementsAre("GroupStart", "CommWindowRegister 0x7000 100 1", "GroupEnd"));
+
+    NCCL_OK(ncclGroupStart());
+    NCCL_OK(ncclGroupStart());
+    NCCL_OK(ncclPutSignal(in, 5, ncclInt, 0, window, 64, 1, 2, 3, comm.handle, stream));
+    NCCL_OK(ncclGroupEnd());
+    NCCL_OK(ncclAllReduce(in, out, 4, ncclFloat, ncclSum, comm.handle, stream));
+    NCCL_OK(ncclCommSuspend(comm.handle, NCCL_SUSPEND_MEM));
+    EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
+    EXPECT_THAT(vendor.takeLog(), ElementsAre("GroupStart", "PutSignal 0x1000 5 2 peer=0 0x9000 64 1 2 3 0x5",
+                                              "CommSuspend 1", "AllReduce 0x1000 0x2000 4 7 0 0x5", "GroupEnd"));
+
+    NCCL_OK(ncclGroupStart());
+    NCCL_OK(ncclPutSignal(in, 5, ncclInt, 0, window, 64, 1, 2, 3, comm.handle, stream));
+    EXPECT_EQ(ncclAllReduce(in, out, 4, ncclFloat, static_cast<ncclRedOp_t>(4711), comm.handle, stream),
+              ncclInvalidArgument);
+    EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
+    EXPECT_THAT(vendor.takeLog(), ElementsAre("GroupStart", testing::StartsWith("PutSignal"), "GroupEnd"));
+
+    NCCL_OK(ncclGroupStart());
+    NCCL_OK(ncclPutSignal(in, 5, ncclInt, 0, window, 64, 1, 2, 3, comm.handle, stream));
+    ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+    NCCL_OK(ncclGroupSimulateEnd(&info));
+    EXPECT_THAT(vendor.takeLog(), ElementsAre("GroupStart", testing::StartsWith("PutSignal"), "GroupSimulateEnd"));
+    NCCL_OK(ncclPutSignal(in, 5, ncclInt, 0, window, 64, 1, 2, 3, comm.handle, stream));
+    EXPECT_THAT(vendor.takeLog(), ElementsAre(testing::StartsWith("PutSignal")));
+  });
+}
+
 TEST(VendorEngine, NewerFunctionsArePassedOn) {
   inFreshChild(onVendor, [] {
     const Communicator comm{alone()};

@@ -422,6 +422,13 @@ TEST_F(Preload, ExecSaysWhichLibraryAProgramWouldLoad) {
   const Outcome own = run("", FALCON_BINARY " exec --check -- " FALCON_OWN_PROGRAM);
   EXPECT_THAT(own.output, HasSubstr("NCCL Falcon's own"));
   EXPECT_THAT(run("", FALCON_BINARY " doctor --library " FALCON_PRELOAD).output, HasSubstr("is no library of NCCL"));
+  const std::string path = linked.output.substr(0, linked.output.find(':'));
+  const std::string folder = std::filesystem::path(path).parent_path();
+  const Outcome here = run("-C " + folder, FALCON_BINARY " doctor --library libnccl.so.2");
+  EXPECT_THAT(here.output, HasSubstr("version 2.32.3")) << "the one in this folder, and not Falcon's";
+  EXPECT_THAT(here.output, Not(HasSubstr("NCCL Falcon's own")));
+  EXPECT_EQ(run("", FALCON_BINARY " doctor --json --library " + path).code, 2);
+  EXPECT_THAT(run("", FALCON_BINARY " exec --check -- $'no\\x1bsuch'").errors, Not(HasSubstr("\x1b")));
 }
 
 TEST_F(Preload, ExecSaysWhatTheEnvironmentMakesOfIt) {

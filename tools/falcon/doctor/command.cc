@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 
 #include "doctor/attach.h"
@@ -65,13 +66,16 @@ int beRank(const CommandOptions& options) {
   return healthy;
 }
 
-int lookAtLibrary(const std::string& path) {
-  const auto facts = factsOf(path);
+int lookAtLibrary(const std::string& given) {
+  // A name alone the loader would look for in its own folders, and find another one.
+  std::error_code unknown;
+  const std::string path = std::filesystem::absolute(given, unknown);
+  const auto facts = factsOf(unknown ? given : path);
   if (!facts) {
-    fmt::print("{}\n", facts.error().message());
+    print(stdout, "{}\n", facts.error().message());
     return toolFailed;
   }
-  fmt::print("{}\n", describe(path, *facts));
+  print(stdout, "{}\n", describe(given, *facts));
   return healthy;
 }
 
@@ -119,13 +123,17 @@ void addDoctorCommand(CLI::App& app, int& exitCode) {
       ->excludes("--nodes")
       ->excludes("--neighbours")
       ->excludes("--repeat");
+  command->add_flag("--json", options->json, "One JSON object on stdout");
   command
       ->add_option("--library", options->library,
                    "Instead, say what this libnccl is, whether Falcon can serve it, and who would move the data")
       ->check(CLI::ExistingFile)
       ->excludes("--ranks")
-      ->excludes("--attach");
-  command->add_flag("--json", options->json, "One JSON object on stdout");
+      ->excludes("--nodes")
+      ->excludes("--neighbours")
+      ->excludes("--repeat")
+      ->excludes("--attach")
+      ->excludes("--json");
   command->add_option("--hand-back", options->handBack)->group("");
   command->callback([options, &exitCode] {
     if (options->nodes > 0 && options->ranks == 0)

@@ -13,6 +13,7 @@
 #include "base/parameters.h"
 #include "exec/chained_profiler.h"
 #include "exec/loaded_library.h"
+#include "print.h"
 #include "run/program_words.h"
 
 namespace falcon::tools {
@@ -65,21 +66,22 @@ std::string before(const std::string& library, const char* others) {
 
 int check(const std::vector<std::string>& program) {
   if (const auto preloaded = preloadLibrary(); !preloaded) {
-    fmt::print(stderr, "falcon exec: {}\n", preloaded.error().message());
+    print(stderr, "falcon exec: {}\n", preloaded.error().message());
     return toolFailed;
   }
   const auto library = libraryOf(program);
   if (!library) {
-    fmt::print(stderr, "falcon exec: {}\n", library.error().message());
+    print(stderr, "falcon exec: {}\n", library.error().message());
     return toolFailed;
   }
   if (library->compiledIn) {
-    fmt::print("NCCL is compiled into it ({}): nothing can stand before it, so Falcon cannot watch this program\n",
-               library->how);
+    print(stdout, "NCCL is compiled into it ({}): nothing can stand before it, so Falcon cannot watch this program\n",
+          library->how);
     return toolFailed;
   }
   if (library->path.empty()) {
-    fmt::print(
+    print(
+        stdout,
         "no NCCL was found that {} would load (one that it opens by a path of its own, or that a program has which it "
         "starts, is not seen)\n",
         program[0]);
@@ -87,12 +89,12 @@ int check(const std::vector<std::string>& program) {
   }
   const auto facts = factsOf(library->path);
   if (!facts) {
-    fmt::print("{}\n", facts.error().message());
+    print(stdout, "{}\n", facts.error().message());
     return toolFailed;
   }
-  fmt::print("{} ({})\n", describe(library->path, *facts), library->how);
+  print(stdout, "{} ({})\n", describe(library->path, *facts), library->how);
   if (const char* const off = wantedFalcon(); off && std::strcmp(off, "1") != 0)
-    fmt::print("but NCCL_FALCON={} is set, which keeps it off: unset it, or set it to 1\n", off);
+    print(stdout, "but NCCL_FALCON={} is set, which keeps it off: unset it, or set it to 1\n", off);
   return healthy;
 }
 
@@ -100,7 +102,7 @@ int run(const ExecOptions& options) {
   if (options.check) return check(options.program);
   const auto library = preloadLibrary();
   if (!library) {
-    fmt::print(stderr, "falcon exec: {}\n", library.error().message());
+    print(stderr, "falcon exec: {}\n", library.error().message());
     return toolFailed;
   }
   const std::string preload = before(*library, std::getenv("LD_PRELOAD"));
@@ -125,7 +127,7 @@ int run(const ExecOptions& options) {
   words.push_back(nullptr);
   std::fflush(stdout);
   execvp(words[0], words.data());
-  fmt::print(stderr, "falcon exec: {} cannot be started: {}\n", options.program[0], std::strerror(errno));
+  print(stderr, "falcon exec: {} cannot be started: {}\n", options.program[0], std::strerror(errno));
   return errno == ENOENT ? 127 : 126;
 }
 

@@ -38,18 +38,28 @@ std::optional<std::string> inPath(const std::string& name) {
 }
 
 /// What the loader would load for `file`, a program or a library: its own list, without running anything of it.
-std::string linkedNcclOf(const std::string& file) {
+struct Linked {
+  std::string nccl;                 ///< "": none that it would find
+  bool lacksNccl = false;           ///< it is linked to one that is not found
+  std::vector<std::string> others;  ///< libraries that lie in other folders than the system's
+};
+Linked linkedBy(const std::string& file) {
+  Linked linked;
   const auto listed = runProgram({{"ldd", file}});
-  if (!listed) return "";
-  std::istringstream lines(*listed);
+  std::istringstream lines(listed ? *listed : "");
   for (std::string line; std::getline(lines, line);) {
-    if (line.find("libnccl.so") == std::string::npos) continue;
     // One that is preloaded stands there by its path alone, and comes before all others.
     const auto arrow = line.find("=> "), start = line.find_first_not_of(" \t");
     const std::string rest = line.substr(arrow == std::string::npos ? start : arrow + 3);
-    return rest.starts_with('/') ? rest.substr(0, rest.find(" (")) : "";
+    const std::string path = rest.starts_with('/') ? rest.substr(0, rest.find(" (")) : "";
+    if (line.find("libnccl.so") != std::string::npos) {
+      if (linked.nccl.empty()) linked.nccl = path;
+      linked.lacksNccl = linked.lacksNccl || path.empty();
+    } else if (!path.empty() && !path.starts_with("/lib") && !path.starts_with("/usr/lib")) {
+      linked.others.push_back(path);
+    }
   }
-  return "";
+  return linked;
 }
 
 /// NCCL's version text stands in every library and program that has NCCL in it.
@@ -66,6 +76,23 @@ bool hasNcclInside(const std::string& file) {
   return false;
 }
 
+/// Of `file`, and of what it is linked to: who has NCCL in it; "": nobody.
+std::string whoHasNcclInside(const std::string& file, const Linked& linked) {
+  if (hasNcclInside(file)) return file;
+  for (const std::string& other : linked.others)
+    if (hasNcclInside(other)) return other;
+  return "";
+}
+
+/// @param how  words before the file's name, in an answer
+LoadedLibrary ncclOf(const std::string& file, const std::string& how) {
+  Linked linked = linkedBy(file);
+  if (!linked.nccl.empty()) return {std::move(linked.nccl), how};
+  if (linked.lacksNccl) return {"", "in " + file};
+  const std::string inside = whoHasNcclInside(file, linked);
+  return {"", "in " + (inside.empty() ? file : inside), !inside.empty()};
+}
+
 bool isPython(const std::string& path) {
   return std::filesystem::path(path).filename().string().starts_with("python");
 }
@@ -79,8 +106,7 @@ LoadedLibrary libraryOfPython(const std::string& interpreter) {
   for (const std::string& folder : all) {
     const std::string torch = folder + "/torch/lib/libtorch_cuda.so";
     if (access(torch.c_str(), R_OK) != 0) continue;
-    if (const std::string linked = linkedNcclOf(torch); !linked.empty()) return {linked, "linked by " + torch};
-    return {"", "in " + torch, true};
+    return ncclOf(torch, "linked by " + torch);
   }
   for (const std::string& folder : all)
     if (const std::string path = folder + "/nvidia/nccl/lib/libnccl.so.2"; access(path.c_str(), R_OK) == 0)
@@ -197,8 +223,7 @@ Result<LoadedLibrary> libraryOf(const std::vector<std::string>& program) {
     path = next;
   }
   if (isPython(*path)) return libraryOfPython(*path);
-  if (std::string linked = linkedNcclOf(*path); !linked.empty()) return LoadedLibrary{std::move(linked), "linked"};
-  return LoadedLibrary{"", "in " + *path, hasNcclInside(*path)};
+  return ncclOf(*path, "linked");
 }
 
 Result<LibraryFacts> factsOf(const std::string& path) {
