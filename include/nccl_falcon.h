@@ -291,8 +291,8 @@ typedef struct {
  * those that are collective too (ranks get alike iterations and `wanted`): also ncclFalconCheckpoint, and
  * ncclCommDestroy of comm. But the plan of `next` stands: not ncclFalconRegisterLayout and ncclFalconReshape of comm.
  * Where it calls ncclFalconIterationBegin of comm, that tells no end. All ranks wait for one that is slow in it. `end`
- * is valid during the call. It returns, and throws nothing: what it throws ends in libnccl.so.2, which logs it and goes
- * on; preloaded it passes to whoever called ncclFalconIterationBegin, and no further end of comm is told. */
+ * is valid during the call. It returns, and throws nothing: an exception that leaves it may end the process, since the
+ * library carries a C++ run-time of its own. */
 typedef void (*ncclFalconIterationCallback_t)(const ncclFalconIterationEnd_t* end, void* context);
 
 /* The function does what is wanted: that is asked for as by ncclFalconWanted, which then need not be called. Without it

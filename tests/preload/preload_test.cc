@@ -428,7 +428,7 @@ TEST_F(Preload, ExecSaysWhichLibraryAProgramWouldLoad) {
   EXPECT_THAT(here.output, HasSubstr("version 2.32.3")) << "the one in this folder, and not Falcon's";
   EXPECT_THAT(here.output, Not(HasSubstr("NCCL Falcon's own")));
   EXPECT_EQ(run("", FALCON_BINARY " doctor --json --library " + path).code, 2);
-  EXPECT_THAT(run("", FALCON_BINARY " exec --check -- $'no\\x1bsuch'").errors, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(run("", FALCON_BINARY " exec --check -- \"$(printf 'no\\033such')\"").errors, Not(HasSubstr("\x1b")));
 }
 
 TEST_F(Preload, ExecSaysWhatTheEnvironmentMakesOfIt) {
