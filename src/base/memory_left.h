@@ -10,8 +10,8 @@ namespace falcon {
 
 /// Memory that all processes share that name it.
 struct MemoryPool {
-  std::string name;            ///< the machine's, or that and which of its cgroups
-  std::uint64_t bytesLeft = 0; ///< beside what is used; what is only cached counts as left
+  std::string name;             ///< the machine's, or that and which of its cgroups
+  std::uint64_t bytesLeft = 0;  ///< beside what is used; what is only cached counts as left
   bool operator==(const MemoryPool&) const = default;
 };
 
