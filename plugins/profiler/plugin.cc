@@ -9,13 +9,12 @@
 #include "base/log.h"
 #include "base/parameters.h"
 #include "base/per_process.h"
+#include "plugin/profiler/own_profiler.h"
 #include "profiler/chained_name.h"
 #include "profiler/log_outlet.h"
 
 namespace falcon::profiler {
 namespace {
-
-constexpr int switchedOff = 1, switchedOn = 2;  // of NCCL_FALCON_PROFILER
 
 /// Of Falcon's library in this process, which has loaded this one.
 constinit std::atomic<GetWatchedOutlet> served{nullptr};
@@ -44,7 +43,7 @@ std::uint32_t eventsOf(Depth depth) {
 
 bool records() {
   const int chosen = parameters::ownProfiler.value();
-  if (chosen == switchedOff || (chosen != switchedOn && !parameters::falcon.value())) return false;
+  if (chosen == ownProfilerOff || (chosen != ownProfilerOn && !parameters::falcon.value())) return false;
   if (!isWatched()) return true;
   log::info("Falcon's profiler plugin does not record: Falcon's library in this process does");
   return false;

@@ -23,6 +23,11 @@ void copyLog(const std::string& from, int to) {
     if (::write(to, bytes, static_cast<std::size_t>(length)) != length) return;
 }
 
+FileDescriptor begunFile(const std::string& path) {
+  emptyFile(path);
+  return appendedFile(path);
+}
+
 }  // namespace
 
 std::string expanded(const std::string& pattern, const std::string& host) {
@@ -65,15 +70,6 @@ void emptyFile(const std::string& path) {
 FileDescriptor appendedFile(const std::string& path) {
   return newDescriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
 }
-
-namespace {
-
-FileDescriptor begunFile(const std::string& path) {
-  emptyFile(path);
-  return appendedFile(path);
-}
-
-}  // namespace
 
 std::optional<FileDescriptor> movedFile(int file, const std::string& from, const std::string& to) {
   if (isOpenAt(file, to)) return std::nullopt;  // another thread was faster, or a process that shares the file

@@ -9,11 +9,11 @@
 #include "base/parameters.h"
 #include "control/vendor_events.h"
 #include "plugin/plugin_names.h"
+#include "plugin/profiler/own_profiler.h"
 
 namespace falcon::control {
 namespace {
 
-constexpr const char* ourProfiler = "libnccl-profiler-falcon.so";
 /// The one that NCCL loads where it is told of none.
 constexpr const char* defaultProfiler = "libnccl-profiler.so";
 
@@ -21,7 +21,7 @@ void sayPlaceIsTaken(const std::string& by) {
   log::info(
       "{} has the vendor's one place for a profiler, so Falcon does not see its channels and proxies: "
       "NCCL_PROFILER_PLUGIN=falcon with {}={} and the folder of {} in LD_LIBRARY_PATH has both",
-      by, parameters::chainedProfiler.name(), by, ourProfiler);
+      by, parameters::chainedProfiler.name(), by, profiler::ownProfilerFile);
 }
 
 profiler::WatchedOutlet* outletOfThisProcess() noexcept {
@@ -34,7 +34,7 @@ profiler::WatchedOutlet* outletOfThisProcess() noexcept {
 
 /// False: it cannot be loaded, or is of another build.
 bool loadOurs(const char* build) {
-  const auto file = ownLibrary(ourProfiler);
+  const auto file = ownLibrary(profiler::ownProfilerFile);
   void* const library = file ? dlopen(file->c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;  // stays, as plugins do
   const auto serve =
       library ? reinterpret_cast<profiler::ServeWatched>(dlsym(library, profiler::serveWatchedName)) : nullptr;
@@ -46,10 +46,9 @@ bool loadOurs(const char* build) {
 }  // namespace
 
 void offerProfiler(const char* build) {
-  constexpr int off = 1;
-  if (parameters::ownProfiler.value() == off) return;
+  if (parameters::ownProfiler.value() == profiler::ownProfilerOff) return;
   const std::string named = parameters::profilerPlugin.value();
-  const bool isOurs = named == "falcon" || named.ends_with(ourProfiler);
+  const bool isOurs = profiler::isOwnProfiler(named);
   if (!named.empty() && !isOurs) {
     if (!plugin::sameWithoutCase(named, "none")) sayPlaceIsTaken(named);
     return;
@@ -59,7 +58,7 @@ void offerProfiler(const char* build) {
   if (!loadOurs(build))
     log::info(
         "Falcon does not see the channels and proxies of the vendor's NCCL: {} is not there, or not of this build",
-        ourProfiler);
+        profiler::ownProfilerFile);
 }
 
 }  // namespace falcon::control

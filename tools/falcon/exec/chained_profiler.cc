@@ -10,12 +10,12 @@
 #include "base/parameters.h"
 #include "exec/loaded_library.h"
 #include "plugin/plugin_names.h"
+#include "plugin/profiler/own_profiler.h"
 #include "plugin/profiler/profiler_calls.h"
 
 namespace falcon::tools {
 namespace {
 
-constexpr const char* ourProfiler = "libnccl-profiler-falcon.so";
 constexpr int firstWithVersion4 = 22700;
 
 /// One that ours can tell.
@@ -39,13 +39,12 @@ bool hasKnownVersionInChild(const std::string& name) {
 }  // namespace
 
 std::optional<std::pair<std::string, std::string>> chainedProfiler(const std::vector<std::string>& program) {
-  constexpr int off = 1;
   const char* const set = std::getenv(parameters::profilerPlugin.name());
   const std::string theirs = set ? set : "";
-  const bool isTheirs = !theirs.empty() && !plugin::sameWithoutCase(theirs, "none") && theirs != "falcon" &&
-                        !theirs.ends_with(ourProfiler);
-  if (!isTheirs || parameters::chainedProfiler.isSet() || parameters::ownProfiler.value() == off) return std::nullopt;
-  const auto ours = ownLibrary(ourProfiler);
+  const bool isTheirs = !theirs.empty() && !plugin::sameWithoutCase(theirs, "none") && !profiler::isOwnProfiler(theirs);
+  if (!isTheirs || parameters::chainedProfiler.isSet() || parameters::ownProfiler.value() == profiler::ownProfilerOff)
+    return std::nullopt;
+  const auto ours = ownLibrary(profiler::ownProfilerFile);
   const auto library = libraryOf(program);
   if (!ours || !library || library->path.empty()) return std::nullopt;
   const auto facts = factsOf(library->path);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -174,8 +173,7 @@ std::vector<RankSnapshot> snapshotsOf(const JobFiles& job, std::size_t wanted) {
     auto log = instrument::readCallLog(rank.path, wanted);
     if (!log) continue;
     snapshots.push_back(instrument::snapshotOf(std::move(*log)));
-    if (auto ranges = instrument::readRangeLog(std::filesystem::path(rank.path).replace_extension(".ranges"), 0))
-      snapshots.back().ranges = std::move(ranges->open);
+    if (auto ranges = rank.rangeLog(0)) snapshots.back().ranges = std::move(ranges->open);
   }
   return snapshots;
 }

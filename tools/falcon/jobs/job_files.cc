@@ -38,6 +38,10 @@ std::optional<transport::net::NetSnapshot> RankFile::net() const {
   return bytes ? transport::net::decodeNetSnapshot(*bytes) : std::nullopt;
 }
 
+Result<instrument::RangeLogView> RankFile::rangeLog(std::size_t wanted) const {
+  return instrument::readRangeLog(fs::path(path).replace_extension(".ranges"), wanted);
+}
+
 bool JobFiles::running() const {
   return std::any_of(ranks.begin(), ranks.end(), [](const RankFile& rank) { return rank.alive; });
 }
@@ -95,9 +99,8 @@ std::vector<JobFiles> findJobs() {
       auto view = instrument::readCallLog(file.path(), 1);
       if (!view) continue;
       const bool alive = instrument::ownerIsAlive(*view);
-      auto ranges = instrument::readRangeLog(fs::path(file.path()).replace_extension(".ranges"), 0);
-      job.ranks.push_back({file.path(), std::move(*view), alive,
-                           ranges ? std::move(ranges->names) : std::vector<instrument::RangeLogView::Name>()});
+      RankFile& rank = job.ranks.emplace_back(RankFile{file.path(), std::move(*view), alive, {}});
+      if (auto ranges = rank.rangeLog(0)) rank.ranges = std::move(ranges->names);
     }
     if (job.ranks.empty()) continue;
     std::sort(job.ranks.begin(), job.ranks.end(),

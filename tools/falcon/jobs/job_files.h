@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "instrument/call_log_view.h"
 #include "instrument/range_log.h"
 #include "transport/plugin/net_snapshot.h"
@@ -19,6 +20,9 @@ struct RankFile {
   std::vector<instrument::RangeLogView::Name> ranges;  ///< the application's, in the last iteration
   /// What its net plugin tells of the network. Nothing: none that does is in use.
   std::optional<transport::net::NetSnapshot> net() const;
+  /// Its ranges as they are now, and the newest `wanted` that have ended. Errors: there is no such log, or it is
+  /// damaged.
+  Result<instrument::RangeLogView> rangeLog(std::size_t wanted) const;
 };
 
 struct JobFiles {

@@ -61,8 +61,7 @@ JobCalls callsOf(const jobs::JobFiles& job) {
   calls.names = instrument::namesIn(views);
   std::tie(calls.timeline.start, calls.timeline.end) = commonStretch(calls.timeline.ranks);
   for (const jobs::RankFile& file : job.ranks)
-    if (const auto log = instrument::readRangeLog(std::filesystem::path(file.path).replace_extension(".ranges"),
-                                                  instrument::RangeLog::slots))
+    if (const auto log = file.rangeLog(instrument::RangeLog::slots))
       calls.ranges[file.view.identity.jobRank] = rangeShares(*log, calls.timeline.start, calls.timeline.end);
   if (calls.timeline.ranks.empty())
     calls.missing =
