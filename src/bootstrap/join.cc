@@ -24,7 +24,8 @@ constexpr std::size_t longestReason = 1000;  // of what goes into a greeting
 constexpr auto shortageLimit = 5s;  // a moment's want of descriptors should not end a job
 constexpr auto takenLimit = 30s;    // how long another one's port is tried again
 constexpr auto remindTime = 5s;     // from then on nobody waits without a word
-constexpr auto othersLimit = 8s;    // longer than a rank may lie at the door for want of a descriptor (reception.cc)
+constexpr auto partingTime = 2s;     // for the others to hear the answer
+constexpr auto othersLimit = transport::withdrawalLimit;  // or that rank 0 cannot take part
 constexpr int listenersNeeds = 10;  // descriptors, to tell some ranks
 
 /// One visit to the rendezvous. The connection stays open until the star is formed: should another rank die meanwhile,
@@ -96,7 +97,9 @@ void refuseOthers(const UniqueId& id, int size, const Error& why) {
   transport::withDescriptorsOfItsOwn(listenersNeeds, [&] {
     const auto reactor = transport::makeReactor(id.address);
     if (!reactor) return;
-    endWithin(othersLimit, Rendezvous::openFailed(*reactor, id, size, why), **reactor, id.key);
+    const auto opened = Rendezvous::open(*reactor, id, othersLimit);
+    if (const auto rendezvous = opened.rendezvous.lock()) rendezvous->rankZeroFailed(size, why);
+    endWithin(othersLimit, opened.gone, **reactor, id.key);
   });
 }
 
@@ -116,7 +119,7 @@ class OwnRendezvous {
       if (reactor) {
         auto own = std::make_unique<OwnRendezvous>();
         ++openOnes.get();
-        own->gone_ = Rendezvous::open(*reactor, id, deadline - std::chrono::steady_clock::now());
+        own->opened_ = Rendezvous::open(*reactor, id, deadline - std::chrono::steady_clock::now());
         own->reactor_ = std::move(*reactor);
         own->key_ = id.key;
         return own;
@@ -145,19 +148,23 @@ class OwnRendezvous {
       std::this_thread::sleep_for(20ms);
     }
   }
-  /// Gives the others a moment to hear the answer.
   ~OwnRendezvous() {
-    endWithin(hasFailed_ ? othersLimit : 2s, gone_, *reactor_, key_);
+    endWithin(patience_, opened_.gone, *reactor_, key_);
     --openOnes.get();
   }
-  /// This rank cannot take part: those who have not been let in yet shall hear why.
-  void failed() { hasFailed_ = true; }
+  /// This rank does not take part. That goes over no connection, for which there may be no descriptor. Those who are on
+  /// their way have `patience` to come and hear it, too.
+  void failed(int size, const Error& why, Nanoseconds patience) {
+    patience_ = patience;
+    const auto rendezvous = opened_.rendezvous.lock();
+    if (rendezvous) rendezvous->rankZeroFailed(size, why);
+  }
 
  private:
   std::shared_ptr<transport::Reactor> reactor_;
   std::uint64_t key_ = 0;
-  std::future<void> gone_;
-  bool hasFailed_ = false;
+  Rendezvous::Opened opened_;
+  Nanoseconds patience_ = partingTime;
 };
 
 /// What a rank says that looks for a rendezvous at a fixed address and finds none: once, after some seconds.
@@ -207,34 +214,27 @@ void withdraw(const UniqueId& id, Rank rank, int size, const Error& why) {
                       transport::withdrawalLimit);
 }
 
-Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id,
-                                                  Rank rank, int size, Nanoseconds limit,
-                                                  const std::function<bool()>& givenUp,
-                                                  const std::function<void()>& met) {
-  if (size < 1 || rank < 0 || rank >= size)
-    return log::decided(Error::invalidArgument("rank {} does not fit into a communicator of {}", rank, size));
-  const Instant deadline = std::chrono::steady_clock::now() + limit;
-  const auto left = [&] { return deadline - std::chrono::steady_clock::now(); };
-  if (size == 1) {
-    reactor->forget(transport::Purpose::rendezvous, id.key);  // nobody else will come
-    return aloneNetwork();
-  }
+namespace {
 
+/// A rank's way to its communicator, once the rendezvous is open, or somebody else's to open.
+struct Way {
+  const std::shared_ptr<transport::Reactor>& reactor;
+  const UniqueId& id;
+  const Rank rank;
+  const int size;
+  const Instant deadline;
+  const bool isHost;  ///< the rendezvous at the fixed address is this rank's own
+  const std::function<bool()>& givenUp;
+  const std::function<void()>& met;
+  std::optional<Visit> visit{};
+
+  Nanoseconds left() const { return deadline - std::chrono::steady_clock::now(); }
+  Result<std::shared_ptr<CommunicatorNetwork>> go();
+};
+
+Result<std::shared_ptr<CommunicatorNetwork>> Way::go() {
   const auto gaveUp = Error::remote("rank {} gave up while the communicator was made", rank);
   const bool fixed = hasFixedAddress(id);
-  std::unique_ptr<OwnRendezvous> own;
-  if (rank == 0) {
-    // Everyone's visit to the rendezvous, and two connections of everyone to the center of the star.
-    // Where there is no room this says so, and goes on: who then cannot be let in is told, and so are all others.
-    (void)transport::reserveDescriptors(static_cast<std::size_t>(size) * 3,
-                                        fmt::format("rank 0 of a communicator of {} ranks", size));
-  }
-  if (fixed && rank == 0) {
-    sayWithoutSecret();
-    auto opened = OwnRendezvous::open(id, size, deadline, givenUp);
-    if (!opened) return opened.error();
-    own = std::move(*opened);
-  }
 
   const SocketAddress here = reactor->address();
   const transport::Hello hello{transport::Purpose::rendezvous, id.key, id.secret, rank,
@@ -242,19 +242,17 @@ Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Rea
   auto seen = transport::Listener::none;
   Reminder reminder(id, rank, deadline);
   const auto isGivenUp = [&] {
-    if (fixed && !own) reminder.look(seen);
+    if (fixed && !isHost) reminder.look(seen);
     return givenUp();
   };
   while (true) {
+    visit.reset();
     auto socket = transport::connectWithHello(here, id.address, hello, left(),
                                               fixed ? Nanoseconds::max() : transport::goneLimit, isGivenUp, &seen);
     if (isGivenUp()) return gaveUp;
     if (!socket && seen != transport::Listener::hungUp) {
       // Nobody else can say it: without a proof this rank is a stranger, whose coming and going ends nothing.
-      if (socket.error().code() == ErrorCode::system) {
-        if (own) own->failed();
-        withdraw(id, rank, size, socket.error());
-      }
+      if (socket.error().code() == ErrorCode::system && !isHost) withdraw(id, rank, size, socket.error());
       if (socket.error().code() != ErrorCode::invalidUsage)
         return Error(socket.error().code(),
                      fmt::format("rank {} cannot reach the rendezvous: {}{}", rank, socket.error().message(),
@@ -269,7 +267,6 @@ Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Rea
               : "give all ranks the unique id as ncclGetUniqueId made it; or the process that made it has ended, and a "
                 "stranger has its port"));
     }
-    std::optional<Visit> visit;
     if (socket) visit.emplace(reactor, std::move(*socket));
     const auto answer = visit ? visit->answer(deadline, givenUp) : std::nullopt;
     if (givenUp()) return gaveUp;
@@ -288,10 +285,7 @@ Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Rea
       return log::decided(Error::remote(
           "rank {} waited in vain at the rendezvous {} for the other ranks of {}: not all came within the limit", rank,
           id.address.text(), size));
-    if (answer->kind != JoinAnswer::Kind::table) {
-      if (own) own->failed();
-      return log::decided(Error(answer->code, answer->text));
-    }
+    if (answer->kind != JoinAnswer::Kind::table) return log::decided(Error(answer->code, answer->text));
     if (static_cast<int>(answer->members.size()) != size)
       return log::decided(
           Error::internal("the rendezvous' table has {} rows for {} ranks", answer->members.size(), size));
@@ -303,6 +297,40 @@ Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Rea
     if (network) visit->tellFormed();
     return network;
   }
+}
+
+}  // namespace
+
+Result<std::shared_ptr<CommunicatorNetwork>> join(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id,
+                                                  Rank rank, int size, Nanoseconds limit,
+                                                  const std::function<bool()>& givenUp,
+                                                  const std::function<void()>& met) {
+  if (size < 1 || rank < 0 || rank >= size)
+    return log::decided(Error::invalidArgument("rank {} does not fit into a communicator of {}", rank, size));
+  const Instant deadline = std::chrono::steady_clock::now() + limit;
+  if (size == 1) {
+    reactor->forget(transport::Purpose::rendezvous, id.key);  // nobody else will come
+    return aloneNetwork();
+  }
+
+  std::unique_ptr<OwnRendezvous> own;
+  if (rank == 0) {
+    // Everyone's visit to the rendezvous, and two connections of everyone to the center of the star.
+    // Where there is no room this says so, and goes on: who then cannot be let in is told, and so are all others.
+    (void)transport::reserveDescriptors(static_cast<std::size_t>(size) * 3,
+                                        fmt::format("rank 0 of a communicator of {} ranks", size));
+  }
+  if (rank == 0 && hasFixedAddress(id)) {
+    sayWithoutSecret();
+    auto opened = OwnRendezvous::open(id, size, deadline, givenUp);
+    if (!opened) return opened.error();
+    own = std::move(*opened);
+  }
+
+  Way way{reactor, id, rank, size, deadline, own != nullptr, givenUp, met};
+  auto network = way.go();
+  if (own && !network) own->failed(size, network.error(), givenUp() ? partingTime : othersLimit);
+  return network;
 }
 
 }  // namespace falcon::bootstrap

@@ -77,30 +77,36 @@ bool JoinAnswer::decode(std::string_view bytes, JoinAnswer& answer) {
   return reader.finished() && answer.kind <= Kind::over;
 }
 
-std::future<void> Rendezvous::open(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id, Nanoseconds limit) {
+Rendezvous::Opened Rendezvous::open(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id,
+                                    Nanoseconds limit) {
   const auto rendezvous = std::make_shared<Rendezvous>(std::move(reactor), id);
+  Opened opened{rendezvous, rendezvous->gone_.get_future()};
   rendezvous->startTimer(limit);
-  return rendezvous->expectGuests();
+  rendezvous->expectGuests();
+  return opened;
 }
 
-std::future<void> Rendezvous::openFailed(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id, int size,
-                                         const Error& why) {
-  const auto rendezvous = std::make_shared<Rendezvous>(std::move(reactor), id);
-  rendezvous->startTimer(failureLimit);
-  rendezvous->mostClaimed_ = size;
-  rendezvous->refused_.insert(0);
-  rendezvous->fail(why);
-  return rendezvous->expectGuests();
+void Rendezvous::rankZeroFailed(int size, const Error& why) {
+  const auto told = std::make_shared<std::promise<void>>();
+  auto isTold = told->get_future();
+  reactor_->post([weak = weak_from_this(), size, why, told] {
+    if (const auto self = weak.lock()) {
+      self->mostClaimed_ = std::max(self->mostClaimed_, size);
+      self->refused_.insert(0);
+      self->fail(why);
+      self->endIfDone();
+    }
+    told->set_value();
+  });
+  isTold.wait();
 }
 
-std::future<void> Rendezvous::expectGuests() {
-  auto gone = gone_.get_future();
+void Rendezvous::expectGuests() {
   reactor_->expect(transport::Purpose::rendezvous, id_.key, id_.secret,
                    [self = shared_from_this()](FileDescriptor socket, const transport::Hello& hello) {
                      const auto alive = self;  // the handler may be forgotten while it runs
                      alive->welcome(std::move(socket), hello);
                    });
-  return gone;
 }
 
 Rendezvous::Rendezvous(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id)

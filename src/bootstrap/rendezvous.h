@@ -44,11 +44,14 @@ struct JoinAnswer {
 /// The guests send one message when their communicator is formed: until then the death of one is told to the others.
 class Rendezvous : public std::enable_shared_from_this<Rendezvous> {
  public:
-  /// The future is ready when it is gone.
-  static std::future<void> open(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id, Nanoseconds limit);
-  /// Rank 0 of `size` cannot take part: who comes within 10 s hears `why`.
-  static std::future<void> openFailed(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id, int size,
-                                      const Error& why);
+  struct Opened {
+    std::weak_ptr<Rendezvous> rendezvous;
+    std::future<void> gone;  ///< ready when it is
+  };
+  static Opened open(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id, Nanoseconds limit);
+  /// Rank 0 of `size` does not take part: who is there, and who comes within 10 s, hears `why`, unless there is
+  /// another reason already. Returns when that is said. From any thread but the reactor's.
+  void rankZeroFailed(int size, const Error& why);
   /// Made by open().
   Rendezvous(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id);
   ~Rendezvous();
@@ -63,7 +66,7 @@ class Rendezvous : public std::enable_shared_from_this<Rendezvous> {
 
   void startTimer(Nanoseconds limit);
   /// From here on all but the reactor's thread leave it alone.
-  std::future<void> expectGuests();
+  void expectGuests();
   void alarmRings();
   void sayWhoIsMissing() const;
   void welcome(FileDescriptor socket, const transport::Hello& hello);

@@ -94,8 +94,9 @@ Result<FileDescriptor> connectWithHello(const SocketAddress& from, const SocketA
 /// soft limit of descriptors. Returns when it was heard, or `limit` has passed.
 void withdraw(const SocketAddress& to, Hello hello, Nanoseconds limit);
 
-/// How long who cannot come tries to say so.
-inline constexpr Nanoseconds withdrawalLimit = 5s;
+/// How long who cannot come tries to say so: longer than it lies at the door of who has no descriptor for it
+/// (reception.cc), which may lack them for the same reason.
+inline constexpr Nanoseconds withdrawalLimit = 8s;
 
 /// How long who is refused tries again where somebody has listened already: a port that is closed stays closed.
 inline constexpr Nanoseconds goneLimit = 2s;

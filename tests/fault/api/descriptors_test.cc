@@ -240,7 +240,7 @@ TEST_P(AtFixedRendezvous, TellsAll) {
   EXPECT_TRUE(forked.allRight(Seconds(60)));
 }
 
-INSTANTIATE_TEST_SUITE_P(Room, AtFixedRendezvous, testing::Values(0, 4, 6, 10, 12));
+INSTANTIATE_TEST_SUITE_P(Room, AtFixedRendezvous, testing::Values(0, 4, 6, 10, 11, 12));
 INSTANTIATE_TEST_SUITE_P(ForGood, AtRendezvous, testing::Bool());
 INSTANTIATE_TEST_SUITE_P(OfRank, AtFirstConnection, testing::Values(0, 3));
 

@@ -1,4 +1,6 @@
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -301,6 +303,78 @@ TEST(Join, WhereRank0CannotBeIsSaidAtOnceWithTheVariableThatNamesIt) {
     EXPECT_EQ(network.error().code(), ErrorCode::invalidUsage);
     EXPECT_THAT(network.error().message(), AllOf(HasSubstr(std::string(" ") + variable), HasSubstr(place)));
   }
+}
+
+/// Another one, and something that happens before a rank first looks for the rendezvous.
+class Delayed : public transport::Reactor {
+ public:
+  Delayed(std::shared_ptr<Reactor> real, std::function<void()> before)
+      : real_(std::move(real)), before_(std::move(before)) {}
+  SocketAddress address() const override {
+    before_();
+    return real_->address();
+  }
+  void expect(transport::Purpose purpose, std::uint64_t key, const transport::Secret& secret,
+              ConnectionHandler handler) override {
+    real_->expect(purpose, key, secret, std::move(handler));
+  }
+  void forget(transport::Purpose purpose, std::uint64_t key) override { real_->forget(purpose, key); }
+  void watch(int descriptor, short events, EventHandler handler) override {
+    real_->watch(descriptor, events, std::move(handler));
+  }
+  void unwatch(int descriptor) override { real_->unwatch(descriptor); }
+  std::uint64_t addTimer(std::function<void()> ring) override { return real_->addTimer(std::move(ring)); }
+  void setTimer(std::uint64_t timer, Nanoseconds fromNow) override { real_->setTimer(timer, fromNow); }
+  void removeTimer(std::uint64_t timer) override { real_->removeTimer(timer); }
+  void post(std::function<void()> work) override { real_->post(std::move(work)); }
+
+ private:
+  const std::shared_ptr<Reactor> real_;
+  const std::function<void()> before_;
+};
+
+/// The errors of ranks 1 and 2, which are at the rendezvous of rank 0 when `happens`, before it comes there itself.
+std::vector<Error> errorsOfOthersWhen(const std::function<void()>& happens, const std::function<bool()>& givenUp) {
+  const test::ReservedPort port;
+  const UniqueId id = idOfFixedAddress(*SocketAddress::parse(port.text()), "");
+  const auto othersAreIn = [&] { return Arrivals::at(id.key).size() == 2; };
+  std::vector<Error> errors;
+  std::mutex mutex;
+  onThreads(3, [&](Rank rank) {
+    const auto network = rank == 0 ? join(std::make_shared<Delayed>(reactor(),
+                                                                    [&] {
+                                                                      EXPECT_TRUE(eventually(othersAreIn));
+                                                                      happens();
+                                                                    }),
+                                          id, rank, 3, 60s, givenUp)
+                                   : join(reactor(), id, rank, 3, 60s);
+    const std::lock_guard lock(mutex);
+    if (!network && rank > 0) errors.push_back(network.error());
+  });
+  return errors;
+}
+
+TEST(Join, TellsThoseWhoAreInThatTheHostHasNoDescriptorToComeItself) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const auto errors = errorsOfOthersWhen(
+      [&] {
+        const int next = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+        close(next);
+        const rlimit tight{static_cast<rlim_t>(next), before.rlim_max};
+        setrlimit(RLIMIT_NOFILE, &tight);
+      },
+      [] { return false; });
+  setrlimit(RLIMIT_NOFILE, &before);
+  ASSERT_EQ(errors.size(), 2u);
+  for (const Error& error : errors) EXPECT_THAT(error.message(), AllOf(HasSubstr("rank 0"), HasSubstr("Too many")));
+}
+
+TEST(Join, TellsThoseWhoAreInThatTheHostGaveUpBeforeItCame) {
+  std::atomic<bool> hasGivenUp = false;
+  const auto errors = errorsOfOthersWhen([&] { hasGivenUp = true; }, [&] { return hasGivenUp.load(); });
+  ASSERT_EQ(errors.size(), 2u);
+  for (const Error& error : errors) EXPECT_THAT(error.message(), AllOf(HasSubstr("rank 0"), HasSubstr("gave up")));
 }
 
 // That may pass, so it is tried again until then.
