@@ -21,12 +21,12 @@ using Instant = std::chrono::steady_clock::time_point;
 
 constexpr std::size_t longestReason = 1000;  // of what goes into a greeting
 
-constexpr auto shortageLimit = 5s;  // a moment's want of descriptors should not end a job
-constexpr auto takenLimit = 30s;    // how long another one's port is tried again
-constexpr auto remindTime = 5s;     // from then on nobody waits without a word
-constexpr auto partingTime = 2s;     // for the others to hear the answer
+constexpr auto shortageLimit = 5s;                        // a moment's want of descriptors should not end a job
+constexpr auto takenLimit = 30s;                          // how long another one's port is tried again
+constexpr auto remindTime = 5s;                           // from then on nobody waits without a word
+constexpr auto partingTime = 2s;                          // for the others to hear the answer
 constexpr auto othersLimit = transport::withdrawalLimit;  // or that rank 0 cannot take part
-constexpr int listenersNeeds = 10;  // descriptors, to tell some ranks
+constexpr int listenersNeeds = 10;                        // descriptors, to tell some ranks
 
 /// One visit to the rendezvous. The connection stays open until the star is formed: should another rank die meanwhile,
 /// the rendezvous tells.
