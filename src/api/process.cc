@@ -48,9 +48,10 @@ void Process::begin() {
   if (!registered.exchange(true) && pthread_atfork(nullptr, nullptr, inChild) != 0)
     log::notice("fork() handlers could not be registered: do not use NCCL in forked children");
   if (log::on(log::Level::version)) log::write(log::Level::info, "NCCL version 2.32.3, provided by NCCL Falcon");
-  if (parameters::falcon.value())
+  watcher_ = findWatcher();
+  if (watches())
     log::info("NCCL Falcon is active: it looks for slow ranks and links; NCCL_FALCON=0 turns it off");
-  else
+  else if (!parameters::falcon.value())
     log::info("NCCL Falcon's detection is off; NCCL_FALCON=1 turns it on");
   if (parameters::threads.isSet())
     log::info("{}={} has no effect on the host engine", parameters::threads.name(), parameters::threads.value());
@@ -87,8 +88,8 @@ void Process::findVendor() {
 
 const Result<std::shared_ptr<const gpu::VendorLibrary>>& Process::loaded() {
   if (!loaded_) {
-    loaded_ = gpu::loadVendorLibrary(parameters::vendorLibrary.value());
-    if (*loaded_ && parameters::falcon.value()) control::offerProfiler(FALCON_BUILD);
+    loaded_ = gpu::loadVendorLibrary(parameters::vendorLibrary.value(), watcher_.preload);
+    if (*loaded_ && watches()) control::offerProfiler(FALCON_BUILD);
   }
   return *loaded_;
 }

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "api/exports.h"
+#include "api/watcher.h"
 #include "base/result.h"
 #include "gpu/cuda_driver.h"
 #include "gpu/engine_choice.h"
@@ -32,6 +33,8 @@ class Process {
   std::shared_ptr<const gpu::VendorLibrary> likelyLibrary();
   /// What one of these has found, but nobody looks for it.
   std::shared_ptr<const gpu::VendorLibrary> vendorLibrary();
+  /// Whether Falcon watches the communicators that are made here.
+  bool watches() const { return watcher_.isThisLibrary; }
   /// Null where the process has no CUDA driver loaded: then there are no device pointers either.
   std::shared_ptr<const gpu::CudaDriver> driver();
 
@@ -45,6 +48,7 @@ class Process {
 
   std::mutex mutex_;
   bool begun_ = false;
+  Watcher watcher_;  ///< found when it begins
   bool searched_ = false;
   std::string obstacle_;
   std::optional<Result<std::shared_ptr<const gpu::VendorLibrary>>> loaded_;  ///< in use or not

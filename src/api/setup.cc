@@ -95,7 +95,8 @@ Status establish(ncclComm& communicator, const JoinRequest& request) {
     return reactor.error();
   }
   // Before the others are met: who waits for them in vain is to be seen from outside.
-  auto job = control::Job::acquire(*reactor, fmt::format("{:016x}", request.id.key));
+  auto job =
+      Process::instance().watches() ? control::Job::acquire(*reactor, fmt::format("{:016x}", request.id.key)) : nullptr;
   instrument::Making making = shown(job, instrument::MakingKind::init, request.id.key, request.rank, request.size,
                                     communicator.settings.vendor.name);
   auto joined = control::joinShown(*reactor, request.id, request.rank, request.size, making,

@@ -146,7 +146,7 @@ Status establishOnVendor(ncclComm& communicator, Network network, std::shared_pt
 
 Result<ncclUniqueId> newVendorsId(const gpu::VendorLibrary& library) {
   auto id = vendorsIdBy(library);
-  if (id && parameters::falcon.value()) gpu::furnish(*id);
+  if (id && Process::instance().watches()) gpu::furnish(*id);
   return id;
 }
 
@@ -161,7 +161,7 @@ Status checkVendorsId(const char* function, const ncclUniqueId& id) {
 
 Status joinOnVendor(ncclComm& communicator, std::span<const ncclUniqueId> ids, int size, Rank rank) {
   const auto library = Process::instance().deviceLibrary();
-  const auto way = parameters::falcon.value() ? gpu::read(ids.front()) : std::nullopt;
+  const auto way = Process::instance().watches() ? gpu::read(ids.front()) : std::nullopt;
   const auto job = way ? jobBy(*way) : nullptr;
   std::optional<Meeting> meeting;
   if (job) {
@@ -234,7 +234,7 @@ Status joinGrownOnVendor(ncclComm& communicator, int size, const ncclUniqueId& i
     return log::decided(Error::invalidUsage(
         "{}: uniqueId was made for a communicator of the vendor's, whose library this process does not have",
         function));
-  const auto way = parameters::falcon.value() ? gpu::read(id) : std::nullopt;
+  const auto way = Process::instance().watches() ? gpu::read(id) : std::nullopt;
   const auto job = way ? jobBy(*way) : nullptr;
   std::optional<Meeting> meeting;
   if (job) meeting.emplace(joinBy(*way, rank, size, std::make_shared<instrument::Making>()));

@@ -5,8 +5,8 @@
 #include "gpu/vendor_code.h"
 
 /// The return address has to be taken in the exported function itself.
-#define FALCON_LET_VENDORS_OWN_PASS(name, ...)                                                                \
-  if (falcon::gpu::isVendorsOwn(__builtin_return_address(0))) [[unlikely]] {                                  \
-    static const auto theirs = reinterpret_cast<decltype(&::name)>(falcon::gpu::functionOfVendor("p" #name)); \
-    if (theirs) return theirs(__VA_ARGS__);                                                                   \
+#define FALCON_LET_VENDORS_OWN_PASS(name, ...)                                                                       \
+  if (void* const caller = falcon::gpu::vendorCalling(__builtin_return_address(0))) [[unlikely]] {                   \
+    static constinit falcon::gpu::FunctionByName theirs("p" #name);                                                  \
+    if (void* const function = theirs.in(caller)) return reinterpret_cast<decltype(&::name)>(function)(__VA_ARGS__); \
   }

@@ -7,8 +7,9 @@
 #include <unistd.h>
 
 #include "front/atomics.h"
+#include "front/claim.h"
+#include "front/loader.h"
 #include "front/message.h"
-#include "front/oldest_symbols.h"
 
 namespace falcon::front {
 namespace {
@@ -25,26 +26,26 @@ bool pathBeside(const char* name, char* path, size_t size) {
   Dl_info self;
   void* map = nullptr;
   char folder[8192];  // twice what a path may have: a relative one stands behind the working folder
-  if (dladdr1(reinterpret_cast<const void*>(&core), &self, &map, RTLD_DL_LINKMAP) == 0 || !map ||
-      dlinfo(map, RTLD_DI_ORIGIN, folder) != 0)
+  if (loader().objectAt(reinterpret_cast<const void*>(&core), &self, &map, RTLD_DL_LINKMAP) == 0 || !map ||
+      loader().info(map, RTLD_DI_ORIGIN, folder) != 0)
     return false;
   const int length = snprintf(path, size, "%s/%s", folder, name);
   return length > 0 && static_cast<size_t>(length) < size;
 }
 
 const CoreFunctions* load() {
-  if (!isOn()) return nullptr;
+  if (!isOn() || !claimForCore()) return nullptr;
   char path[4096];
-  dlerror();  // of the application's, perhaps
+  loader().error();  // of the application's, perhaps
   void* const library =
-      pathBeside("libnccl-falcon-core.so", path, sizeof path) ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
+      pathBeside("libnccl-falcon-core.so", path, sizeof path) ? loader().open(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
   if (!library) {
-    const char* const reason = dlerror();
+    const char* const reason = loader().error();
     sayOfCall("libnccl-falcon-core.so cannot be loaded from beside libnccl-falcon.so, so nothing is watched: %s",
               reason ? reason : "its path is too long");
     return nullptr;
   }
-  const auto functions = reinterpret_cast<GetCoreFunctions>(dlsym(library, getCoreFunctionsName));
+  const auto functions = reinterpret_cast<GetCoreFunctions>(loader().symbol(library, getCoreFunctionsName));
   const CoreFunctions* const made = functions ? functions(FALCON_BUILD) : nullptr;
   if (!made) say("libnccl-falcon-core.so is not of the same build as libnccl-falcon.so, so nothing is watched");
   return made;
@@ -52,7 +53,7 @@ const CoreFunctions* load() {
 
 constexpr int unknown = 0, loading = 1, known = 2;
 Atomic<int> state;
-Atomic<int> loader;
+Atomic<int> loadedBy;
 const CoreFunctions* functions;
 
 }  // namespace
@@ -60,13 +61,13 @@ const CoreFunctions* functions;
 const CoreFunctions* core() {
   if (state.load() == known) return functions;
   if (state.replace(unknown, loading)) {
-    loader.store(getpid());
+    loadedBy.store(getpid());
     functions = load();
     state.store(known);
     return functions;
   }
   while (state.load() == loading) {
-    const int by = loader.load();
+    const int by = loadedBy.load();
     if (by != 0 && by != getpid()) return nullptr;
     sched_yield();
   }

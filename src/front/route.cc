@@ -6,9 +6,10 @@
 
 #include <type_traits>
 
+#include "front/claim.h"
 #include "front/core.h"
+#include "front/loader.h"
 #include "front/message.h"
-#include "front/oldest_symbols.h"
 
 namespace falcon::front {
 namespace {
@@ -28,7 +29,7 @@ constexpr const char* telltale = "pncclGetVersion";
 bool objectAt(const void* address, const char*& name, const void*& base) {
   Dl_info info;
   link_map* map = nullptr;
-  if (dladdr1(address, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0 || !map) return false;
+  if (loader().objectAt(address, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0 || !map) return false;
   name = map->l_name;
   base = reinterpret_cast<const void*>(map->l_addr);
   return true;
@@ -36,14 +37,14 @@ bool objectAt(const void* address, const char*& name, const void*& base) {
 
 /// What is loaded already, whatever its name; null where it cannot be had. "" is the program.
 void* opened(const char* name) {
-  return dlopen(name && *name ? name : nullptr, RTLD_LAZY | RTLD_NOLOAD);
+  return loader().open(name && *name ? name : nullptr, RTLD_LAZY | RTLD_NOLOAD);
 }
 
 void* findLoaded(const char* name) {
   void* const object = opened(name);
   if (!object) return nullptr;
-  void* const found = dlsym(object, telltale);
-  dlclose(object);  // whoever loaded it keeps it
+  void* const found = loader().symbol(object, telltale);
+  loader().close(object);  // whoever loaded it keeps it
   return found;
 }
 
@@ -79,18 +80,19 @@ void* functionFor(const void* caller) {
   const char* name;
   const void* base;
   if (objectAt(caller, name, base)) {
+    if (void* const handedOver = handedOverBy(base)) return handedOver;
     if (void* const found = findLoaded(name)) return found;
   }
-  if (void* const found = dlsym(RTLD_DEFAULT, telltale)) return found;
+  if (void* const found = loader().symbol(RTLD_DEFAULT, telltale)) return found;
   return findAnywhere();
 }
 
 void fill(VendorTable& table, void* library) {
-#define FALCON_FIND(name) table.name = reinterpret_cast<decltype(table.name)>(dlsym(library, "pnccl" #name));
+#define FALCON_FIND(name) table.name = reinterpret_cast<decltype(table.name)>(loader().symbol(library, "pnccl" #name));
   FALCON_FRONT_FUNCTIONS(FALCON_FIND)
 #undef FALCON_FIND
   const auto find = [library](auto& function, const char* name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(loader().symbol(library, name));
   };
   find(table.questions.count, "pncclCommCount");
   find(table.questions.userRank, "pncclCommUserRank");
@@ -102,7 +104,7 @@ void fill(VendorTable& table, void* library) {
 bool fill(ExtensionTable& table, void* library, const void* base) {
   bool all = true;
   const auto find = [&](auto& function, const char* symbol) {
-    void* const found = dlsym(library, symbol);
+    void* const found = loader().symbol(library, symbol);
     const char* name;
     const void* its = nullptr;
     const bool itsOwn = found && objectAt(found, name, its) && its == base;
@@ -208,6 +210,12 @@ const Route* findRoute(const void* caller) {
 }  // namespace
 
 constinit Atomic<bool> severalVendors{};
+
+const void* baseOf(const void* code) {
+  const char* name;
+  const void* base = nullptr;
+  return objectAt(code, name, base) ? base : nullptr;
+}
 
 const Route& routeFrom(const void* caller) {
   if (const Route* const route = findRoute(caller)) [[likely]]

@@ -27,6 +27,9 @@ const Route& routeFrom(const void* caller);
 /// vendor's function in the route's table.
 Route extensionRouteFrom(const void* caller);
 
+/// Where the object that has `code` is loaded; null: no object has it.
+const void* baseOf(const void* code);
+
 /// A process has several libraries of NCCL, as far as calls have told.
 // NOLINTNEXTLINE(bugprone-dynamic-static-initializers): constant
 extern constinit Atomic<bool> severalVendors;

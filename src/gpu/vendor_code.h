@@ -1,5 +1,5 @@
-// Calls that the vendor's library makes of its own functions by their exported names. Where this library was loaded
-// first they come to us; they are told by the return address, and go straight on.
+// Calls that a vendor's library makes of its own functions by their exported names. Where this library was loaded first
+// they come to us; they are told by the return address, and go straight on.
 #pragma once
 
 #include <atomic>
@@ -12,29 +12,48 @@ namespace falcon::gpu {
 /// A piece of the address space, written once and read at any time.
 class CodeRange {
  public:
-  /// Where the object lies that has `address`; it stays loaded.
-  void setToObjectOf(const void* address);
   bool has(const void* address) const {
-    const auto begin = begin_.load(std::memory_order_relaxed);
-    return reinterpret_cast<std::uintptr_t>(address) - begin < size_.load(std::memory_order_relaxed);
+    const auto size = size_.load(std::memory_order_acquire);
+    return reinterpret_cast<std::uintptr_t>(address) - begin_.load(std::memory_order_relaxed) < size;
+  }
+  /// Once. Until then it has nothing.
+  void set(std::uintptr_t begin, std::uintptr_t end) {
+    begin_.store(begin, std::memory_order_relaxed);
+    size_.store(end - begin, std::memory_order_release);
   }
 
  private:
   std::atomic<std::uintptr_t> begin_{0}, size_{0};
 };
 
-/// The vendor's library of this process, and this library itself: who jumps to an exported function, instead of calling
-/// it, leaves the address of its own caller, which is then ours.
-inline constinit CodeRange vendorsCode, ownCode;
+/// The objects of this process whose calls are the application's, as far as it is known: most processes have one.
+inline constinit CodeRange applicationsCode;
 
-/// Whether the code at a return address calls us on behalf of the vendor's library. Two comparisons.
-inline bool isVendorsOwn(const void* caller) {
-  return vendorsCode.has(caller) || ownCode.has(caller);
+/// The same for all others: an object that calls for the first time is looked at.
+void* askWhoCalls(const void* caller);
+
+/// The vendor's library on whose behalf the code at a return address calls us: the one that lies there, whoever opened
+/// it, or, where it lies in this library, the one that we drive: who jumps to an exported function, instead of calling
+/// it, leaves the address of its own caller. Null: the application calls. One comparison for most.
+inline void* vendorCalling(const void* caller) {
+  return applicationsCode.has(caller) ? nullptr : askWhoCalls(caller);
 }
 
-/// From now on calls out of this library are told. The first one stays: a process drives one.
+/// From now on this is the library that we drive. The first one stays: a process drives one.
 void tellCallsOf(const VendorLibrary& library);
-/// A function of that library, by its exported name; null where it has none.
-void* functionOfVendor(const char* name);
+
+/// A function by its exported name, in whatever library of a vendor's it is asked for. Looked up once for the
+/// first of them.
+class FunctionByName {
+ public:
+  explicit constexpr FunctionByName(const char* name) : name_(name) {}
+  /// Null: that library has none.
+  void* in(void* library);
+
+ private:
+  const char* const name_;
+  std::atomic_flag isKept_;
+  std::atomic<void*> library_{nullptr}, function_{nullptr};
+};
 
 }  // namespace falcon::gpu

@@ -9,6 +9,7 @@
 #include "base/log_file.h"
 #include "base/own_files.h"
 #include "base/shared_library.h"
+#include "base/watch_claim.h"
 #include "gpu/vendor_candidates.h"
 #include "gpu/vendor_code.h"
 
@@ -35,10 +36,14 @@ bool isThisLibrary(const std::string& path) {
   return identify(ownFile().c_str(), own) && identify(path.c_str(), other) && own == other;
 }
 
-/// The first name that is missing, or null. The p-names, so that a profiler between us and the vendor sees a call once.
-const char* fill(VendorFunctions& table, void* library) {
+/// The first name that is missing, or null. The p-names, so that a profiler between us and the vendor sees a call once;
+/// before them, by their usual names, those of `preload`.
+const char* fill(VendorFunctions& table, void* library, void* preload) {
+  const auto find = [&](const char* name, auto& function) {
+    return (preload && findFunction(preload, name + 1, function)) || findFunction(library, name, function);
+  };
 #define FALCON_FIND(member, name) \
-  if (!findFunction(library, name, table.member)) return name
+  if (!find(name, table.member)) return name
   FALCON_FIND(getVersion, "pncclGetVersion");
   FALCON_FIND(getErrorString, "pncclGetErrorString");
   FALCON_FIND(getLastError, "pncclGetLastError");
@@ -65,25 +70,32 @@ const char* fill(VendorFunctions& table, void* library) {
   FALCON_FIND(groupEnd, "pncclGroupEnd");
 #undef FALCON_FIND
   // Later than the oldest version.
-  findFunction(library, "pncclMemAlloc", table.memAlloc);
-  findFunction(library, "pncclMemFree", table.memFree);
-  findFunction(library, "pncclCommRegister", table.commRegister);
-  findFunction(library, "pncclCommDeregister", table.commDeregister);
-  findFunction(library, "pncclCommWindowRegister", table.commWindowRegister);
-  findFunction(library, "pncclCommWindowDeregister", table.commWindowDeregister);
-  findFunction(library, "pncclGroupSimulateEnd", table.groupSimulateEnd);
-  findFunction(library, "pncclCommShrink", table.commShrink);
-  findFunction(library, "pncclCommRevoke", table.commRevoke);
-  findFunction(library, "pncclCommGrow", table.commGrow);
-  findFunction(library, "pncclCommGetUniqueId", table.commGetUniqueId);
-  findFunction(library, "pncclWinGetUserPtr", table.winGetUserPtr);
-  findFunction(library, "pncclAlltoAll", table.allToAll);
-  findFunction(library, "pncclGather", table.gather);
-  findFunction(library, "pncclScatter", table.scatter);
+  find("pncclMemAlloc", table.memAlloc);
+  find("pncclMemFree", table.memFree);
+  find("pncclCommRegister", table.commRegister);
+  find("pncclCommDeregister", table.commDeregister);
+  find("pncclCommWindowRegister", table.commWindowRegister);
+  find("pncclCommWindowDeregister", table.commWindowDeregister);
+  find("pncclGroupSimulateEnd", table.groupSimulateEnd);
+  find("pncclCommShrink", table.commShrink);
+  find("pncclCommRevoke", table.commRevoke);
+  find("pncclCommGrow", table.commGrow);
+  find("pncclCommGetUniqueId", table.commGetUniqueId);
+  find("pncclWinGetUserPtr", table.winGetUserPtr);
+  find("pncclAlltoAll", table.allToAll);
+  find("pncclGather", table.gather);
+  find("pncclScatter", table.scatter);
   return nullptr;
 }
 
-Result<std::shared_ptr<const VendorLibrary>> open(const std::string& path) {
+/// The preload library takes our calls for those of an application that is linked to the vendor's.
+void handOver(void* preload, void* library) {
+  watch_claim::HandOver tell = nullptr;
+  if (findFunction(preload, watch_claim::handOverName, tell))
+    tell(reinterpret_cast<const void*>(&handOver), dlsym(library, "pncclGetVersion"));
+}
+
+Result<std::shared_ptr<const VendorLibrary>> open(const std::string& path, void* preload) {
   if (path.empty() || path[0] != '/') return Error::invalidUsage("'{}' is not an absolute path", path);
   FileIdentity file;
   if (!identify(path.c_str(), file)) return Error::invalidUsage("{} does not exist", path);
@@ -97,10 +109,13 @@ Result<std::shared_ptr<const VendorLibrary>> open(const std::string& path) {
   auto loaded = std::make_shared<VendorLibrary>();
   loaded->path = path;
   loaded->handle = library;
-  if (const char* missing = fill(loaded->functions, library)) return Error::invalidUsage("{} has no {}", path, missing);
+  loaded->preload = preload;
+  if (const char* missing = fill(loaded->functions, library, preload))
+    return Error::invalidUsage("{} has no {}", path, missing);
   if (loaded->functions.getVersion(&loaded->version) != ncclSuccess || loaded->version < oldestVersion)
     return Error::invalidUsage("{} is version {}; {} or newer is needed", path, loaded->version, oldestVersion);
   tellCallsOf(*loaded);
+  if (preload) handOver(preload, library);
   log::makeRoomForVendor();  // nothing was called that logs
   log::info("GPU engine: {} version {}", path, loaded->version);
   return std::shared_ptr<const VendorLibrary>(std::move(loaded));
@@ -119,11 +134,11 @@ Error VendorLibrary::missing(const char* function) const {
   return Error::invalidUsage("{} is not in {}, which is version {}", function, path, version);
 }
 
-Result<std::shared_ptr<const VendorLibrary>> loadVendorLibrary(const std::string& path) {
-  if (!path.empty()) return open(path);
+Result<std::shared_ptr<const VendorLibrary>> loadVendorLibrary(const std::string& path, void* preload) {
+  if (!path.empty()) return open(path, preload);
   std::string tried;
   for (const Candidate& candidate : vendorCandidates()) {
-    auto library = open(candidate.path);
+    auto library = open(candidate.path, preload);
     if (library) return library;
     tried += (tried.empty() ? "" : "; ") + library.error().message();
   }

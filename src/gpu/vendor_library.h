@@ -60,13 +60,15 @@ struct VendorLibrary {
   VendorFunctions functions;
   std::string path;
   int version = 0;
-  void* handle = nullptr;  ///< of dlopen; null for a table of a test's own
+  void* handle = nullptr;   ///< of dlopen; null for a table of a test's own
+  void* preload = nullptr;  ///< what stands before its functions; null: nothing does
 
   /// What the GPU engine only passes on: the function of that name ("ncclX"), or null where this library has none. By
   /// its p-name where it has one, so that a profiler between us and the vendor sees a call once.
   template <class Function>
   Function* find(const char* name) const {
     Function* function = nullptr;
+    if (preload && findFunction(preload, name, function)) return function;
     if (handle && !findFunction(handle, fmt::format("p{}", name).c_str(), function))
       findFunction(handle, name, function);
     return function;
@@ -85,7 +87,9 @@ struct VendorLibrary {
 };
 
 /// Loads `path`; with an empty one the first of vendorCandidates() that will do. Never loads this library itself, nor a
-/// copy of it. Once loaded it stays: NCCL starts threads. Errors list what was tried, and are not logged.
-Result<std::shared_ptr<const VendorLibrary>> loadVendorLibrary(const std::string& path);
+/// copy of it. Once loaded it stays: NCCL starts threads. Errors list what was tried, and are not logged. `preload`: a
+/// library of ours whose functions are called in place of the vendor's, as it watches them and calls the vendor's then
+/// (base/watch_claim.h); null: none.
+Result<std::shared_ptr<const VendorLibrary>> loadVendorLibrary(const std::string& path, void* preload = nullptr);
 
 }  // namespace falcon::gpu

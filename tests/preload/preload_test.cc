@@ -295,7 +295,8 @@ TEST_F(Preload, BeforeOurOwnLibraryTheExtensionIsThatLibrarys) {
 TEST_F(Preload, TheFrontIsSmallAndNeedsOnlyTheOldestLibraries) {
   EXPECT_LT(std::filesystem::file_size(FALCON_PRELOAD), 100'000u);
   const std::string needed = run("", "readelf -dW " FALCON_PRELOAD).output;
-  for (const char* library : {"libstdc++", "libgcc", "libpthread"}) EXPECT_THAT(needed, Not(HasSubstr(library)));
+  for (const char* library : {"libstdc++", "libgcc", "libpthread", "libdl"})
+    EXPECT_THAT(needed, Not(HasSubstr(library)));
   const std::string versions = run("", "readelf -VW " FALCON_PRELOAD).output;
   const std::regex version("GLIBC_([0-9]+)\\.([0-9]+)");
   int count = 0;
@@ -374,6 +375,72 @@ TEST_F(Preload, BeforeOurOwnLibraryItStepsAside) {
   const Outcome outcome = run(on(), FALCON_OWN_PROGRAM " idle");
   EXPECT_EQ(outcome.code, 0) << outcome.errors;
   EXPECT_THAT(outcome.output, HasSubstr("core not loaded"));
+}
+
+// The vendor's own calls of its functions stay within it.
+TEST_F(Preload, OurOwnLibraryBeforeAVendorsThatIsOpenedByItsPathLeavesItAlone) {
+  const std::string command = FALCON_OPENING_PROGRAM " " FALCON_VENDOR;
+  const Outcome without = run("", command);
+  ASSERT_THAT(without.output, AllOf(HasSubstr("vendor: Broadcast"), HasSubstr("vendor: Bcast ends\n")));
+  for (const char* falcon : {"0", "1"}) {
+    const Outcome with = run(fmt::format("LD_PRELOAD={} NCCL_FALCON={}", FALCON_OWN_LIBRARY, falcon), command);
+    EXPECT_EQ(with.code, 0) << with.errors;
+    EXPECT_EQ(withoutAddresses(with.output), withoutAddresses(without.output));
+    EXPECT_THAT(with.errors, IsEmpty());
+  }
+}
+
+/// A program that is linked to the vendor's library, before which the preload library stands, and opens our own one.
+class BothShapes : public Preload {
+ protected:
+  Outcome runBoth(const char* order, const std::string& more = "") const {
+    return run(fmt::format("{} NCCL_FALCON_ENGINE=vendor NCCL_FALCON_VENDOR_LIBRARY={} {}", on(), FALCON_VENDOR, more),
+               fmt::format("{} {} {}", FALCON_OPENING_PROGRAM, FALCON_OWN_LIBRARY, order));
+  }
+};
+
+TEST_F(BothShapes, WhatTheLaterOneSendsToTheVendorIsHandedOver) {
+  const Outcome both = runBoth("last");
+  EXPECT_EQ(both.code, 0) << both.errors;
+  EXPECT_THAT(both.output, AllOf(HasSubstr("linked: watched\n"), HasSubstr("opened: watched\n")));
+  EXPECT_THAT(both.output, HasSubstr(" 2 0 root=0 0x5\n"));  // the vendor's, once
+  EXPECT_THAT(both.errors, HasSubstr("what this libnccl.so.2 sends to the vendor's NCCL is watched there"));
+  EXPECT_EQ(std::count(both.errors.begin(), both.errors.end(), '\n'), 1) << both.errors;
+}
+
+TEST_F(BothShapes, TheLaterOnesCommunicatorsOnHostMemoryAreNotWatched) {
+  const Outcome both = runBoth("last", "NCCL_FALCON_ENGINE=host");
+  EXPECT_EQ(both.code, 0) << both.errors;
+  EXPECT_THAT(both.output, HasSubstr("linked: watched\n"));
+  EXPECT_EQ(std::count(both.errors.begin(), both.errors.end(), '\n'), 1) << both.errors;
+}
+
+// Handles that the program has of the vendor's cannot become those of libnccl.so.2.
+TEST_F(BothShapes, ThePreloadLibraryOnlyForwardsWhereTheOtherWatches) {
+  const Outcome both = runBoth("first");
+  EXPECT_EQ(both.code, 0) << both.errors;
+  EXPECT_THAT(both.output, AllOf(HasSubstr("opened: watched\n"), HasSubstr("linked: not watched\n")));
+  EXPECT_THAT(both.output, HasSubstr("vendor: Bcast ends\n"));
+  EXPECT_THAT(both.errors, HasSubstr("NCCL Falcon's libnccl.so.2 watches in this process already"));
+  EXPECT_EQ(std::count(both.errors.begin(), both.errors.end(), '\n'), 1) << both.errors;
+}
+
+TEST_F(BothShapes, OfAnotherBuildTheLaterOneOnlyMovesData) {
+  const Outcome both = run(fmt::format("LD_PRELOAD={} NCCL_FALCON=1 NCCL_FALCON_JOB={} NCCL_FALCON_ENGINE=vendor "
+                                       "NCCL_FALCON_VENDOR_LIBRARY={}",
+                                       FALCON_OTHER_FRONT, job(), FALCON_VENDOR),
+                           FALCON_OPENING_PROGRAM " " FALCON_OWN_LIBRARY " alone");
+  EXPECT_EQ(both.code, 0) << both.errors;
+  EXPECT_THAT(both.output, AllOf(HasSubstr("opened: not watched\n"), HasSubstr("vendor: Broadcast")));
+  EXPECT_THAT(both.errors, HasSubstr("libnccl-falcon.so watches in this process already, and is of another build"));
+  EXPECT_EQ(std::count(both.errors.begin(), both.errors.end(), '\n'), 1) << both.errors;
+}
+
+TEST_F(BothShapes, OffIsNothing) {
+  const Outcome both = runBoth("last", "NCCL_FALCON=0");
+  EXPECT_EQ(both.code, 0) << both.errors;
+  EXPECT_THAT(both.output, AllOf(HasSubstr("linked: not watched\n"), HasSubstr("opened: not watched\n")));
+  EXPECT_THAT(both.errors, IsEmpty());
 }
 
 #ifdef FALCON_BINARY
