@@ -39,6 +39,7 @@ class WatchedCalls final : public control::HandedCalls {
 
  private:
   struct Open {
+    Open() {}  // NOLINT(modernize-use-equals-default): a defaulted one is zeroed first, which takes 15 ns of a call
     Directory::Use use;
     Call call;
     void* stream = nullptr;
