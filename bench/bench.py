@@ -59,7 +59,11 @@ def parse_arguments():
     parser.add_argument("--resume", action="store_true", help="go on with that file; what other commits gave is kept, and marked")
     parser.add_argument("--document", action="store_true",
                         help="write docs/performance.md although the run was filtered (a run of all cells does)")
-    return parser.parse_args()
+    parser.add_argument("--check", action="store_true", help=argparse.SUPPRESS)  # the options alone
+    options = parser.parse_args()
+    if options.check:
+        parser.exit()
+    return options
 
 
 def chosen(text, known, convert=str):

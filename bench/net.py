@@ -36,7 +36,11 @@ def parse_arguments():
     parser.add_argument("--streams", type=int, default=2, help="of iperf3, and sockets of the plugin; %(default)s")
     parser.add_argument("--io", default="auto", help="NCCL_FALCON_NET_IO of the plugin: auto, epoll or io_uring; %(default)s")
     parser.add_argument("--json", action="store_true", help="on stdout")
-    return parser.parse_args()
+    parser.add_argument("--check", action="store_true", help=argparse.SUPPRESS)  # the options alone
+    options = parser.parse_args()
+    if options.check:
+        parser.exit()
+    return options
 
 
 def output_of(command, **environment):

@@ -179,8 +179,8 @@ class Reminder {
     const std::string where = fmt::format("rank {} has not met rank 0 at {} ({}) yet, and tries for {:.0f} s more",
                                           rank_, id_.address.text(), variableOf(id_), seconds(deadline_ - now));
     if (seen == transport::Listener::none) return log::info("{}: nobody listens there", where);
-    log::warn("{}: what listens there {}; another program may have that port, or rank 0 be stopped", where,
-              seen == transport::Listener::silent ? "does not answer" : "hangs up");
+    log::notice("{}: what listens there {}; another program may have that port, or rank 0 be stopped", where,
+                seen == transport::Listener::silent ? "does not answer" : "hangs up");
   }
 
  private:

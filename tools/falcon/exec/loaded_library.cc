@@ -2,11 +2,14 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -159,6 +162,9 @@ bool isPrivileged(const std::string& path) {
   return otherUser || otherGroup || (getuid() != 0 && getxattr(path.c_str(), "security.capability", nullptr, 0) > 0);
 }
 
+/// CUDA's driver takes seconds on a machine with many GPUs.
+constexpr Nanoseconds openingLimit = 30s;
+
 struct Answer {
   LibraryFacts facts;
   char problem[512];
@@ -239,9 +245,17 @@ Result<LibraryFacts> factsOf(const std::string& path) {
   }
   close(ends[1]);
   Answer answer{};
-  const bool heard = read(ends[0], &answer, sizeof answer) == sizeof answer;
+  pollfd ready{ends[0], POLLIN, 0};
+  int came = 0;
+  do came = poll(&ready, 1, static_cast<int>(openingLimit / 1ms));
+  while (came < 0 && errno == EINTR);
+  const bool heard = came > 0 && read(ends[0], &answer, sizeof answer) == sizeof answer;
   close(ends[0]);
+  if (came == 0) kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
+  if (came == 0)
+    return Error::invalidArgument("{} is not opened within {:.0f} s: something in it waits", path,
+                                  seconds(openingLimit));
   if (!heard) return Error::invalidArgument("{} ends the process that opens it", path);
   if (answer.problem[0]) return Error::invalidArgument("{} {}", path, static_cast<const char*>(answer.problem));
   if (answer.facts.version < oldestVersion)
