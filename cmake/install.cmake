@@ -22,6 +22,10 @@ install(TARGETS nccl-net-falcon-socket LIBRARY DESTINATION ${FALCON_INSTALL_LIBD
 if(TARGET nccl-net-falcon-verbs)
   install(TARGETS nccl-net-falcon-verbs LIBRARY DESTINATION ${FALCON_INSTALL_LIBDIR})
 endif()
+# By itself, since all of the package would depend on UCX for it: cmake --install build/release --component ucx
+if(TARGET nccl-net-falcon-ucx)
+  install(TARGETS nccl-net-falcon-ucx LIBRARY DESTINATION ${FALCON_INSTALL_LIBDIR} COMPONENT ucx EXCLUDE_FROM_ALL)
+endif()
 # Opened when first needed, from beside the library that wants them. The path of the OpenBLAS that it was linked to is dropped: at a site the
 # loader knows where its own is.
 foreach(module falcon_compute falcon_gpu_module falcon_metrics)

@@ -104,7 +104,7 @@ struct ncclComm {
   /// Of what all ranks do together over `network`: see control/step_agreement.h.
   std::atomic<std::uint64_t> networkSteps{0};
   unsigned ranks = 0;  ///< engine->size()
-  std::optional<falcon::control::Layout> layout;
+  std::optional<falcon::control::RegisteredPart> layout;
   /// Shared with an end that is being told, in which the application may destroy the communicator.
   const std::shared_ptr<falcon::api::Iterations> iterations = std::make_shared<falcon::api::Iterations>();
   std::unique_ptr<falcon::CallCounts> counts;  ///< of the calls so far, where it is watched

@@ -44,7 +44,7 @@ Status registerLayout(ncclComm_t comm, const ncclFalconLayout_t* given) {
   if (!layout) return layout.error();
   ncclComm& communicator = **use;
   if (const Status fits = checkLayout(function, *layout, communicator.engine->size()); !fits) return fits;
-  const control::Layout checked = control::layoutOf(*layout);
+  const control::RegisteredPart checked = control::registeredPartOf(*layout);
   if (communicator.job) {
     if (const Status known = communicator.job->registerLayout(*communicator.engine, checked); !known) return known;
   }

@@ -19,16 +19,16 @@ namespace {
 
 /// A rank's place in the layout, on the wire; none: it has registered none.
 struct LayoutText {
-  static std::string encode(const std::optional<control::Layout>& layout) {
+  static std::string encode(const std::optional<control::RegisteredPart>& layout) {
     if (!layout) return {};
-    control::Layout copy = *layout;
+    control::RegisteredPart copy = *layout;
     WireWriter writer;
     for (const int* each : numbersOf(copy)) writer.put(std::int32_t{*each});
     return writer.put(std::uint8_t{copy.limits.evenOnly}).take();
   }
-  static std::optional<control::Layout> decode(std::string_view bytes) {
+  static std::optional<control::RegisteredPart> decode(std::string_view bytes) {
     WireReader reader(bytes);
-    control::Layout layout;
+    control::RegisteredPart layout;
     for (int* each : numbersOf(layout)) *each = reader.get<std::int32_t>();
     layout.limits.evenOnly = reader.get<bool>();
     if (!reader.finished()) return std::nullopt;
@@ -36,7 +36,7 @@ struct LayoutText {
   }
 
  private:
-  static std::array<int*, 11> numbersOf(control::Layout& layout) {
+  static std::array<int*, 11> numbersOf(control::RegisteredPart& layout) {
     return {&layout.dataParallelSize,
             &layout.pipelineParallelSize,
             &layout.tensorParallelSize,
@@ -204,14 +204,14 @@ const reshape::Roles& rolesOf(ncclComm& communicator) {
 }
 
 /// The layouts by role; nothing where some rank has registered none.
-Result<std::vector<control::Layout>> layoutsByRole(ncclComm& communicator, EngineWorld& world) {
+Result<std::vector<control::RegisteredPart>> layoutsByRole(ncclComm& communicator, EngineWorld& world) {
   const auto texts = world.allGather(LayoutText::encode(communicator.layout));
   if (!texts) return texts.error();
   const reshape::Roles& roles = rolesOf(communicator);
-  std::vector<control::Layout> layouts(roles.size());
+  std::vector<control::RegisteredPart> layouts(roles.size());
   for (std::size_t rank = 0; rank < texts->size() && rank < roles.size(); ++rank) {
     const auto layout = LayoutText::decode((*texts)[rank]);
-    if (!layout) return std::vector<control::Layout>();
+    if (!layout) return std::vector<control::RegisteredPart>();
     layouts[static_cast<std::size_t>(roles[rank])] = *layout;
   }
   return layouts;
@@ -234,7 +234,7 @@ Status reshapeTo(const char* function, ncclComm& communicator, reshape::Roles af
   const auto layouts = layoutsByRole(communicator, world);
   if (!layouts) return layouts.error();
   reshape::ReshapeRequest request{rank, before, std::move(after), {}, std::move(avoid)};
-  for (const control::Layout& layout : *layouts)
+  for (const control::RegisteredPart& layout : *layouts)
     request.places.push_back(layout.pipelineParallelIndex * layout.tensorParallelSize + layout.tensorParallelIndex);
   const auto begun = std::chrono::steady_clock::now();
   const auto result = reshape::reshape(request, world);

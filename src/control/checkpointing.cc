@@ -117,7 +117,7 @@ Status NetworkExchange::broadcast(int, Rank, std::span<const std::span<std::byte
   return Error::internal("the out-of-band network carries no state");
 }
 
-reshape::Place placeOf(Rank rank, int ranks, const std::optional<Layout>& layout) {
+reshape::Place placeOf(Rank rank, int ranks, const std::optional<RegisteredPart>& layout) {
   reshape::Place place{.rank = rank, .ranks = ranks};
   if (!layout) return place;
   return {rank,

@@ -31,7 +31,7 @@ class NetworkExchange : public reshape::Exchange {
 };
 
 /// The place of a rank of a communicator, by the layout that is registered for it.
-reshape::Place placeOf(Rank rank, int ranks, const std::optional<Layout>& layout);
+reshape::Place placeOf(Rank rank, int ranks, const std::optional<RegisteredPart>& layout);
 
 /// Thread-safe; what is collective is one at a time. Arguments are checked here; errors begin with the
 /// function's name and are decided.

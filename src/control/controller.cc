@@ -119,7 +119,7 @@ void Controller::handle(ProcessId from, const Message& message) {
     job_.handle(from, *formed);
   } else if (const auto* gone = std::get_if<CommunicatorGone>(&message)) {
     job_.handle(from, *gone);
-  } else if (const auto* layout = std::get_if<LayoutKnown>(&message)) {
+  } else if (const auto* layout = std::get_if<PartKnown>(&message)) {
     job_.handle(from, *layout);
   } else if (const auto* restart = std::get_if<RestartKnown>(&message)) {
     job_.handle(from, *restart);

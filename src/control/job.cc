@@ -90,8 +90,8 @@ class LiveJob final : public Job, private CallRecorder, public std::enable_share
       contained([&] { monitor_->post([id = *id](Member& member) { member.gone(id); }); }, nothing);
   }
 
-  Status registerLayout(Membership& membership, const Layout& layout) override {
-    LayoutKnown known{
+  Status registerLayout(Membership& membership, const RegisteredPart& layout) override {
+    PartKnown known{
         layout.dataParallelSize,      layout.pipelineParallelSize, layout.tensorParallelSize, layout.dataParallelIndex,
         layout.pipelineParallelIndex, layout.tensorParallelIndex,  layout.microBatches,       {}};
     known.multiple = layout.limits.multiple;
@@ -99,14 +99,14 @@ class LiveJob final : public Job, private CallRecorder, public std::enable_share
     known.mostMicroBatches = layout.limits.mostMicroBatches;
     known.evenOnly = layout.limits.evenOnly;
     known.rail = layout.limits.rail;
-    if (!plans_.setLayout({membership.id(), membership.rank()}, layout)) {
+    if (!plans_.setPart({membership.id(), membership.rank()}, layout)) {
       if (!severalRanks_.exchange(true))
         log::notice(
             "this process has several ranks, so Falcon does not re-split their micro-batches; that needs one rank a "
             "process");
       known = {};  // one replica: nothing to split
     }
-    sayLayout([&](LayoutKnown& said) {
+    sayPart([&](PartKnown& said) {
       known.role = said.role;
       known.stateBytes = said.stateBytes;
       said = known;
@@ -117,7 +117,7 @@ class LiveJob final : public Job, private CallRecorder, public std::enable_share
   void canReshape(Membership& membership, int role, std::uint64_t stateBytes) override {
     if (membership.rank() != jobRankFromEnvironment() || severalRanks_) return;
     roles_.enable();
-    sayLayout([&](LayoutKnown& said) {
+    sayPart([&](PartKnown& said) {
       said.role = role;
       said.stateBytes = stateBytes;
     });
@@ -211,14 +211,14 @@ class LiveJob final : public Job, private CallRecorder, public std::enable_share
     return place;
   }
 
-  void sayLayout(const std::function<void(LayoutKnown&)>& change) {
-    LayoutKnown now;
+  void sayPart(const std::function<void(PartKnown&)>& change) {
+    PartKnown now;
     {
       const std::lock_guard lock(layoutMutex_);
       change(layout_);
       now = layout_;
     }
-    monitor_->post([now](Member& member) { member.layoutKnown(now); });
+    monitor_->post([now](Member& member) { member.partKnown(now); });
   }
 
   void sayRestart(const std::function<void(RestartKnown&)>& change) {
@@ -263,7 +263,7 @@ class LiveJob final : public Job, private CallRecorder, public std::enable_share
   RestartBook restarts_;
   RoleBook roles_;
   std::mutex layoutMutex_;
-  LayoutKnown layout_;
+  PartKnown layout_;
   std::mutex restartMutex_;
   RestartKnown restart_;
   std::atomic<bool> severalRanks_{false};  ///< with layouts of their own, and it was said

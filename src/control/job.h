@@ -27,17 +27,17 @@ struct LayoutLimits {
 };
 
 /// ncclFalconLayout_t, checked.
-struct Layout {
+struct RegisteredPart {
   int dataParallelSize = 1, pipelineParallelSize = 1, tensorParallelSize = 1;
   int dataParallelIndex = 0, pipelineParallelIndex = 0, tensorParallelIndex = 0;
   int microBatches = 1;
   LayoutLimits limits{};
-  bool operator==(const Layout&) const = default;
+  bool operator==(const RegisteredPart&) const = default;
 };
 
 /// Of an ncclFalconLayout_t that layoutFits().
 template <class Given>
-Layout layoutOf(const Given& given) {
+RegisteredPart registeredPartOf(const Given& given) {
   return {given.dataParallelSize,
           given.pipelineParallelSize,
           given.tensorParallelSize,
@@ -58,7 +58,7 @@ struct IterationPlan {
 };
 
 /// The plan where nobody re-split anything: as equal as whole micro-batches allow, the first replicas take one more.
-IterationPlan equalSplit(const Layout& layout);
+IterationPlan equalSplit(const RegisteredPart& part);
 
 /// A communicator as Falcon knows it. `host` is null for the vendor engine: no link tests and no re-route then.
 struct KnownCommunicator {
@@ -98,7 +98,7 @@ class Job {
   virtual void remove(Membership& membership) noexcept = 0;
 
   /// Ranks that are threads of one process are told apart by their memberships.
-  virtual Status registerLayout(Membership& membership, const Layout& layout) = 0;
+  virtual Status registerLayout(Membership& membership, const RegisteredPart& layout) = 0;
   /// Ranks of the job can exchange roles: `role` is that of this one, which has so much state. Roles are numbered as
   /// ranks of the job, so that a communicator with another order is never asked to. Said again after each change.
   virtual void canReshape(Membership& membership, int role, std::uint64_t stateBytes) = 0;

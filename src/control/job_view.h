@@ -38,7 +38,7 @@ struct TransferView {
 
 struct MemberView {
   Introduce identity;
-  std::optional<LayoutKnown> layout;
+  std::optional<PartKnown> layout;
   double reshapeSeconds = 0;  ///< what the last exchange of roles took; 0: there was none
   RestartKnown restart;
   MemoryKnown memory;
@@ -63,7 +63,7 @@ class JobView {
   static constexpr std::size_t keptSamples = 64;
 
   void handle(ProcessId from, const Introduce& message) { members_[from].identity = message; }
-  void handle(ProcessId from, const LayoutKnown& message) { members_[from].layout = message; }
+  void handle(ProcessId from, const PartKnown& message) { members_[from].layout = message; }
   void handle(ProcessId from, const RestartKnown& message) { members_[from].restart = message; }
   void handle(ProcessId from, const MemoryKnown& message) { members_[from].memory = message; }
   void handle(ProcessId from, const CommunicatorFormed& message) { (void)from, communicators_[message.id] = message; }

@@ -8,15 +8,15 @@
 namespace falcon::control {
 namespace {
 
-topology::Layout sizesOf(const LayoutKnown& part) {
+topology::Layout sizesOf(const PartKnown& part) {
   return {part.dataParallelSize, part.pipelineParallelSize, part.tensorParallelSize};
 }
 
-topology::Coordinates placeOf(const LayoutKnown& part) {
+topology::Coordinates placeOf(const PartKnown& part) {
   return {part.dataParallelIndex, part.pipelineParallelIndex, part.tensorParallelIndex};
 }
 
-const LayoutKnown* partOf(const JobView& job, Rank rank) {
+const PartKnown* partOf(const JobView& job, Rank rank) {
   const auto process = job.processOf(rank);
   if (!process) return nullptr;
   const auto& layout = job.members().at(*process).layout;
@@ -33,7 +33,7 @@ void addLimits(const JobView& job, rebalance::JobFacts& facts) {
   bool allRails = true;
   for (const auto& [process, member] : job.members()) {
     if (!member.layout) continue;
-    const LayoutKnown& part = *member.layout;
+    const PartKnown& part = *member.layout;
     const auto replica = static_cast<std::size_t>(part.dataParallelIndex);
     const auto rank = static_cast<std::size_t>(member.identity.jobRank);
     if (replica >= replicas) continue;
@@ -51,7 +51,7 @@ void addLimits(const JobView& job, rebalance::JobFacts& facts) {
 }  // namespace
 
 void addLayout(const JobView& job, const std::map<std::string, int>& nodes, rebalance::JobFacts& facts) {
-  std::optional<LayoutKnown> any;
+  std::optional<PartKnown> any;
   int registered = 0;
   for (const auto& [process, member] : job.members()) {
     if (!member.layout) continue;
@@ -108,7 +108,7 @@ rebalance::TrafficVolumes volumesOf(const JobView& job) {
       const auto peer = static_cast<std::size_t>(transfer.peer);
       if (!transfer.sending || transfer.peer < 0 || communicator == job.communicators().end()) continue;
       if (peer >= communicator->second.jobRanks.size()) continue;
-      const LayoutKnown* const other = partOf(job, communicator->second.jobRanks[peer]);
+      const PartKnown* const other = partOf(job, communicator->second.jobRanks[peer]);
       if (!other) continue;
       const auto to = placeOf(*other);
       const bool data = from.data != to.data, pipeline = from.pipeline != to.pipeline,

@@ -90,7 +90,7 @@ void Member::gone(CommunicatorId id) {
   say(CommunicatorGone{id});
 }
 
-void Member::layoutKnown(const LayoutKnown& layout) {
+void Member::partKnown(const PartKnown& layout) {
   const auto split = layout_ ? layout_->split : std::vector<std::int32_t>();
   layout_ = layout;
   layout_->split = split;  // it belongs to the replicas, whoever they are

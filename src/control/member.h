@@ -70,7 +70,7 @@ class Member {
   /// Reported to the controller as soon as there is one.
   void formed(const CommunicatorFormed& communicator);
   void gone(CommunicatorId id);
-  void layoutKnown(const LayoutKnown& layout);
+  void partKnown(const PartKnown& layout);
   void restartKnown(const RestartKnown& restart);
   /// What was agreed on has been tried. What this rank calls is another's from now on, where it was done.
   void reshaped(const Reshaped& outcome);
@@ -130,7 +130,7 @@ class Member {
   MemberParts parts_;
   Introduce identity_;
   std::vector<CommunicatorFormed> formed_;
-  std::optional<LayoutKnown> layout_;
+  std::optional<PartKnown> layout_;
   std::optional<RestartKnown> restart_;
   MemoryWatch memory_;
   std::map<CommunicatorId, Traffic> traffic_;

@@ -56,7 +56,7 @@ void visit(A& a, CommunicatorGone& m) {
   all(a, m.id);
 }
 template <class A>
-void visit(A& a, LayoutKnown& m) {
+void visit(A& a, PartKnown& m) {
   all(a, m.dataParallelSize, m.pipelineParallelSize, m.tensorParallelSize, m.dataParallelIndex, m.pipelineParallelIndex,
       m.tensorParallelIndex, m.microBatches, m.split, m.multiple, m.leastMicroBatches, m.mostMicroBatches, m.evenOnly,
       m.rail, m.role, m.stateBytes);

@@ -41,7 +41,7 @@ struct CommunicatorGone {
 };
 
 /// The framework registered its layout.
-struct LayoutKnown {
+struct PartKnown {
   int dataParallelSize = 1, pipelineParallelSize = 1, tensorParallelSize = 1;
   int dataParallelIndex = 0, pipelineParallelIndex = 0, tensorParallelIndex = 0;
   int microBatches = 1;
@@ -337,7 +337,7 @@ struct Examined {
 };
 
 using Message =
-    std::variant<Introduce, CommunicatorFormed, CommunicatorGone, LayoutKnown, Traffic, Samples, TransferProfile,
+    std::variant<Introduce, CommunicatorFormed, CommunicatorGone, PartKnown, Traffic, Samples, TransferProfile,
                  CallTimes, ClockAnswer, TrapState, ComputeResult, LinkResults, Counter, Vote, RequestOff, AskSuspend,
                  AskResume, AskExamination, Leaving, DrainState, Recall, RestartKnown, Reshaped, MemoryKnown,
                  SetProfiling, AskClock, CloseTrap, DrainTargets, OpenTrap, RunCompute, RunWave, AskCounter, Propose,

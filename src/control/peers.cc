@@ -51,7 +51,7 @@ instrument::CommunicatorRole registeredRole(const JobView& job, const std::vecto
     const auto process = job.processOf(rank);
     const MemberView* member = process ? &job.members().at(*process) : nullptr;
     if (!member || !member->layout) return Role::unknown;
-    const LayoutKnown& part = *member->layout;
+    const PartKnown& part = *member->layout;
     data.insert(part.dataParallelIndex);
     pipeline.insert(part.pipelineParallelIndex);
     tensor.insert(part.tensorParallelIndex);

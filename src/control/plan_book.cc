@@ -6,44 +6,44 @@
 
 namespace falcon::control {
 
-IterationPlan equalSplit(const Layout& layout) {
+IterationPlan equalSplit(const RegisteredPart& part) {
   const auto [count, first] =
-      equalShare(layout.microBatches, layout.dataParallelSize, layout.dataParallelIndex, layout.limits.multiple);
+      equalShare(part.microBatches, part.dataParallelSize, part.dataParallelIndex, part.limits.multiple);
   IterationPlan plan;
   plan.microBatches = count;
   plan.firstMicroBatch = first;
-  plan.gradientWeight = static_cast<double>(plan.microBatches) / layout.microBatches;
+  plan.gradientWeight = static_cast<double>(plan.microBatches) / part.microBatches;
   return plan;
 }
 
-bool PlanBook::setLayout(const PlannedRank& rank, const Layout& layout) {
+bool PlanBook::setPart(const PlannedRank& rank, const RegisteredPart& part) {
   const std::lock_guard lock(mutex_);
-  layouts_[rank] = layout;
-  return onlyLayout() != nullptr;
+  parts_[rank] = part;
+  return onlyPart() != nullptr;
 }
 
 void PlanBook::forget(const PlannedRank& rank) {
   const std::lock_guard lock(mutex_);
-  layouts_.erase(rank);
+  parts_.erase(rank);
 }
 
-const Layout* PlanBook::onlyLayout() const {
-  const Layout* only = nullptr;
-  for (const auto& [rank, layout] : layouts_) {
-    if (only && *only != layout) return nullptr;
-    only = &layout;
+const RegisteredPart* PlanBook::onlyPart() const {
+  const RegisteredPart* only = nullptr;
+  for (const auto& [rank, part] : parts_) {
+    if (only && *only != part) return nullptr;
+    only = &part;
   }
   return only;
 }
 
 bool PlanBook::propose(std::uint64_t agreement, std::uint64_t from, const std::vector<int>& microBatches) {
   const std::lock_guard lock(mutex_);
-  const Layout* layout = onlyLayout();
-  if (!layout || proposal_ || next_ || from < nextIteration_) return false;
-  if (static_cast<int>(microBatches.size()) != layout->dataParallelSize) return false;
+  const RegisteredPart* part = onlyPart();
+  if (!part || proposal_ || next_ || from < nextIteration_) return false;
+  if (static_cast<int>(microBatches.size()) != part->dataParallelSize) return false;
   for (const int each : microBatches)
-    if (each < 1 || each % layout->limits.multiple != 0) return false;
-  if (std::accumulate(microBatches.begin(), microBatches.end(), 0) != layout->microBatches) return false;
+    if (each < 1 || each % part->limits.multiple != 0) return false;
+  if (std::accumulate(microBatches.begin(), microBatches.end(), 0) != part->microBatches) return false;
   proposal_ = Split{agreement, from, microBatches};
   return true;
 }
@@ -58,22 +58,22 @@ void PlanBook::decide(std::uint64_t agreement, bool commit) {
   decided_.notify_all();
 }
 
-IterationPlan PlanBook::planOf(const Split& split, const Layout& layout) {
-  if (static_cast<int>(split.microBatches.size()) != layout.dataParallelSize) return equalSplit(layout);
+IterationPlan PlanBook::planOf(const Split& split, const RegisteredPart& part) {
+  if (static_cast<int>(split.microBatches.size()) != part.dataParallelSize) return equalSplit(part);
   IterationPlan plan;
-  const auto mine = split.microBatches.begin() + layout.dataParallelIndex;
+  const auto mine = split.microBatches.begin() + part.dataParallelIndex;
   plan.microBatches = *mine;
   plan.firstMicroBatch = std::accumulate(split.microBatches.begin(), mine, 0);
-  plan.gradientWeight = static_cast<double>(*mine) / layout.microBatches;
+  plan.gradientWeight = static_cast<double>(*mine) / part.microBatches;
   return plan;
 }
 
 Result<IterationPlan> PlanBook::begin(const PlannedRank& rank, std::uint64_t iteration) {
   std::unique_lock lock(mutex_);
-  const auto known = layouts_.find(rank);
-  if (known == layouts_.end())
+  const auto known = parts_.find(rank);
+  if (known == parts_.end())
     return Error::invalidUsage("ncclFalconIterationBegin: call ncclFalconRegisterLayout first");
-  const Layout layout = known->second;
+  const RegisteredPart part = known->second;
   decided_.wait(lock, [&] { return !proposal_ || iteration < proposal_->from; });
   if (iteration >= nextIteration_) nextIteration_ = iteration + 1;
   if (next_ && iteration >= next_->from) {
@@ -81,7 +81,7 @@ Result<IterationPlan> PlanBook::begin(const PlannedRank& rank, std::uint64_t ite
     next_.reset();
     version_ = inForce_->agreement;
   }
-  IterationPlan plan = inForce_ ? planOf(*inForce_, layout) : equalSplit(layout);
+  IterationPlan plan = inForce_ ? planOf(*inForce_, part) : equalSplit(part);
   plan.version = version_;
   return plan;
 }
@@ -93,9 +93,9 @@ std::uint64_t PlanBook::nextIteration() const {
 
 int PlanBook::currentMicroBatches() const {
   const std::lock_guard lock(mutex_);
-  const Layout* layout = onlyLayout();
-  if (!layout) return 0;
-  return (inForce_ ? planOf(*inForce_, *layout) : equalSplit(*layout)).microBatches;
+  const RegisteredPart* part = onlyPart();
+  if (!part) return 0;
+  return (inForce_ ? planOf(*inForce_, *part) : equalSplit(*part)).microBatches;
 }
 
 }  // namespace falcon::control

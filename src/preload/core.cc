@@ -285,7 +285,7 @@ void layoutRegistered(ncclComm_t communicator, const ncclFalconLayout_t* layout)
   carefully([&] {
     const Directory::Use use = find(communicator);
     if (!use) return log::info("a layout was registered for a communicator that is not watched");
-    (*use).setLayout(control::layoutOf(*layout));
+    (*use).setPart(control::registeredPartOf(*layout));
   });
 }
 

@@ -27,7 +27,7 @@ void WatchedCommunicator::introduce(std::shared_ptr<control::Job> job,
   watch_.store(kept_.get(), std::memory_order_release);
 }
 
-void WatchedCommunicator::setLayout(const control::Layout& layout) {
+void WatchedCommunicator::setPart(const control::RegisteredPart& layout) {
   const std::lock_guard lock(mutex_);
   layout_ = layout;
   if (kept_ && !ended_) static_cast<void>(kept_->job->registerLayout(*this, layout));
@@ -38,7 +38,7 @@ bool WatchedCommunicator::hasLayout() const {
   return layout_.has_value();
 }
 
-std::optional<control::Layout> WatchedCommunicator::layout() const {
+std::optional<control::RegisteredPart> WatchedCommunicator::layout() const {
   const std::lock_guard lock(mutex_);
   return layout_;
 }

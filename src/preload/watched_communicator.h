@@ -70,9 +70,9 @@ class WatchedCommunicator final : public Membership {
   const Watch* watch() const { return watch_.load(std::memory_order_acquire); }
 
   /// The application's layout of the job's ranks; told to the job when that knows the communicator.
-  void setLayout(const control::Layout& layout);
+  void setPart(const control::RegisteredPart& layout);
   bool hasLayout() const;
-  std::optional<control::Layout> layout() const;
+  std::optional<control::RegisteredPart> layout() const;
 
   control::Checkpointing& checkpoints() { return checkpoints_; }
 
@@ -143,7 +143,7 @@ class WatchedCommunicator final : public Membership {
   std::shared_ptr<control::Job> job_;
   std::shared_ptr<bootstrap::CommunicatorNetwork> network_;
   std::unique_ptr<const Watch> kept_;
-  std::optional<control::Layout> layout_;
+  std::optional<control::RegisteredPart> layout_;
   std::optional<bootstrap::UniqueId> growthId_;
 };
 

@@ -19,7 +19,7 @@ std::vector<std::string> seeds() {
   const Message messages[] = {Introduce{1, "host", "node", "10.0.0.1", 4711},
                               CommunicatorFormed{3, true, {4, 5, 6}, {"a", "b", "c"}, {0, 2, 1}, {0, 1, 2}},
                               CommunicatorGone{3},
-                              LayoutKnown{2, 1, 1, 1, 0, 0, 8, {5, 3}},
+                              PartKnown{2, 1, 1, 1, 0, 0, 8, {5, 3}},
                               RestartKnown{true, 300, 9, 40, 0.5, 2},
                               MemoryKnown{{{"machine", 5}, {"cgroup", 6}}},
                               Traffic{9, true, {1, 2}},

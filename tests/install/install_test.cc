@@ -103,6 +103,17 @@ class Install : public testing::Test {
   const std::string folder_ = (fs::temp_directory_path() / fmt::format("falcon-install-{}", getpid())).string();
 };
 
+#ifdef FALCON_HAS_UCX
+TEST_F(Install, ThePluginOverUcxIsForThoseWhoAskForIt) {
+  const std::string plugin = fmt::format("{}/libnccl-net-falcon-ucx.so", libraries);
+  EXPECT_FALSE(filesIn(installed()).contains(plugin));
+  const Outcome outcome =
+      run(fmt::format("{} --install {} --prefix {} --component ucx", FALCON_CMAKE, FALCON_BUILD_FOLDER, in("ucx")));
+  EXPECT_EQ(outcome.code, 0) << outcome.errors;
+  EXPECT_EQ(filesIn(in("ucx")), std::set{plugin});
+}
+#endif
+
 TEST_F(Install, LiesApartFromTheVendors) {
   const auto files = filesIn(installed());
   for (const char* file : {"libnccl.so.2", "libnccl.so", "libnccl-falcon.so", "libnccl-falcon-core.so",

@@ -24,7 +24,7 @@ JobView healthyJob() {
   for (Rank rank = 0; rank < 4; ++rank) {
     const ProcessId process = 10 + static_cast<ProcessId>(rank);
     job.handle(process, Introduce{rank, "host", "", "", 1});
-    job.handle(process, LayoutKnown{2, 2, 1, rank / 2, rank % 2, 0, 16, {}});
+    job.handle(process, PartKnown{2, 2, 1, rank / 2, rank % 2, 0, 16, {}});
     for (int i = 0; i < 4; ++i)
       job.handle(process, Samples{{{.index = i, .seconds = 0.1, .outside = 0.08, .microBatches = 8}}});
     auto& member = job.members()[process];
@@ -234,19 +234,19 @@ TEST(Decisions, KnowNoLayoutWhereRanksRegisterDifferentOnes) {
   ASSERT_TRUE(jobFactsOf(job, 4, false).layout.has_value());
   // As many ranks in all, so that each of them takes it for right.
   for (const ProcessId process : {10, 11})
-    job.handle(process, LayoutKnown{4, 1, 1, static_cast<int>(process) - 10, 0, 0, 16, {}});
+    job.handle(process, PartKnown{4, 1, 1, static_cast<int>(process) - 10, 0, 0, 16, {}});
   EXPECT_FALSE(jobFactsOf(job, 4, false).layout.has_value());
 }
 
 TEST(Decisions, KnowWhoHasWhichPlaceUnlessTwoHaveOne) {
   JobView job = healthyJob();
   EXPECT_EQ(jobFactsOf(job, 4, false).nodeOfPlace.size(), 4u);
-  job.handle(10, LayoutKnown{2, 2, 1, 1, 0, 0, 16, {}});  // a place that another one has
+  job.handle(10, PartKnown{2, 2, 1, 1, 0, 0, 16, {}});  // a place that another one has
   const auto facts = jobFactsOf(job, 4, false);
   EXPECT_TRUE(facts.layout.has_value());
   EXPECT_TRUE(facts.nodeOfPlace.empty());
   // In another order, as Megatron's, they are known.
-  job.handle(12, LayoutKnown{2, 2, 1, 0, 0, 0, 16, {}});
+  job.handle(12, PartKnown{2, 2, 1, 0, 0, 0, 16, {}});
   EXPECT_EQ(jobFactsOf(job, 4, false).rankAt, (std::vector<Rank>{2, 1, 0, 3}));
   EXPECT_EQ(jobFactsOf(job, 4, false).nodeOfPlace, (std::vector<int>{1, 0, 0, 1}));
 }
@@ -255,7 +255,7 @@ TEST(Decisions, KnowTheTightestLimitsOfAReplicaAndRailsOfAllOrNone) {
   JobView job = healthyJob();
   EXPECT_EQ(jobFactsOf(job, 4, false).limits, (rebalance::SplitLimits{.most = {0, 0}, .least = {0, 0}}));
   for (Rank rank = 0; rank < 4; ++rank) {
-    LayoutKnown part{2, 2, 1, rank / 2, rank % 2, 0, 16, {}};
+    PartKnown part{2, 2, 1, rank / 2, rank % 2, 0, 16, {}};
     part.multiple = 2;
     part.leastMicroBatches = rank;
     part.mostMicroBatches = rank == 3 ? 0 : 12 - rank;
@@ -302,7 +302,7 @@ TEST(Decisions, APipelineFillsForItsOtherStagesTime) {
 TEST(Decisions, WithoutAPipelineNothingFills) {
   JobView job = healthyJob();
   for (Rank rank = 0; rank < 4; ++rank)
-    job.handle(10 + static_cast<ProcessId>(rank), LayoutKnown{2, 1, 2, rank / 2, 0, rank % 2, 16, {}});
+    job.handle(10 + static_cast<ProcessId>(rank), PartKnown{2, 1, 2, rank / 2, 0, rank % 2, 16, {}});
   EXPECT_EQ(jobFactsOf(job, 4, false).fillSeconds, (std::vector<double>{0, 0}));
 }
 

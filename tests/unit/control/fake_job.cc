@@ -62,7 +62,7 @@ void FakeJob::introduceAll() {
     const auto at = layout_.coordinatesOf(member.rank);
     const std::string node = fmt::format("node{}", member.rank / ranksOfNode_);
     say(member.rank, Introduce{member.rank, "host", node, fmt::format("10.0.0.{}", member.rank), 1, "", 8});
-    say(member.rank, LayoutKnown{layout_.dataSize, layout_.pipelineSize, 1, at.data, at.pipeline, 0, microBatches, {}});
+    say(member.rank, PartKnown{layout_.dataSize, layout_.pipelineSize, 1, at.data, at.pipeline, 0, microBatches, {}});
     for (const Group& group : groups_) {
       const auto found = std::find(group.members.begin(), group.members.end(), member.rank);
       if (found == group.members.end()) continue;

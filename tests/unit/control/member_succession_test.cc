@@ -20,16 +20,16 @@ struct MemberSuccession : falcon::test::AMember {
     KnownCommunicator known;
     known.membership = known.host = &host;
     communicators.add(known);
-    Layout layout;
+    RegisteredPart layout;
     layout.dataParallelSize = 2;
     layout.microBatches = 8;
-    plans.setLayout(self, layout);
-    member.layoutKnown({2, 1, 1, 0, 0, 0, 8, {}});
+    plans.setPart(self, layout);
+    member.partKnown({2, 1, 1, 0, 0, 0, 8, {}});
     member.formed({id, true, {0, 1, 2}, {}, {0, 1, 2}, {0, 1, 2}});
     member.handle(first, Propose{splitAgreement, AgreementKind::microBatches, 0, 0, {6, 2}, {}});
     member.handle(first, Propose{ringAgreement, AgreementKind::ring, id, 0, {0, 2, 1}, {7, 8, 9}});
     for (const Vote& vote : bus.take<Vote>()) EXPECT_TRUE(vote.yes) << vote.agreement;
-    bus.take<LayoutKnown>();
+    bus.take<PartKnown>();
     bus.take<CommunicatorFormed>();
     bus.take<Recall>();
   }
@@ -63,7 +63,7 @@ TEST_F(MemberSuccession, ObeysTheDecisionOfTheNext) {
     }
     const std::uint64_t later = commit ? 10 : 0;
     member.newController();
-    bus.take<LayoutKnown>();
+    bus.take<PartKnown>();
     bus.take<CommunicatorFormed>();
     auto waiting = std::async(std::launch::async, [&] { return plans.begin(self, commit ? 1 : 0); });
     EXPECT_EQ(waiting.wait_for(20ms), std::future_status::timeout);
@@ -76,7 +76,7 @@ TEST_F(MemberSuccession, ObeysTheDecisionOfTheNext) {
     ASSERT_NE(ring, nullptr);
     EXPECT_EQ(*ring, commit ? std::vector<Rank>({0, 2, 1}) : std::vector<Rank>({0, 1, 2}));
     // What holds now it is told, too.
-    const auto layouts = bus.take<LayoutKnown>();
+    const auto layouts = bus.take<PartKnown>();
     const auto rings = bus.take<CommunicatorFormed>();
     ASSERT_EQ(layouts.size(), commit ? 1u : 0u);
     ASSERT_EQ(rings.size(), commit ? 1u : 0u);

@@ -42,12 +42,12 @@ TEST(MemoryWatch, SaysWhatHasChangedByASixteenth) {
 using MemberMemory = falcon::test::AMember;
 
 TEST_F(MemberMemory, IsToldWhereRolesCanBeExchangedAlsoToALaterController) {
-  LayoutKnown layout;
-  member.layoutKnown(layout);
+  PartKnown layout;
+  member.partKnown(layout);
   member.tick();
   EXPECT_TRUE(bus.take<MemoryKnown>().empty()) << "nobody plans with it";
   layout.role = 0;
-  member.layoutKnown(layout);
+  member.partKnown(layout);
   member.tick();
   const auto told = bus.take<MemoryKnown>();
   ASSERT_EQ(told.size(), 1u);
@@ -66,7 +66,7 @@ JobView jobWithMemory() {
   for (Rank rank = 0; rank < 4; ++rank) {
     const ProcessId process = 10 + static_cast<ProcessId>(rank);
     job.handle(process, Introduce{rank, "host", "", "", 1});
-    LayoutKnown layout{4, 1, 1, rank, 0, 0, 16, {}};
+    PartKnown layout{4, 1, 1, rank, 0, 0, 16, {}};
     layout.role = 3 - rank;
     layout.stateBytes = 1000 * (static_cast<std::uint64_t>(rank) + 1);
     job.handle(process, layout);

@@ -90,7 +90,7 @@ TEST_F(MitigationTest, TheLineOfAnExchangeThatMemoryForbidsNamesIt) {
   FakeJob& job = slowLinkIn(exchange);
   for (Rank rank = 0; rank < square.size(); ++rank) {
     const auto at = square.coordinatesOf(rank);
-    LayoutKnown known{square.dataSize, square.pipelineSize, square.tensorSize, at.data, at.pipeline, at.tensor, 32, {}};
+    PartKnown known{square.dataSize, square.pipelineSize, square.tensorSize, at.data, at.pipeline, at.tensor, 32, {}};
     known.role = rank;
     known.stateBytes = 3'000'000'000;
     job.say(rank, known);

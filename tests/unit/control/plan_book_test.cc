@@ -8,8 +8,8 @@
 namespace falcon::control {
 namespace {
 
-Layout layoutOf(int replicas, int index, int microBatches) {
-  Layout layout;
+RegisteredPart layoutOf(int replicas, int index, int microBatches) {
+  RegisteredPart layout;
   layout.dataParallelSize = replicas;
   layout.dataParallelIndex = index;
   layout.microBatches = microBatches;
@@ -38,17 +38,17 @@ TEST(EqualSplit, CoversEveryMicroBatchOnce) {
 
 TEST(PlanBook, KeepsToMultiples) {
   PlanBook book;
-  Layout layout = layoutOf(2, 0, 16);
+  RegisteredPart layout = layoutOf(2, 0, 16);
   layout.limits.multiple = 4;
   EXPECT_EQ(equalSplit(layout).microBatches, 8);
-  book.setLayout(myself, layout);
+  book.setPart(myself, layout);
   EXPECT_FALSE(book.propose(1, 5, {10, 6}));
   EXPECT_TRUE(book.propose(2, 5, {12, 4}));
 }
 
 TEST(PlanBook, ASplitHoldsFromItsIterationOn) {
   PlanBook book;
-  book.setLayout(myself, layoutOf(2, 1, 8));
+  book.setPart(myself, layoutOf(2, 1, 8));
   EXPECT_EQ(book.begin(myself, 0)->microBatches, 4);
   ASSERT_TRUE(book.propose(5, 3, {6, 2}));
   EXPECT_EQ(book.begin(myself, 1)->microBatches, 4);
@@ -65,7 +65,7 @@ TEST(PlanBook, RefusesWhatDoesNotFit) {
   PlanBook book;
   EXPECT_FALSE(book.propose(1, 0, {1}));  // no layout
   EXPECT_FALSE(book.begin(myself, 0));
-  book.setLayout(myself, layoutOf(2, 0, 8));
+  book.setPart(myself, layoutOf(2, 0, 8));
   ASSERT_TRUE(book.begin(myself, 4));
   EXPECT_FALSE(book.propose(1, 4, {4, 4}));  // that iteration has begun
   EXPECT_FALSE(book.propose(1, 9, {8, 0}));  // every replica computes at least one
@@ -80,7 +80,7 @@ TEST(PlanBook, EveryRankOfAProcessGetsThePlanOfItsOwnLayout) {
   PlanBook book;
   constexpr int replicas = 3, total = 8;
   for (int index = 0; index < replicas; ++index)
-    EXPECT_EQ(book.setLayout({7, index}, layoutOf(replicas, index, total)), index == 0);
+    EXPECT_EQ(book.setPart({7, index}, layoutOf(replicas, index, total)), index == 0);
   int next = 0;
   for (int index = 0; index < replicas; ++index) {
     const auto plan = book.begin({7, index}, 0);
@@ -102,8 +102,8 @@ TEST(PlanBook, EveryRankOfAProcessGetsThePlanOfItsOwnLayout) {
 
 TEST(PlanBook, ARankMayRegisterThroughTwoCommunicators) {
   PlanBook book;
-  EXPECT_TRUE(book.setLayout({7, 1}, layoutOf(2, 1, 8)));
-  EXPECT_TRUE(book.setLayout({8, 1}, layoutOf(2, 1, 8)));
+  EXPECT_TRUE(book.setPart({7, 1}, layoutOf(2, 1, 8)));
+  EXPECT_TRUE(book.setPart({8, 1}, layoutOf(2, 1, 8)));
   ASSERT_TRUE(book.propose(1, 2, {6, 2}));
   book.decide(1, true);
   EXPECT_EQ(book.begin({8, 1}, 2)->microBatches, 2);
@@ -112,7 +112,7 @@ TEST(PlanBook, ARankMayRegisterThroughTwoCommunicators) {
 
 TEST(PlanBook, WaitsForTheDecisionAtItsIterationOnly) {
   PlanBook book;
-  book.setLayout(myself, layoutOf(2, 0, 8));
+  book.setPart(myself, layoutOf(2, 0, 8));
   ASSERT_TRUE(book.propose(1, 2, {6, 2}));
   ASSERT_TRUE(book.begin(myself, 1));
   auto waiting = std::async(std::launch::async, [&] { return book.begin(myself, 2)->microBatches; });

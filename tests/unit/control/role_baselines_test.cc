@@ -23,7 +23,7 @@ JobView jobOf(const std::vector<int>& roles) {
     const ProcessId process = 100 + static_cast<ProcessId>(rank);
     const int role = roles[static_cast<std::size_t>(rank)];
     job.handle(process, Introduce{rank, "host", "", "", 1});
-    LayoutKnown layout{2, 2, 1, role / 2, role % 2, 0, 8, {}};
+    PartKnown layout{2, 2, 1, role / 2, role % 2, 0, 8, {}};
     layout.role = role;
     job.handle(process, layout);
     MemberView& member = job.members()[process];
