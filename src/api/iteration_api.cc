@@ -5,6 +5,7 @@
 
 #include "api/communicator.h"
 #include "api/guard.h"
+#include "base/applications_callback.h"
 #include "base/log.h"
 #include "control/job.h"
 
@@ -68,13 +69,19 @@ Result<DueEnd> beginIteration(ncclComm_t comm, std::uint64_t iteration, ncclFalc
   return end;
 }
 
+FALCON_CALLS_APPLICATION void tellApplication(ncclFalconIterationCallback_t callback,
+                                              const ncclFalconIterationEnd_t& end, void* context) {
+  callback(&end, context);
+  FALCON_CALLBACK_ENDS;
+}
+
 Status beginAndTell(ncclComm_t comm, std::uint64_t iteration, ncclFalconPlan_t* output) {
   const auto end = beginIteration(comm, iteration, output);
   if (!end) return end.error();
   const auto& due = end->due;
   if (!due.callback) return {};
   // From here on the communicator may be gone, by what is called.
-  due.callback(&due.end, due.context);
+  tellApplication(due.callback, due.end, due.context);
   end->of->told();
   return {};
 }

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <cstdlib>
+#include <utility>
 
 #include "base/log.h"
 #include "base/parameters.h"
@@ -48,11 +49,7 @@ void Process::begin() {
   if (!registered.exchange(true) && pthread_atfork(nullptr, nullptr, inChild) != 0)
     log::notice("fork() handlers could not be registered: do not use NCCL in forked children");
   if (log::on(log::Level::version)) log::write(log::Level::info, "NCCL version 2.32.3, provided by NCCL Falcon");
-  watcher_ = findWatcher();
-  if (watches())
-    log::info("NCCL Falcon is active: it looks for slow ranks and links; NCCL_FALCON=0 turns it off");
-  else if (!parameters::falcon.value())
-    log::info("NCCL Falcon's detection is off; NCCL_FALCON=1 turns it on");
+  if (!parameters::falcon.value()) log::info("NCCL Falcon's detection is off; NCCL_FALCON=1 turns it on");
   if (parameters::threads.isSet())
     log::info("{}={} has no effect on the host engine", parameters::threads.name(), parameters::threads.value());
   if (const auto level = log::unknownLevel())
@@ -61,62 +58,95 @@ void Process::begin() {
     log::notice("{} is set, but NCCL Falcon knows no such parameter; see docs/environment.md", name);
 }
 
+Watcher Process::watcher() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (watcher_) return *watcher_;
+  }
+  const Watcher found = findWatcher();
+  const std::lock_guard lock(mutex_);
+  if (!watcher_) {
+    watcher_ = found;
+    say(found);
+  }
+  return *watcher_;
+}
+
 void Process::findVendor() {
-  if (searched_) return;
-  searched_ = true;
-  library_ = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (searched_) return;
+  }
   const auto wish = static_cast<gpu::EngineWish>(parameters::engine.value());
+  std::shared_ptr<const gpu::VendorLibrary> library;
+  std::shared_ptr<const gpu::CudaDriver> driver;
+  std::string obstacle;
+  int devices = 0;
   if (wish == gpu::EngineWish::host) {
-    obstacle_ = "NCCL_FALCON_ENGINE=host";
-    return;
+    obstacle = "NCCL_FALCON_ENGINE=host";
+  } else {
+    driver = gpu::loadCudaDriver();
+    devices = driver ? driver->deviceCount() : 0;
+    // Who asks for the vendor's engine gets it without a driver of ours to ask: the vendor's library judges for itself.
+    if (wish == gpu::EngineWish::automatic && devices == 0) {
+      obstacle = driver ? "the CUDA driver shows no device" : "there is no working CUDA driver (libcuda.so.1)";
+    } else if (const auto& found = loaded()) {
+      library = *found;
+    } else {
+      obstacle = found.error().message();
+    }
   }
-  driver_ = gpu::loadCudaDriver();
-  const int devices = driver_ ? driver_->deviceCount() : 0;
-  // Who asks for the vendor's engine gets it without a driver of ours to ask: the vendor's library judges for itself.
-  if (wish == gpu::EngineWish::automatic && devices == 0) {
-    obstacle_ = driver_ ? "the CUDA driver shows no device" : "there is no working CUDA driver (libcuda.so.1)";
-    return;
-  }
-  const auto& library = loaded();
-  if (library) {
-    library_ = *library;
-    return;
-  }
-  obstacle_ = library.error().message();
-  log::warn("{} CUDA device(s), but the host engine is used: {}", devices, obstacle_);
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(searched_, true)) return;
+  library_ = std::move(library);
+  if (wish != gpu::EngineWish::host) driver_ = std::move(driver);
+  obstacle_ = std::move(obstacle);
+  if (!library_ && (devices > 0 || wish == gpu::EngineWish::vendor))
+    log::warn("{} CUDA device(s), but the host engine is used: {}", devices, obstacle_);
 }
 
 const Result<std::shared_ptr<const gpu::VendorLibrary>>& Process::loaded() {
-  if (!loaded_) {
-    loaded_ = gpu::loadVendorLibrary(parameters::vendorLibrary.value(), watcher_.preload);
-    if (*loaded_ && watches()) control::offerProfiler(FALCON_BUILD);
+  {
+    const std::lock_guard lock(mutex_);
+    if (loaded_) return *loaded_;
   }
+  const Watcher its = watcher();
+  auto found = gpu::loadVendorLibrary(parameters::vendorLibrary.value(), its.preload);
+  {
+    const std::lock_guard lock(mutex_);
+    if (loaded_) return *loaded_;
+    loaded_ = std::move(found);
+  }
+  if (*loaded_ && its.isThisLibrary) control::offerProfiler(FALCON_BUILD);
   return *loaded_;
 }
 
 std::shared_ptr<const gpu::VendorLibrary> Process::likelyLibrary() {
-  const std::lock_guard lock(mutex_);
-  if (searched_ || library_) return library_;
+  {
+    const std::lock_guard lock(mutex_);
+    if (searched_ || library_) return library_;
+  }
   const auto wish = static_cast<gpu::EngineWish>(parameters::engine.value());
   if (wish == gpu::EngineWish::host) return nullptr;
   if (wish == gpu::EngineWish::automatic) {
     const auto counted = gpu::deviceCountIfInitialised();
     if (counted ? *counted == 0 : !gpu::devicesSeemPresent("", std::getenv("CUDA_VISIBLE_DEVICES"))) return nullptr;
   }
-  if (const auto& library = loaded()) library_ = *library;
+  const auto& library = loaded();
+  const std::lock_guard lock(mutex_);
+  if (library && !searched_) library_ = *library;
   return library_;
 }
 
 gpu::EngineOffer Process::offer() {
-  const std::lock_guard lock(mutex_);
   findVendor();
+  const std::lock_guard lock(mutex_);
   return {NCCL_VERSION_CODE, static_cast<gpu::EngineWish>(parameters::engine.value()), library_ != nullptr, obstacle_};
 }
 
 std::shared_ptr<const gpu::VendorLibrary> Process::deviceLibrary() {
-  const std::lock_guard lock(mutex_);
   findVendor();
-  return library_;
+  return vendorLibrary();
 }
 
 std::shared_ptr<const gpu::VendorLibrary> Process::vendorLibrary() {
@@ -125,8 +155,13 @@ std::shared_ptr<const gpu::VendorLibrary> Process::vendorLibrary() {
 }
 
 std::shared_ptr<const gpu::CudaDriver> Process::driver() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (driver_) return driver_;
+  }
+  auto found = gpu::cudaDriverIfLoaded();
   const std::lock_guard lock(mutex_);
-  if (!driver_) driver_ = gpu::cudaDriverIfLoaded();
+  if (!driver_) driver_ = std::move(found);
   return driver_;
 }
 

@@ -7,6 +7,7 @@
 #include "api/communicator.h"
 #include "api/guard.h"
 #include "api/reshape_role.h"
+#include "base/applications_callback.h"
 #include "base/log.h"
 #include "base/wire.h"
 #include "control/checkpointing.h"
@@ -51,6 +52,18 @@ struct LayoutText {
   }
 };
 
+FALCON_CALLS_APPLICATION ncclResult_t askApplication(decltype(ncclFalconReshapeHooks_t::prepare) prepare, void* context,
+                                                     int role, const ncclFalconBuffer_t*& buffers, std::size_t& count) {
+  const ncclResult_t made = prepare(context, role, &buffers, &count);
+  FALCON_CALLBACK_ENDS;
+  return made;
+}
+
+FALCON_CALLS_APPLICATION void tellOfRole(void (*hook)(void* context, int role), void* context, int role) {
+  hook(context, role);
+  FALCON_CALLBACK_ENDS;
+}
+
 /// The framework's hooks and the host engine, as reshape() sees them.
 class EngineWorld final : public reshape::ReshapeWorld {
  public:
@@ -70,7 +83,7 @@ class EngineWorld final : public reshape::ReshapeWorld {
   Result<std::vector<reshape::StateBuffer>> prepare(int role) override {
     const ncclFalconBuffer_t* given = nullptr;
     std::size_t count = 0;
-    const ncclResult_t made = hooks_.prepare(hooks_.context, role, &given, &count);
+    const ncclResult_t made = askApplication(hooks_.prepare, hooks_.context, role, given, count);
     if (made != ncclSuccess)
       return Error::system("{}: prepare() for role {} returned {}", function_, role, static_cast<int>(made));
     prepared_ = role;
@@ -117,7 +130,7 @@ class EngineWorld final : public reshape::ReshapeWorld {
 
   void commit(int role, std::vector<reshape::StateBuffer> state) override {
     communicator_.checkpoints.state().replace(std::move(state));
-    if (hooks_.commit) hooks_.commit(hooks_.context, role);
+    if (hooks_.commit) tellOfRole(hooks_.commit, hooks_.context, role);
   }
   void adoptGroups() override {
     for (std::size_t place = 0; place < rebuilt_.size(); ++place)
@@ -126,7 +139,7 @@ class EngineWorld final : public reshape::ReshapeWorld {
   }
   void abandon() override {
     rebuilt_.clear();
-    if (prepared_ && hooks_.abandon) hooks_.abandon(hooks_.context, *prepared_);
+    if (prepared_ && hooks_.abandon) tellOfRole(hooks_.abandon, hooks_.context, *prepared_);
   }
 
  private:

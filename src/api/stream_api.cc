@@ -46,7 +46,7 @@ Status callBack(ncclFalconStream_t handle, StreamCallback callback) {
       !given)
     return given;
   if (!handle) {
-    callback.function(ncclSuccess, callback.context);
+    callBack(callback, ncclSuccess);
     return {};
   }
   const FoundStream found = findStream(handle);

@@ -1,6 +1,7 @@
 #include "api/stream_callback.h"
 
 #include "api/guard.h"
+#include "base/applications_callback.h"
 
 namespace falcon::api {
 namespace {
@@ -11,7 +12,7 @@ class CallbackWork final : public QueuedWork {
 
   Status run() override {
     const auto error = lane_->takeErrorForCallback();
-    callback_.function(error ? finish(*error) : ncclSuccess, callback_.context);
+    callBack(callback_, error ? finish(*error) : ncclSuccess);
     return {};
   }
 
@@ -23,6 +24,11 @@ class CallbackWork final : public QueuedWork {
 };
 
 }  // namespace
+
+FALCON_CALLS_APPLICATION void callBack(const StreamCallback& callback, ncclResult_t result) {
+  callback.function(result, callback.context);
+  FALCON_CALLBACK_ENDS;
+}
 
 bool queueCallback(Lane& lane, StreamCallback callback) {
   return Lane::queue(QueuedWorkRef(new CallbackWork(lane, callback)));

@@ -11,6 +11,9 @@ struct StreamCallback {
   void* context = nullptr;
 };
 
+/// Calls it at once.
+void callBack(const StreamCallback& callback, ncclResult_t result);
+
 /// Queues a call of it: on the lane's thread, with how the works went that ended since the callback before, whose text
 /// is that thread's last error. False: the lane is closed, and nothing was queued.
 bool queueCallback(Lane& lane, StreamCallback callback);

@@ -4,9 +4,16 @@
 #include "base/parameters.h"
 #include "base/shared_library.h"
 #include "base/watch_claim.h"
+#include "front/core_functions.h"
+
+extern "C" const falcon::front::CoreFunctions* ncclFalconCoreFunctions(const char* build);  // src/preload
 
 namespace falcon::api {
 namespace {
+
+const void* coreInside(const char* build) {
+  return ncclFalconCoreFunctions(build);
+}
 
 void* libraryOf(const void* function) {
   Dl_info info;
@@ -21,18 +28,22 @@ Watcher findWatcher() {
   if (!parameters::falcon.value()) return {};
   watch_claim::Claim claim = nullptr;
   const bool bothAreThere = findFunction(RTLD_DEFAULT, watch_claim::claimName, claim);
-  const Answer answer = bothAreThere ? claim(FALCON_BUILD) : Answer::yours;
-  if (answer == Answer::yours) return {true, nullptr};
-  void* const preload = answer == Answer::handOver ? libraryOf(reinterpret_cast<const void*>(claim)) : nullptr;
-  if (preload)
+  const Answer answer = bothAreThere ? claim(FALCON_BUILD, coreInside) : Answer::yours;
+  if (answer == Answer::yours) return {true, false, nullptr};
+  return {false, true, answer == Answer::handOver ? libraryOf(reinterpret_cast<const void*>(claim)) : nullptr};
+}
+
+void say(const Watcher& watcher) {
+  if (watcher.isThisLibrary)
+    log::info("NCCL Falcon is active: it looks for slow ranks and links; NCCL_FALCON=0 turns it off");
+  else if (watcher.preload)
     log::notice(
         "libnccl-falcon.so watches in this process already: what this libnccl.so.2 sends to the vendor's NCCL is "
         "watched there, and its communicators on host memory are not watched (docs/drop-in.md)");
-  else
+  else if (watcher.isAnother)
     log::notice(
-        "libnccl-falcon.so watches in this process already, and is of another build: the communicators of this "
-        "libnccl.so.2 are not watched; use both of one build, or only one of them (docs/drop-in.md)");
-  return {false, preload};
+        "NCCL Falcon watches in this process already, and is of another build, or another copy of this library: the "
+        "communicators of this libnccl.so.2 are not watched; use only one of them (docs/drop-in.md)");
 }
 
 }  // namespace falcon::api

@@ -5,11 +5,14 @@ namespace falcon::api {
 
 struct Watcher {
   bool isThisLibrary = false;
+  bool isAnother = false;
   /// Of dlopen: the preload library, which watches instead and is of the same build. Null: none, or of another.
   void* preload = nullptr;
 };
 
-/// Asks before this library begins to watch. Says which of the two does, where that is not this one.
+/// Asks before this library begins to watch: the loader, so that nobody may wait for who does it.
 Watcher findWatcher();
+/// In the log, once it is known.
+void say(const Watcher& watcher);
 
 }  // namespace falcon::api

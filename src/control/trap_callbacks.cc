@@ -2,12 +2,19 @@
 
 #include <algorithm>
 
+#include "base/applications_callback.h"
 #include "base/per_process.h"
 
 namespace falcon::control {
 namespace {
 
 constinit PerProcess<TrapCallbacks> ours;
+
+FALCON_CALLS_APPLICATION void tellApplication(TrapCallbacks::Callback callback, int held, unsigned milliseconds,
+                                              void* context) {
+  callback(held, milliseconds, context);
+  FALCON_CALLBACK_ENDS;
+}
 
 }  // namespace
 
@@ -32,7 +39,7 @@ void TrapCallbacks::call(Held held, Nanoseconds limit) {
   const std::lock_guard lock(mutex_);
   const auto milliseconds = static_cast<unsigned>(std::chrono::ceil<std::chrono::milliseconds>(limit).count());
   for (const auto& [callback, context] : std::vector(callbacks_))
-    callback(static_cast<int>(held), milliseconds, context);
+    tellApplication(callback, static_cast<int>(held), milliseconds, context);
 }
 
 }  // namespace falcon::control

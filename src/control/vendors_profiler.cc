@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
 #include <string>
 
 #include "base/log.h"
@@ -46,7 +47,8 @@ bool loadOurs(const char* build) {
 }  // namespace
 
 void offerProfiler(const char* build) {
-  if (parameters::ownProfiler.value() == profiler::ownProfilerOff) return;
+  static constinit std::atomic_flag offered;  // by either shape of this library; a forked child has it as well
+  if (parameters::ownProfiler.value() == profiler::ownProfilerOff || offered.test_and_set()) return;
   const std::string named = parameters::profilerPlugin.value();
   const bool isOurs = profiler::isOwnProfiler(named);
   if (!named.empty() && !isOurs) {

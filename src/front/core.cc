@@ -1,6 +1,5 @@
 #include "front/core.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +33,8 @@ bool pathBeside(const char* name, char* path, size_t size) {
 }
 
 const CoreFunctions* load() {
-  if (!isOn() || !claimForCore()) return nullptr;
+  if (!isOn()) return nullptr;
+  if (!claimForCore()) return coreOfLibrary();
   char path[4096];
   loader().error();  // of the application's, perhaps
   void* const library =
@@ -51,27 +51,27 @@ const CoreFunctions* load() {
   return made;
 }
 
-constexpr int unknown = 0, loading = 1, known = 2;
-Atomic<int> state;
-Atomic<int> loadedBy;
-const CoreFunctions* functions;
+constexpr CoreFunctions none{};  // that there is no core
+Atomic<const CoreFunctions*> decided;
+Atomic<int> loadedBy;  // the process
+
+const CoreFunctions* decide(const CoreFunctions* made) {
+  decided.replace(nullptr, made ? made : &none);
+  const CoreFunctions* const its = decided.load();
+  if (its != &none) return its;
+  letGoOfClaim();
+  return nullptr;
+}
 
 }  // namespace
 
 const CoreFunctions* core() {
-  if (state.load() == known) return functions;
-  if (state.replace(unknown, loading)) {
-    loadedBy.store(getpid());
-    functions = load();
-    state.store(known);
-    return functions;
-  }
-  while (state.load() == loading) {
-    const int by = loadedBy.load();
-    if (by != 0 && by != getpid()) return nullptr;
-    sched_yield();
-  }
-  return functions;
+  if (const CoreFunctions* const known = decided.load()) return known == &none ? nullptr : known;
+  const int here = getpid();
+  if (!loadedBy.replace(0, here) && loadedBy.load() != here) return decide(nullptr);
+  // Whoever comes meanwhile loads it as well: nobody waits but in the loader, which lets who calls from a library's
+  // constructor in again.
+  return decide(load());
 }
 
 }  // namespace falcon::front

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "base/applications_callback.h"
 #include "base/layout_rules.h"
 #include "front/homes.h"
 #include "front/layouts.h"
@@ -110,12 +111,23 @@ struct BeginningIteration {
   Iterations::Due due;
 };
 
+FALCON_CALLS_APPLICATION void tellApplication(ncclFalconIterationCallback_t callback,
+                                              const ncclFalconIterationEnd_t& end, void* context) {
+  callback(&end, context);
+  FALCON_CALLBACK_ENDS;
+}
+
+FALCON_CALLS_APPLICATION void callBack(ncclFalconStreamCallback_t callback, void* context) {
+  callback(ncclSuccess, context);
+  FALCON_CALLBACK_ENDS;
+}
+
 /// Whoever is to be told of the end of the iteration before, with nothing of the library's held.
 void tellEnd(ncclComm_t comm, const BeginningIteration& beginning, int health, unsigned int wanted) {
   Iterations::Due due = beginning.due;
   due.end.health = health;
   due.end.wanted = wanted;
-  due.callback(&due.end, due.context);
+  tellApplication(due.callback, due.end, due.context);
   // Where the communicator was destroyed in the callback another one may have its address, which was told nothing.
   withIterations(
       comm,
@@ -260,7 +272,7 @@ ncclResult_t ncclFalconStreamQuery(ncclFalconStream_t stream) {
 ncclResult_t ncclFalconStreamCallback(ncclFalconStream_t stream, ncclFalconStreamCallback_t callback, void* context) {
   FALCON_EXTENSION(StreamCallback, stream, callback, context);
   if (!callback) return isNull("ncclFalconStreamCallback", "callback");
-  if (!stream) callback(ncclSuccess, context);
+  if (!stream) callBack(callback, context);
   return notAStream("ncclFalconStreamCallback", stream);
 }
 

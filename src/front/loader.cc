@@ -60,7 +60,7 @@ Atomic<const Loader*> known;
 
 const Loader& loader() {
   static const Loader ofCLibrary{dlopen, dlsym, dlclose, dlerror, dlinfo, dladdr1};
-  if (dlopen) [[likely]]
+  if (dlopen && dlsym && dlclose && dlerror && dlinfo && dladdr1) [[likely]]
     return ofCLibrary;
   if (const Loader* const found = known.load()) return *found;
   Loader made;

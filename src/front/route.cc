@@ -6,6 +6,7 @@
 
 #include <type_traits>
 
+#include "base/applications_callback.h"
 #include "front/claim.h"
 #include "front/core.h"
 #include "front/loader.h"
@@ -169,8 +170,8 @@ bool isByItself(const Vendor& vendor, const void* caller) {
   const char *name, *ownName;
   const void *base = nullptr, *ownBase = nullptr;
   if (!objectAt(caller, name, base)) return false;
-  return base == vendor.base ||
-         (objectAt(reinterpret_cast<const void*>(&routeFrom), ownName, ownBase) && base == ownBase);
+  return base == vendor.base || (objectAt(reinterpret_cast<const void*>(&routeFrom), ownName, ownBase) &&
+                                 base == ownBase && !isWhereCallbacksAreCalled(caller));
 }
 
 Route routeTo(const Vendor& vendor, const void* caller) {

@@ -1,8 +1,11 @@
 #include "gpu/device_presence.h"
 
+#include <algorithm>
 #include <cctype>
 #include <filesystem>
 #include <string_view>
+
+#include "base/folder_names.h"
 
 namespace falcon::gpu {
 namespace {
@@ -25,13 +28,13 @@ bool isDeviceNode(const std::string& name) {
 
 bool devicesSeemPresent(const std::string& root, const char* visible) {
   if (visible && !namesADevice(visible)) return false;
+  const auto boards = namesIn(root + "/proc/driver/nvidia/gpus");
+  if (boards && !boards->empty()) return true;
   std::error_code error;
-  if (fs::directory_iterator(root + "/proc/driver/nvidia/gpus", error) != fs::directory_iterator()) return true;
   for (const char* node : {"/dev/dxg", "/dev/nvhost-gpu", "/dev/nvgpu"})  // in Windows's Linux; of boards with one chip
     if (fs::exists(root + node, error)) return true;
-  for (const fs::directory_entry& each : fs::directory_iterator(root + "/dev", error))
-    if (isDeviceNode(each.path().filename().string())) return true;
-  return false;
+  const auto nodes = namesIn(root + "/dev");
+  return nodes && std::any_of(nodes->begin(), nodes->end(), isDeviceNode);
 }
 
 }  // namespace falcon::gpu

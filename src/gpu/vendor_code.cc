@@ -4,7 +4,10 @@
 #include <link.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
+
+#include "base/applications_callback.h"
 
 namespace falcon::gpu {
 namespace {
@@ -78,35 +81,55 @@ void* vendorIn(const Object& object) {
   return nullptr;
 }
 
-struct Caller {
-  CodeRange range;
-  std::atomic<void*> vendor{nullptr};  ///< null: the application
+/// A place in the program that calls us.
+struct Site {
+  std::atomic<const void*> caller{nullptr};
+  void* vendor = nullptr;  ///< null: the application; written before the caller
 };
-constexpr std::size_t mostCallers = 32;  // beyond, each call is looked at again
-constinit Caller callers[mostCallers];
-constinit std::atomic<std::size_t> callersBegun{0};
+constexpr unsigned siteBits = 12, mostSteps = 32;
+constinit Site sites[1 << siteBits];
+constinit const void* const beingWritten = &sites;
 constinit std::atomic_flag applicationIsKnown;
 
-/// Two threads may keep the same one.
-void keep(const Object& object, void* vendor) {
-  if (!vendor && !applicationIsKnown.test_and_set()) applicationsCode.set(object.begin, object.end);
-  if (callersBegun.load(std::memory_order_relaxed) >= mostCallers) return;
-  const std::size_t place = callersBegun.fetch_add(1, std::memory_order_relaxed);
-  if (place >= mostCallers) return;
-  callers[place].vendor.store(vendor, std::memory_order_relaxed);
-  callers[place].range.set(object.begin, object.end);
+Site& siteAt(const void* caller, unsigned step) {
+  const std::uint64_t scattered = reinterpret_cast<std::uintptr_t>(caller) * 0x9e3779b97f4a7c15U;
+  return sites[((scattered >> (64 - siteBits)) + step) % std::size(sites)];
+}
+
+const Site* findSite(const void* caller) {
+  for (unsigned step = 0; step < mostSteps; ++step) {
+    const Site& site = siteAt(caller, step);
+    const void* const known = site.caller.load(std::memory_order_acquire);
+    if (known == caller) return &site;
+    if (!known) return nullptr;
+  }
+  return nullptr;
+}
+
+/// False: there is no room, so that this place is looked at each time. Two threads may keep the same one.
+bool keepSite(const void* caller, void* vendor) {
+  for (unsigned step = 0; step < mostSteps; ++step) {
+    Site& site = siteAt(caller, step);
+    const void* none = nullptr;
+    if (!site.caller.compare_exchange_strong(none, beingWritten, std::memory_order_relaxed)) continue;
+    site.vendor = vendor;
+    site.caller.store(caller, std::memory_order_release);
+    return true;
+  }
+  return false;
 }
 
 }  // namespace
 
 void* askWhoCalls(const void* caller) {
+  if (isWhereCallbacksAreCalled(caller)) return nullptr;
   if (ownCode.has(caller)) return drivenVendor.load(std::memory_order_acquire);
-  for (const Caller& known : callers)
-    if (known.range.has(caller)) return known.vendor.load(std::memory_order_relaxed);
+  if (const Site* const known = findSite(caller)) return known->vendor;
   const Object object = objectAt(caller);
   if (object.has(reinterpret_cast<const void*>(&visit))) return drivenVendor.load(std::memory_order_acquire);
   void* const vendor = vendorIn(object);
-  keep(object, vendor);
+  if (!vendor && !applicationIsKnown.test_and_set()) applicationsCode.set(object.begin, object.end);
+  if (!keepSite(caller, vendor) && vendor) dlclose(vendor);  // whoever opened it keeps it
   return vendor;
 }
 

@@ -26,10 +26,10 @@ class CodeRange {
   std::atomic<std::uintptr_t> begin_{0}, size_{0};
 };
 
-/// The objects of this process whose calls are the application's, as far as it is known: most processes have one.
+/// The first object whose calls are the application's: most processes have one.
 inline constinit CodeRange applicationsCode;
 
-/// The same for all others: an object that calls for the first time is looked at.
+/// The same for all others: a place that calls for the first time is looked at.
 void* askWhoCalls(const void* caller);
 
 /// The vendor's library on whose behalf the code at a return address calls us: the one that lies there, whoever opened

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "base/log.h"
 #include "base/log_file.h"
@@ -88,17 +89,19 @@ const char* fill(VendorFunctions& table, void* library, void* preload) {
   return nullptr;
 }
 
-/// The preload library takes our calls for those of an application that is linked to the vendor's.
-void handOver(void* preload, void* library) {
+/// The preload library takes our calls for those of an application that is linked to the vendor's, if it can.
+bool handOver(void* preload, void* library) {
   watch_claim::HandOver tell = nullptr;
-  if (findFunction(preload, watch_claim::handOverName, tell))
-    tell(reinterpret_cast<const void*>(&handOver), dlsym(library, "pncclGetVersion"));
+  return preload && findFunction(preload, watch_claim::handOverName, tell) &&
+         tell(reinterpret_cast<const void*>(&handOver), dlsym(library, "pncclGetVersion"));
 }
 
 Result<std::shared_ptr<const VendorLibrary>> open(const std::string& path, void* preload) {
   if (path.empty() || path[0] != '/') return Error::invalidUsage("'{}' is not an absolute path", path);
   FileIdentity file;
   if (!identify(path.c_str(), file)) return Error::invalidUsage("{} does not exist", path);
+  if (std::error_code error; !std::filesystem::is_regular_file(path, error))
+    return Error::invalidUsage("{} is no file", path);
   if (isThisLibrary(path)) return Error::invalidUsage("{} is NCCL Falcon itself", path);
   // Not bound to itself (RTLD_DEEPBIND): it is to have the program's allocator. What it calls of its own exports comes
   // to us, and is told (vendor_code.h). Never closed: NCCL keeps threads.
@@ -109,13 +112,12 @@ Result<std::shared_ptr<const VendorLibrary>> open(const std::string& path, void*
   auto loaded = std::make_shared<VendorLibrary>();
   loaded->path = path;
   loaded->handle = library;
-  loaded->preload = preload;
-  if (const char* missing = fill(loaded->functions, library, preload))
+  loaded->preload = handOver(preload, library) ? preload : nullptr;
+  if (const char* missing = fill(loaded->functions, library, loaded->preload))
     return Error::invalidUsage("{} has no {}", path, missing);
   if (loaded->functions.getVersion(&loaded->version) != ncclSuccess || loaded->version < oldestVersion)
     return Error::invalidUsage("{} is version {}; {} or newer is needed", path, loaded->version, oldestVersion);
   tellCallsOf(*loaded);
-  if (preload) handOver(preload, library);
   log::makeRoomForVendor();  // nothing was called that logs
   log::info("GPU engine: {} version {}", path, loaded->version);
   return std::shared_ptr<const VendorLibrary>(std::move(loaded));

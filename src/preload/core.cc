@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <new>
 #include <type_traits>
@@ -251,7 +252,7 @@ void callEnds(void* calls, ncclResult_t result) noexcept {
 }
 
 void groupStarted() noexcept {
-  WatchedCalls::ofThisThread().groupStarted();
+  carefully([] { WatchedCalls::ofThisThread().groupStarted(); });
 }
 
 bool groupEnds() noexcept {
@@ -266,7 +267,7 @@ bool groupEnds() noexcept {
 
 /// Of a group whose outermost end has come back.
 void settleChildren(ncclResult_t result) noexcept {
-  if (WatchedCalls::ofThisThread().inGroup() || childrenOfGroup.empty()) [[likely]]
+  if (childrenOfGroup.empty() || WatchedCalls::ofThisThread().inGroup()) [[likely]]
     return;
   for (PendingChild& child : std::exchange(childrenOfGroup, {})) carefully([&] { settle(std::move(child), result); });
 }
@@ -277,7 +278,7 @@ void groupEnded(ncclResult_t result) noexcept {
 }
 
 void groupDropped() noexcept {
-  WatchedCalls::ofThisThread().groupDropped();
+  carefully([] { WatchedCalls::ofThisThread().groupDropped(); });
   settleChildren(ncclInvalidUsage);  // nothing was made
 }
 
@@ -455,7 +456,7 @@ void inChild() {
   pendingChildren.forgetAll();
   new (&childrenOfGroup) std::vector<PendingChild>;  // no memory is given back, as there
   fixedRendezvous.forgetAll();
-  WatchedCalls::ofThisThread().forget();
+  carefully([] { WatchedCalls::ofThisThread().forget(); });
   control::VendorEvents::childBegins();
   control::Ranges::childBegins();
   log::reset();
@@ -499,6 +500,8 @@ const front::CoreFunctions* start(const char* build) {
   if (std::strcmp(build, FALCON_BUILD) != 0) return nullptr;
   log::makeRoomForVendor();  // before the first line
   if (!parameters::falcon.value()) return nullptr;
+  static constinit std::atomic_flag begun;  // nobody waits for who was first, who may need the loader
+  if (begun.test_and_set()) return &functions;
   if (pthread_atfork(nullptr, nullptr, inChild) != 0)
     log::notice("fork() handlers could not be registered: do not use NCCL in forked children");
   log::info("NCCL Falcon watches the communicators of the vendor's NCCL; NCCL_FALCON=0 turns it off");

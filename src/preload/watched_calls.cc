@@ -1,6 +1,7 @@
 #include "preload/watched_calls.h"
 
 #include <algorithm>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -55,8 +56,9 @@ class WatchedCalls::Event final : public CallEvent {
 };
 
 WatchedCalls& WatchedCalls::ofThisThread() {
-  thread_local WatchedCalls calls;
-  return calls;
+  // On the heap: every thread of the process has what is thread_local, called or not.
+  thread_local const auto calls = std::make_unique<WatchedCalls>();
+  return *calls;
 }
 
 WatchedCalls::Begun WatchedCalls::begin(Directory::Use use, const front::WatchedCall& given) {

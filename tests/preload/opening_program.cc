@@ -3,14 +3,17 @@
 //   opening_program LIBRARY        only calls through the library that it opens
 //   opening_program LIBRARY first  then those that it is linked to
 //   opening_program LIBRARY last   the other way round
+//   opening_program LIBRARY meets PLUGIN MICROSECONDS   its first call, while another thread opens PLUGIN
 // What the vendor was told goes to standard output, and for each communicator whether Falcon has its rendezvous in the
 // unique id, as it has where it watches.
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <type_traits>
 
 #include "front/interposed.h"
@@ -83,9 +86,20 @@ void printLog(const char* path) {
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
   const std::string order = argc > 2 ? argv[2] : "alone";
+  if (order == "meets" && argc > 4) {
+    std::thread opening([&] {
+      std::this_thread::sleep_for(std::chrono::microseconds(std::atoi(argv[4])));
+      if (!dlopen(argv[3], RTLD_NOW)) std::printf("%s\n", dlerror());
+    });
+    ncclUniqueId id;
+    require(ncclGetUniqueId(&id), "ncclGetUniqueId");
+    opening.join();
+    return 0;
+  }
   if (order == "last") use("linked", linked, 1);
   use("opened", functionsOf(argv[1]), 2);
   if (order == "first") use("linked", linked, 1);
   printLog(argv[1]);
+  std::printf("core %sloaded\n", dlopen("libnccl-falcon-core.so", RTLD_LAZY | RTLD_NOLOAD) ? "" : "not ");
   return 0;
 }

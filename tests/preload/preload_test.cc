@@ -390,6 +390,20 @@ TEST_F(Preload, OurOwnLibraryBeforeAVendorsThatIsOpenedByItsPathLeavesItAlone) {
   }
 }
 
+// Who is in a constructor has the loader's lock, which the first call of another thread wants.
+TEST_F(Preload, AFirstCallAndOneFromAConstructorDoNotWaitForEachOther) {
+  for (const char* library : {FALCON_PRELOAD, FALCON_OWN_LIBRARY})
+    for (int microseconds = 0; microseconds < 400; microseconds += 25) {
+      const Outcome outcome = run(
+          fmt::format("LD_PRELOAD={} NCCL_FALCON=1 NCCL_FALCON_JOB={} NCCL_FALCON_ENGINE=vendor "
+                      "NCCL_FALCON_VENDOR_LIBRARY={}",
+                      library, job(), FALCON_VENDOR),
+          fmt::format("timeout 60 {} none meets {} {}", FALCON_OPENING_PROGRAM, FALCON_CALLING_PLUGIN, microseconds));
+      EXPECT_EQ(outcome.code, 0) << library << " " << microseconds << " us: " << outcome.errors;
+      EXPECT_EQ(outcome.output, "");
+    }
+}
+
 /// A program that is linked to the vendor's library, before which the preload library stands, and opens our own one.
 class BothShapes : public Preload {
  protected:
@@ -415,14 +429,12 @@ TEST_F(BothShapes, TheLaterOnesCommunicatorsOnHostMemoryAreNotWatched) {
   EXPECT_EQ(std::count(both.errors.begin(), both.errors.end(), '\n'), 1) << both.errors;
 }
 
-// Handles that the program has of the vendor's cannot become those of libnccl.so.2.
-TEST_F(BothShapes, ThePreloadLibraryOnlyForwardsWhereTheOtherWatches) {
+TEST_F(BothShapes, WhatComesToThePreloadLibraryLaterIsWatchedByTheOther) {
   const Outcome both = runBoth("first");
   EXPECT_EQ(both.code, 0) << both.errors;
-  EXPECT_THAT(both.output, AllOf(HasSubstr("opened: watched\n"), HasSubstr("linked: not watched\n")));
-  EXPECT_THAT(both.output, HasSubstr("vendor: Bcast ends\n"));
-  EXPECT_THAT(both.errors, HasSubstr("NCCL Falcon's libnccl.so.2 watches in this process already"));
-  EXPECT_EQ(std::count(both.errors.begin(), both.errors.end(), '\n'), 1) << both.errors;
+  EXPECT_THAT(both.output, AllOf(HasSubstr("opened: watched\n"), HasSubstr("linked: watched\n")));
+  EXPECT_THAT(both.output, AllOf(HasSubstr("vendor: Bcast ends\n"), HasSubstr("core not loaded\n")));
+  EXPECT_THAT(both.errors, IsEmpty());
 }
 
 TEST_F(BothShapes, OfAnotherBuildTheLaterOneOnlyMovesData) {
@@ -432,7 +444,7 @@ TEST_F(BothShapes, OfAnotherBuildTheLaterOneOnlyMovesData) {
                            FALCON_OPENING_PROGRAM " " FALCON_OWN_LIBRARY " alone");
   EXPECT_EQ(both.code, 0) << both.errors;
   EXPECT_THAT(both.output, AllOf(HasSubstr("opened: not watched\n"), HasSubstr("vendor: Broadcast")));
-  EXPECT_THAT(both.errors, HasSubstr("libnccl-falcon.so watches in this process already, and is of another build"));
+  EXPECT_THAT(both.errors, HasSubstr("NCCL Falcon watches in this process already, and is of another build"));
   EXPECT_EQ(std::count(both.errors.begin(), both.errors.end(), '\n'), 1) << both.errors;
 }
 
@@ -455,6 +467,16 @@ TEST_F(Preload, BeforeAnEarlierVersionOfOursItStepsAsideToo) {
   EXPECT_EQ(lacking.code, 0);
   EXPECT_THAT(lacking.output, AllOf(HasSubstr("GetVersion 0\n"), HasSubstr("RangeEnd 5\n")));
   EXPECT_THAT(lacking.errors, HasSubstr("ncclFalconRangeEnd is not in the version of NCCL Falcon"));
+}
+
+// Only an interpreter is asked where its packages are, by running it.
+TEST_F(Preload, ExecChecksAProgramWithoutStartingIt) {
+  const std::string program = file("python_train.sh");
+  std::ofstream(program) << "#!/bin/sh\ntouch " << file("started") << "\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  run("", FALCON_BINARY " exec --check -- " + program);
+  run("", FALCON_BINARY " exec --print -- " + program);
+  EXPECT_FALSE(std::filesystem::exists(file("started")));
 }
 
 TEST_F(Preload, ExecSetsAllThatIsNeeded) {

@@ -6,6 +6,8 @@
 
 #include <cstdlib>
 
+#include "base/applications_callback.h"
+
 namespace falcon::gpu {
 namespace {
 
@@ -34,6 +36,34 @@ TEST(VendorCode, IsThatOfTheLibraryThatWasLoaded) {
     // What jumps into this library, as the vendor's functions that it calls may.
     EXPECT_EQ(vendorCalling(addressOf(&loadVendorLibrary)), (*library)->handle);
   }
+}
+
+FALCON_CALLS_APPLICATION void callsBack(void (*callback)()) {
+  callback();
+  FALCON_CALLBACK_ENDS;
+}
+
+// The last call of a callback may be a jump, which leaves the address that the callback was called from.
+TEST(VendorCode, IsNotThatWhichCallsTheApplicationBack) {
+  const auto library = loadVendorLibrary(FALCON_FAKE_VENDOR);
+  ASSERT_TRUE(library);
+  static const void* caller = nullptr;
+  callsBack([] { caller = __builtin_return_address(0); });
+  ASSERT_TRUE(isWhereCallbacksAreCalled(caller));
+  EXPECT_EQ(vendorCalling(caller), nullptr);
+  EXPECT_FALSE(isWhereCallbacksAreCalled(addressOf(&loadVendorLibrary)));
+}
+
+// A program may have any number of them.
+TEST(VendorCode, IsKnownByThousandsOfPlacesThatCall) {
+  const auto library = loadVendorLibrary(FALCON_FAKE_VENDOR);
+  ASSERT_TRUE(library);
+  void* const made = mmap(nullptr, 8 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(made, MAP_FAILED);
+  const auto* const code = static_cast<const char*>(made);
+  for (int place = 0; place < 8 << 20; place += 1024) ASSERT_EQ(vendorCalling(code + place), nullptr);
+  EXPECT_EQ(vendorCalling(addressOf((*library)->functions.allReduce)), (*library)->handle);
+  munmap(made, 8 << 20);
 }
 
 TEST(VendorCode, HasNoCodeThatWasMadeWhileTheProgramRan) {

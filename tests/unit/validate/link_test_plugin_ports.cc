@@ -25,7 +25,7 @@ void expectMeasured(const std::vector<LinkMeasurement>& measurements) {
   ASSERT_EQ(measurements.size(), 1U);
   EXPECT_EQ(measurements[0].status, LinkStatus::measured);
   EXPECT_EQ(measurements[0].medium, transport::Medium::socket);
-  EXPECT_GE(measurements[0].bytes, settings.firstBytes);
+  EXPECT_GE(measurements[0].bytes, settings.fewestBytes);  // firstBytes, but where a busy machine is slow
 }
 
 TEST(PluginLinks, AreMeasuredWithBothEndsInOneThread) {

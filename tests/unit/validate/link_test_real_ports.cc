@@ -39,7 +39,7 @@ TEST_P(RealPorts, BothEndsInOneThread) {
     ASSERT_EQ(measurements.size(), 1u);
     EXPECT_EQ(measurements[0].status, LinkStatus::measured);
     EXPECT_EQ(measurements[0].medium, GetParam());
-    EXPECT_GE(measurements[0].bytes, testSettings().firstBytes);
+    EXPECT_GE(measurements[0].bytes, testSettings().fewestBytes);  // firstBytes, but where a busy machine is slow
     RecordProperty("megabytesPerSecond", static_cast<int>(measurements[0].bytesPerSecond() / 1e6));
   }
 }

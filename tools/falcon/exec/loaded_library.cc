@@ -9,12 +9,15 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <regex>
 #include <sstream>
+#include <thread>
 
 #include "base/format.h"
 #include "base/parameters.h"
@@ -96,8 +99,10 @@ LoadedLibrary ncclOf(const std::string& file, const std::string& how) {
   return {"", "in " + (inside.empty() ? file : inside), !inside.empty()};
 }
 
+/// An interpreter, and no program of a name that begins as its: nothing but the interpreter is asked, by running it.
 bool isPython(const std::string& path) {
-  return std::filesystem::path(path).filename().string().starts_with("python");
+  static const std::regex name("python([0-9]+(\\.[0-9]+)*[a-z]?)?(-dbg)?");
+  return std::regex_match(std::filesystem::path(path).filename().string(), name);
 }
 
 /// As `import torch` would find it; the interpreter says where its packages are.
@@ -164,6 +169,20 @@ bool isPrivileged(const std::string& path) {
 
 /// CUDA's driver takes seconds on a machine with many GPUs.
 constexpr Nanoseconds openingLimit = 30s;
+
+/// One that does not is killed.
+bool endsWithin(pid_t child, Nanoseconds limit) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  while (true) {
+    const pid_t ended = waitpid(child, nullptr, WNOHANG);
+    if (ended == child || (ended < 0 && errno != EINTR)) return true;
+    if (std::chrono::steady_clock::now() >= deadline) break;
+    std::this_thread::sleep_for(1ms);
+  }
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  return false;
+}
 
 struct Answer {
   LibraryFacts facts;
@@ -239,21 +258,19 @@ Result<LibraryFacts> factsOf(const std::string& path) {
   if (child < 0) return Error::system("no process can be started");
   if (child == 0) {
     Answer answer{};
+    dup2(STDERR_FILENO, STDOUT_FILENO);  // what the library prints is no part of our answer
     look(path, answer);
     const bool said = write(ends[1], &answer, sizeof answer) == sizeof answer;
     _exit(said ? 0 : 1);
   }
   close(ends[1]);
   Answer answer{};
-  pollfd ready{ends[0], POLLIN, 0};
-  int came = 0;
-  do came = poll(&ready, 1, static_cast<int>(openingLimit / 1ms));
-  while (came < 0 && errno == EINTR);
-  const bool heard = came > 0 && read(ends[0], &answer, sizeof answer) == sizeof answer;
+  const bool hasEnded = endsWithin(child, openingLimit);
+  // It has said so before it ended, or never does: a process that it has started may hold the pipe.
+  pollfd said{ends[0], POLLIN, 0};
+  const bool heard = hasEnded && poll(&said, 1, 0) > 0 && read(ends[0], &answer, sizeof answer) == sizeof answer;
   close(ends[0]);
-  if (came == 0) kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
-  if (came == 0)
+  if (!hasEnded)
     return Error::invalidArgument("{} is not opened within {:.0f} s: something in it waits", path,
                                   seconds(openingLimit));
   if (!heard) return Error::invalidArgument("{} ends the process that opens it", path);
