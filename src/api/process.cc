@@ -41,35 +41,26 @@ void Process::childBegins() {
 }
 
 void Process::begin() {
+  if (begun_.load(std::memory_order_acquire)) return;
+  // In the caller's thread, not in one of ours: that may wait for the loader while the caller, in a library's
+  // constructor, waits for it.
+  const Watcher found = findWatcher();
   const std::lock_guard lock(mutex_);
-  if (begun_) return;
-  begun_ = true;
+  if (begun_.load(std::memory_order_relaxed)) return;
+  watcher_ = found;
   // Here and not at load time: loading has no side effects. A child inherits the handler.
   static constinit std::atomic<bool> registered{false};
   if (!registered.exchange(true) && pthread_atfork(nullptr, nullptr, inChild) != 0)
     log::notice("fork() handlers could not be registered: do not use NCCL in forked children");
   if (log::on(log::Level::version)) log::write(log::Level::info, "NCCL version 2.32.3, provided by NCCL Falcon");
-  if (!parameters::falcon.value()) log::info("NCCL Falcon's detection is off; NCCL_FALCON=1 turns it on");
+  say(watcher_);
   if (parameters::threads.isSet())
     log::info("{}={} has no effect on the host engine", parameters::threads.name(), parameters::threads.value());
   if (const auto level = log::unknownLevel())
     log::notice("NCCL_DEBUG={} is no level: set it to VERSION, WARN, INFO or TRACE", *level);
   for (const std::string& name : unknownParameters())
     log::notice("{} is set, but NCCL Falcon knows no such parameter; see docs/environment.md", name);
-}
-
-Watcher Process::watcher() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (watcher_) return *watcher_;
-  }
-  const Watcher found = findWatcher();
-  const std::lock_guard lock(mutex_);
-  if (!watcher_) {
-    watcher_ = found;
-    say(found);
-  }
-  return *watcher_;
+  begun_.store(true, std::memory_order_release);
 }
 
 void Process::findVendor() {
@@ -110,14 +101,10 @@ const Result<std::shared_ptr<const gpu::VendorLibrary>>& Process::loaded() {
     const std::lock_guard lock(mutex_);
     if (loaded_) return *loaded_;
   }
-  const Watcher its = watcher();
-  auto found = gpu::loadVendorLibrary(parameters::vendorLibrary.value(), its.preload);
-  {
-    const std::lock_guard lock(mutex_);
-    if (loaded_) return *loaded_;
-    loaded_ = std::move(found);
-  }
-  if (*loaded_ && its.isThisLibrary) control::offerProfiler(FALCON_BUILD);
+  auto found = gpu::loadVendorLibrary(parameters::vendorLibrary.value(), watcher_.preload);
+  if (found && watches()) control::offerProfiler(FALCON_BUILD);  // before anybody goes on to that library
+  const std::lock_guard lock(mutex_);
+  if (!loaded_) loaded_ = std::move(found);
   return *loaded_;
 }
 

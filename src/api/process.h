@@ -34,7 +34,7 @@ class Process {
   /// What one of these has found, but nobody looks for it.
   std::shared_ptr<const gpu::VendorLibrary> vendorLibrary();
   /// Whether Falcon watches the communicators that are made here.
-  bool watches() { return watcher().isThisLibrary; }
+  bool watches() const { return watcher_.isThisLibrary; }
   /// Null where the process has no CUDA driver loaded: then there are no device pointers either.
   std::shared_ptr<const gpu::CudaDriver> driver();
 
@@ -43,15 +43,14 @@ class Process {
   void begin();
   void findVendor();
   const Result<std::shared_ptr<const gpu::VendorLibrary>>& loaded();
-  Watcher watcher();
 
   static std::atomic<int> currentGeneration;
 
   // Not held while the loader is asked: a library's constructor that calls us has its lock. Where two threads look for
   // something at the same time what the first one finds stays.
   std::mutex mutex_;
-  bool begun_ = false;
-  std::optional<Watcher> watcher_;
+  std::atomic<bool> begun_ = false;
+  Watcher watcher_;  ///< found when it begins, and the same from then on
   bool searched_ = false;
   std::string obstacle_;
   std::optional<Result<std::shared_ptr<const gpu::VendorLibrary>>> loaded_;  ///< in use or not

@@ -4,15 +4,13 @@
 #include "base/parameters.h"
 #include "base/shared_library.h"
 #include "base/watch_claim.h"
-#include "front/core_functions.h"
-
-extern "C" const falcon::front::CoreFunctions* ncclFalconCoreFunctions(const char* build);  // src/preload
+#include "preload/core.h"
 
 namespace falcon::api {
 namespace {
 
 const void* coreInside(const char* build) {
-  return ncclFalconCoreFunctions(build);
+  return preload::coreFunctions(build);
 }
 
 void* libraryOf(const void* function) {
@@ -34,13 +32,15 @@ Watcher findWatcher() {
 }
 
 void say(const Watcher& watcher) {
-  if (watcher.isThisLibrary)
+  if (!watcher.isThisLibrary && !watcher.isAnother)
+    log::info("NCCL Falcon's detection is off; NCCL_FALCON=1 turns it on");
+  else if (watcher.isThisLibrary)
     log::info("NCCL Falcon is active: it looks for slow ranks and links; NCCL_FALCON=0 turns it off");
   else if (watcher.preload)
     log::notice(
         "libnccl-falcon.so watches in this process already: what this libnccl.so.2 sends to the vendor's NCCL is "
         "watched there, and its communicators on host memory are not watched (docs/drop-in.md)");
-  else if (watcher.isAnother)
+  else
     log::notice(
         "NCCL Falcon watches in this process already, and is of another build, or another copy of this library: the "
         "communicators of this libnccl.so.2 are not watched; use only one of them (docs/drop-in.md)");

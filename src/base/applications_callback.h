@@ -11,8 +11,10 @@
 
 extern "C" {
 // The linker's; null where nothing is in that section.
+// NOLINTBEGIN(bugprone-reserved-identifier)
 __attribute__((weak, visibility("hidden"))) extern const char __start_falcon_callbacks[];
 __attribute__((weak, visibility("hidden"))) extern const char __stop_falcon_callbacks[];
+// NOLINTEND(bugprone-reserved-identifier)
 }
 
 namespace falcon {

@@ -167,18 +167,20 @@ class OwnRendezvous {
   Nanoseconds patience_ = partingTime;
 };
 
-/// What a rank says that looks for a rendezvous at a fixed address and finds none: once, after some seconds.
+/// What a rank says that looks for a rendezvous at a fixed address and finds none: once each, after some seconds.
 class Reminder {
  public:
   Reminder(const UniqueId& id, Rank rank, Instant deadline) : id_(id), rank_(rank), deadline_(deadline) {}
 
   void look(transport::Listener seen) {
     const Instant now = std::chrono::steady_clock::now();
-    if (hasSaid_ || now - began_ < remindTime) return;
-    hasSaid_ = true;
+    const bool isNobodyThere = seen == transport::Listener::none;
+    if (isNobodyThere != wasNobodyThere_) since_ = now;  // rank 0 may just have come
+    wasNobodyThere_ = isNobodyThere;
+    if (now - since_ < remindTime || std::exchange(isNobodyThere ? hasSaidNobody_ : hasSaidWho_, true)) return;
     const std::string where = fmt::format("rank {} has not met rank 0 at {} ({}) yet, and tries for {:.0f} s more",
                                           rank_, id_.address.text(), variableOf(id_), seconds(deadline_ - now));
-    if (seen == transport::Listener::none) return log::info("{}: nobody listens there", where);
+    if (isNobodyThere) return log::info("{}: nobody listens there", where);
     log::notice("{}: what listens there {}; another program may have that port, or rank 0 be stopped", where,
                 seen == transport::Listener::silent ? "does not answer" : "hangs up");
   }
@@ -187,8 +189,9 @@ class Reminder {
   const UniqueId id_;
   const Rank rank_;
   const Instant deadline_;
-  const Instant began_ = std::chrono::steady_clock::now();
-  bool hasSaid_ = false;
+  Instant since_ = std::chrono::steady_clock::now();  // it has been so
+  bool wasNobodyThere_ = false;
+  bool hasSaidNobody_ = false, hasSaidWho_ = false;
 };
 
 constexpr const char* whyOver =

@@ -22,8 +22,10 @@ __asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
 
 extern "C" {
 // Of the C library itself until 2.33, for its own use.
+// NOLINTBEGIN(bugprone-reserved-identifier)
 __attribute__((weak)) void* __libc_dlopen_mode(const char* name, int mode);
 __attribute__((weak)) void* __libc_dlsym(void* library, const char* name);
+// NOLINTEND(bugprone-reserved-identifier)
 }
 
 namespace falcon::front {

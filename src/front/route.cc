@@ -76,13 +76,26 @@ void* findAnywhere() {
   return found;
 }
 
+/// Whether the object of that name, loaded at `base`, is NCCL Falcon's: one of our libraries, or an earlier one.
+bool isFalcon(const char* name, const void* base) {
+  void* const object = opened(name);
+  if (!object) return false;
+  const void* const found = loader().symbol(object, "ncclFalconGetVersion");
+  loader().close(object);
+  const char* its;
+  const void* where = nullptr;
+  return found && objectAt(found, its, where) && where == base;
+}
+
 /// A function of the library that `caller` would have called; null: there is none in this process.
 void* functionFor(const void* caller) {
   const char* name;
   const void* base;
   if (objectAt(caller, name, base)) {
     if (void* const handedOver = handedOverBy(base)) return handedOver;
-    if (void* const found = findLoaded(name)) return found;
+    // NCCL Falcon calls none of NCCL's by its name: there a callback of the application's ends in a jump to us.
+    void* const found = isFalcon(name, base) ? nullptr : findLoaded(name);
+    if (found) return found;
   }
   if (void* const found = loader().symbol(RTLD_DEFAULT, telltale)) return found;
   return findAnywhere();

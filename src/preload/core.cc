@@ -1,5 +1,5 @@
 // The core's functions as the front calls them: none fails or throws.
-#include "front/core_functions.h"
+#include "preload/core.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -511,9 +511,9 @@ const front::CoreFunctions* start(const char* build) {
 }
 
 }  // namespace
-}  // namespace falcon::preload
 
-extern "C" __attribute__((visibility("default"))) const falcon::front::CoreFunctions* ncclFalconCoreFunctions(
-    const char* build) {
-  return falcon::preload::carefully([&] { return falcon::preload::start(build); });
+const front::CoreFunctions* coreFunctions(const char* build) noexcept {
+  return carefully([&] { return start(build); });
 }
+
+}  // namespace falcon::preload

@@ -101,7 +101,7 @@ LoadedLibrary ncclOf(const std::string& file, const std::string& how) {
 
 /// An interpreter, and no program of a name that begins as its: nothing but the interpreter is asked, by running it.
 bool isPython(const std::string& path) {
-  static const std::regex name("python([0-9]+(\\.[0-9]+)*[a-z]?)?(-dbg)?");
+  static const std::regex name("python([0-9]+(\\.[0-9]+)*[a-z]*)?(-dbg)?");
   return std::regex_match(std::filesystem::path(path).filename().string(), name);
 }
 
