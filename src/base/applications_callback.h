@@ -11,10 +11,10 @@
 
 extern "C" {
 // The linker's; null where nothing is in that section.
-// NOLINTBEGIN(bugprone-reserved-identifier)
+// NOLINTBEGIN(bugprone-reserved-identifier,bugprone-dynamic-static-initializers)
 __attribute__((weak, visibility("hidden"))) extern const char __start_falcon_callbacks[];
 __attribute__((weak, visibility("hidden"))) extern const char __stop_falcon_callbacks[];
-// NOLINTEND(bugprone-reserved-identifier)
+// NOLINTEND(bugprone-reserved-identifier,bugprone-dynamic-static-initializers)
 }
 
 namespace falcon {
