@@ -13,6 +13,7 @@ import time
 
 import cells
 import chart
+import command_line
 import document
 import libraries
 import machine
@@ -59,11 +60,7 @@ def parse_arguments():
     parser.add_argument("--resume", action="store_true", help="go on with that file; what other commits gave is kept, and marked")
     parser.add_argument("--document", action="store_true",
                         help="write docs/performance.md although the run was filtered (a run of all cells does)")
-    parser.add_argument("--check", action="store_true", help=argparse.SUPPRESS)  # the options alone
-    options = parser.parse_args()
-    if options.check:
-        parser.exit()
-    return options
+    return command_line.parsed(parser)
 
 
 def chosen(text, known, convert=str):

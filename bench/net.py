@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 
+import command_line
 import measured_code
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -36,11 +37,7 @@ def parse_arguments():
     parser.add_argument("--streams", type=int, default=2, help="of iperf3, and sockets of the plugin; %(default)s")
     parser.add_argument("--io", default="auto", help="NCCL_FALCON_NET_IO of the plugin: auto, epoll or io_uring; %(default)s")
     parser.add_argument("--json", action="store_true", help="on stdout")
-    parser.add_argument("--check", action="store_true", help=argparse.SUPPRESS)  # the options alone
-    options = parser.parse_args()
-    if options.check:
-        parser.exit()
-    return options
+    return command_line.parsed(parser)
 
 
 def output_of(command, **environment):

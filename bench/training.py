@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 
+import command_line
 import machine
 import measured_code
 
@@ -49,11 +50,7 @@ def parse_arguments():
                         f"{HOOK_NANOSECONDS}")
     parser.add_argument("--output", default=RESULTS, help="JSON lines file of the pairs; %(default)s")
     parser.add_argument("--resume", action="store_true", help="go on with that file until it has that many pairs; those of other commits are kept, and marked")
-    parser.add_argument("--check", action="store_true", help=argparse.SUPPRESS)  # the options alone
-    options = parser.parse_args()
-    if options.check:
-        parser.exit()
-    return options
+    return command_line.parsed(parser)
 
 
 def ranks_of(job):

@@ -27,12 +27,12 @@ Watcher findWatcher() {
   watch_claim::Claim claim = nullptr;
   const bool bothAreThere = findFunction(RTLD_DEFAULT, watch_claim::claimName, claim);
   const Answer answer = bothAreThere ? claim(FALCON_BUILD, coreInside) : Answer::yours;
-  if (answer == Answer::yours) return {true, false, nullptr};
-  return {false, true, answer == Answer::handOver ? libraryOf(reinterpret_cast<const void*>(claim)) : nullptr};
+  if (answer == Answer::yours) return {true, nullptr};
+  return {false, answer == Answer::handOver ? libraryOf(reinterpret_cast<const void*>(claim)) : nullptr};
 }
 
 void say(const Watcher& watcher) {
-  if (!watcher.isThisLibrary && !watcher.isAnother)
+  if (!parameters::falcon.value())
     log::info("NCCL Falcon's detection is off; NCCL_FALCON=1 turns it on");
   else if (watcher.isThisLibrary)
     log::info("NCCL Falcon is active: it looks for slow ranks and links; NCCL_FALCON=0 turns it off");

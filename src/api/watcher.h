@@ -5,7 +5,6 @@ namespace falcon::api {
 
 struct Watcher {
   bool isThisLibrary = false;
-  bool isAnother = false;
   /// Of dlopen: the preload library, which watches instead and is of the same build. Null: none, or of another.
   void* preload = nullptr;
 };

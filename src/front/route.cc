@@ -76,15 +76,22 @@ void* findAnywhere() {
   return found;
 }
 
+/// A function of the object itself that is loaded at `base`: looked up by its handle it may be one of what it is linked
+/// to, or, in a program, ours here. Null: it has none.
+void* ownFunction(void* object, const char* symbol, const void* base) {
+  void* const found = loader().symbol(object, symbol);
+  const char* name;
+  const void* its = nullptr;
+  return found && objectAt(found, name, its) && its == base ? found : nullptr;
+}
+
 /// Whether the object of that name, loaded at `base`, is NCCL Falcon's: one of our libraries, or an earlier one.
 bool isFalcon(const char* name, const void* base) {
   void* const object = opened(name);
   if (!object) return false;
-  const void* const found = loader().symbol(object, "ncclFalconGetVersion");
+  const bool hasOurs = ownFunction(object, "ncclFalconGetVersion", base);
   loader().close(object);
-  const char* its;
-  const void* where = nullptr;
-  return found && objectAt(found, its, where) && where == base;
+  return hasOurs;
 }
 
 /// A function of the library that `caller` would have called; null: there is none in this process.
@@ -113,17 +120,14 @@ void fill(VendorTable& table, void* library) {
   find(table.questions.device, "pncclCommCuDevice");
 }
 
-/// Whether `library` is NCCL Falcon: it has functions of nccl_falcon.h itself. Looked up in a program, they may be ours
-/// here. Another version may lack some; two that both watched would be in each other's way.
+/// Whether `library` is NCCL Falcon: it has functions of nccl_falcon.h itself. Another version may lack some; two that
+/// both watched would be in each other's way.
 bool fill(ExtensionTable& table, void* library, const void* base) {
   bool all = true;
   const auto find = [&](auto& function, const char* symbol) {
-    void* const found = loader().symbol(library, symbol);
-    const char* name;
-    const void* its = nullptr;
-    const bool itsOwn = found && objectAt(found, name, its) && its == base;
-    all = all && itsOwn;
-    function = itsOwn ? reinterpret_cast<std::remove_reference_t<decltype(function)>>(found) : nullptr;
+    void* const found = ownFunction(library, symbol, base);
+    all = all && found;
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(found);
   };
 #define FALCON_FIND(name) find(table.name, "ncclFalcon" #name);
   FALCON_EXTENSION_FUNCTIONS(FALCON_FIND)
