@@ -20,16 +20,16 @@ struct Arguments {
   int peer;
 };
 
-/// Whether a glance shows that checkCall() would object to nothing, as nearly always: then `call`, which is fresh, is
-/// filled in. `communicator` is ready.
-inline bool isSoundAtAGlance(const ncclComm& communicator, const Arguments& a, Call& call) {
-  const bool sound = communicator.closed.load(std::memory_order_relaxed) == ncclComm::Closed::no &&
-                     static_cast<unsigned>(a.type) < dataTypeCount &&
-                     static_cast<unsigned>(a.reduction) < reduceOpCount && a.count <= surelyFittingCount &&
-                     (!hasPeer(a.operation) || static_cast<unsigned>(a.peer) < communicator.ranks) &&
-                     (a.send || a.operation == Operation::receive) && (a.receive || a.operation == Operation::send);
-  if (!sound) [[unlikely]]
-    return false;
+/// Whether a glance shows that checkCall() would object to nothing, as nearly always. `communicator` is ready.
+inline bool areSoundAtAGlance(const ncclComm& communicator, const Arguments& a) {
+  return communicator.closed.load(std::memory_order_relaxed) == ncclComm::Closed::no &&
+         static_cast<unsigned>(a.type) < dataTypeCount && static_cast<unsigned>(a.reduction) < reduceOpCount &&
+         a.count <= surelyFittingCount &&
+         (!hasPeer(a.operation) || static_cast<unsigned>(a.peer) < communicator.ranks) &&
+         (a.send || a.operation == Operation::receive) && (a.receive || a.operation == Operation::send);
+}
+/// Fills in `call`, which is fresh, from such.
+inline void fillIn(Call& call, const Arguments& a) {
   call.operation = a.operation;
   call.type = static_cast<DataType>(a.type);
   call.reduction = static_cast<ReduceOp>(a.reduction);
@@ -37,7 +37,6 @@ inline bool isSoundAtAGlance(const ncclComm& communicator, const Arguments& a, C
   call.receive = a.receive;
   call.count = a.count;
   call.peer = a.peer;
-  return true;
 }
 
 /// Error (invalidUsage): the communicator was finalized or revoked, or is suspended.

@@ -19,6 +19,7 @@
 #include "api/user_ops.h"
 #include "base/asymmetric_fence.h"
 #include "base/call_counts.h"
+#include "base/counter_clock.h"
 #include "base/engine.h"
 #include "bootstrap/communicator_network.h"
 #include "collectives/host_communicator.h"
@@ -108,6 +109,7 @@ struct ncclComm {
   /// Shared with an end that is being told, in which the application may destroy the communicator.
   const std::shared_ptr<falcon::api::Iterations> iterations = std::make_shared<falcon::api::Iterations>();
   std::unique_ptr<falcon::CallCounts> counts;  ///< of the calls so far, where it is watched
+  falcon::CounterClock<> clock;                ///< of its calls then, of which one thread at a time makes some
   falcon::control::Checkpointing checkpoints;
   falcon::api::UserOps userOps;
   falcon::api::Lane lane;  ///< of calls on host streams

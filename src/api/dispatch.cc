@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include "api/queued_calls.h"
-#include "base/clock.h"
-#include "base/entered_calls.h"
 #include "control/handed_calls.h"
 #include "control/vendor_events.h"
 
@@ -87,7 +85,7 @@ void enterLog(LoggedCall& logged, const PendingCall& pending, std::uint64_t numb
   CallRecorder* const recorder = communicator.hooks.calls;
   if (!recorder) return;
   const Engine& engine = *communicator.engine;
-  logged.enter(*recorder, communicator.place,
+  logged.enter(CallingThread::own(), *recorder, communicator.place,
                CallRecord::of(pending.call, engine.id(), engine.rank(), number, grouped, enter),
                pending.settings ? &pending.settings->labels() : nullptr);
 }
@@ -137,25 +135,12 @@ class PendingHanded final : public control::HandedCalls {
   int next_ = 0;  ///< most likely
 };
 
-/// One call outside of a group, as nearly all are: nothing is allocated.
 Status runWatched(const PendingCall& pending) {
-  const Clock& clock = SystemClock::instance();
-  ncclComm& communicator = *pending.communicator;
-  const Nanoseconds enter = clock.now();
-  HoldPoint* hold = communicator.hooks.hold;
-  const std::uint64_t number = numberOf(pending);
-  EnteredCalls<PendingCall> entered({&pending, 1});
-  entered.enter();
-  if (hold) hold->passEvent(entered);
-  LoggedCall logged;
-  enterLog(logged, pending, number, enter, false);
-  const PendingHanded handed({&pending, 1}, {&number, 1}, enter);
-  const Status done = execute({&pending, 1});
-  if (done) {
-    entered.leave();
-    logged.leave(clock.now());
-  }
-  if (hold) hold->leaveCall();
+  WatchedCall watched(pending);
+  const std::uint64_t number = watched.number();
+  const PendingHanded handed({&pending, 1}, {&number, 1}, watched.enteredAt());
+  Status done = execute({&pending, 1});
+  if (done) watched.leave();
   return done;
 }
 
@@ -178,7 +163,7 @@ struct WatchedGroup {
 
 Status runWatched(std::span<const PendingCall> calls) {
   if (calls.size() == 1) return runWatched(calls[0]);
-  const Clock& clock = SystemClock::instance();
+  CounterClock<>& clock = calls[0].communicator->clock;
   const Nanoseconds enter = clock.now();
   WatchedGroup& group = WatchedGroup::ofThisThread();
   HoldPoint* hold = nullptr;  // one process has one
@@ -207,6 +192,22 @@ Status runWatched(std::span<const PendingCall> calls) {
 }
 
 }  // namespace
+
+WatchedCall::WatchedCall(const PendingCall& pending)
+    : clock_(pending.communicator->clock),
+      hold_(pending.communicator->hooks.hold),
+      enteredAt_(clock_.now()),
+      number_(numberOf(pending)),
+      entered_({&pending, 1}) {
+  entered_.enter();
+  if (hold_) hold_->passEvent(entered_);
+  enterLog(logged_, pending, number_, enteredAt_, false);
+}
+
+void WatchedCall::leave() {
+  entered_.leave();
+  logged_.leave(clock_.now());
+}
 
 Status checkCalls(std::span<const PendingCall> calls) {
   return forEachKind(submissionsOf(calls),

@@ -7,11 +7,17 @@
 #include "api/communicator.h"
 #include "api/host_stream.h"
 #include "base/call.h"
+#include "base/counter_clock.h"
+#include "base/entered_calls.h"
 
 namespace falcon::api {
 
 /// A checked call that waits for its group's end.
 struct PendingCall {
+  PendingCall() {}  // NOLINT(modernize-use-equals-default): a defaulted one is zeroed first, a fifth of a watched call
+  PendingCall(ncclComm* itsCommunicator, const Call& itsCall, void* itsStream = nullptr)
+      : communicator(itsCommunicator), call(itsCall), stream(itsStream) {}
+
   ncclComm* communicator = nullptr;
   Call call;
   void* stream = nullptr;
@@ -20,6 +26,31 @@ struct PendingCall {
 
   /// Of its communicator, which is watched.
   CallCounts& counts() const { return *communicator->counts; }
+};
+
+/// Around one watched call outside of groups, as nearly all are: nothing is allocated. Used by the thread that calls.
+class WatchedCall {
+ public:
+  /// It is entered: counted, held while the job is held, and in the log. `pending` outlives this.
+  explicit WatchedCall(const PendingCall& pending);
+  /// It has come to its end; without that it has failed.
+  void leave();
+  ~WatchedCall() {
+    if (hold_) hold_->leaveCall();
+  }
+  WatchedCall(const WatchedCall&) = delete;
+  WatchedCall& operator=(const WatchedCall&) = delete;
+
+  Nanoseconds enteredAt() const { return enteredAt_; }
+  std::uint64_t number() const { return number_; }
+
+ private:
+  CounterClock<>& clock_;
+  HoldPoint* const hold_;
+  Nanoseconds enteredAt_;
+  std::uint64_t number_;
+  EnteredCalls<PendingCall> entered_;
+  LoggedCall logged_;
 };
 
 /// Runs one call, or all calls of an outermost group, after what is queued for their communicators. These are in use

@@ -34,6 +34,9 @@ class Group {
     return make();
   }
 
+  /// Whether the calling thread has one open.
+  static bool isOpenHere() { return mine && mine->open(); }
+
   bool open() const { return depth_ > 0; }
   void start() { ++depth_; }
   /// An inner end only counts down. Errors (invalidUsage): no group is open. Else the first error of the group.

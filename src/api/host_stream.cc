@@ -21,8 +21,6 @@ struct Registry {
   std::deque<std::shared_ptr<HostStream>> destroyed;
 };
 constinit PerProcess<Registry> registry;
-// Until there is one, every stream is foreign: calls for the vendor's engine pay no more than this.
-constinit std::atomic<bool> anyStreams{false};
 
 FoundStream find(const Registry& known, const void* handle) {
   if (const auto live = known.live.find(handle); live != known.live.end())
@@ -96,10 +94,6 @@ void addStream(std::shared_ptr<HostStream> stream) {
   const void* handle = stream.get();
   known.live.emplace(handle, std::move(stream));
   anyStreams.store(true, std::memory_order_release);
-}
-
-bool wereAnyStreams() {
-  return anyStreams.load(std::memory_order_acquire);
 }
 
 FoundStream findStream(const void* handle) {

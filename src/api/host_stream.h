@@ -1,6 +1,7 @@
 // Host streams: what ncclFalconStreamCreate makes, and how their handles are told from other streams.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <thread>
 
@@ -50,8 +51,11 @@ struct FoundStream {
 void addStream(std::shared_ptr<HostStream> stream);
 /// Looks the pointer up; it may be anything. Streams from before a fork() are foreign.
 FoundStream findStream(const void* handle);
-/// False: there has never been one in this process, so that no handle is one.
-bool wereAnyStreams();
+/// Until there is one in this process, every stream is foreign: calls for the vendor's engine pay no more than this.
+inline constinit std::atomic<bool> anyStreams{false};
+inline bool wereAnyStreams() {
+  return anyStreams.load(std::memory_order_acquire);
+}
 /// The same, and forgets it: from now on it is known as destroyed.
 FoundStream removeStream(const void* handle);
 

@@ -7,6 +7,8 @@
 #include "api/host_stream.h"
 #include "api/vendors_own_call.h"
 #include "base/log.h"
+#include "control/vendor_events.h"
+#include "gpu/straight_call.h"
 
 using namespace falcon;
 using namespace falcon::api;
@@ -14,17 +16,18 @@ using namespace falcon::api;
 namespace {
 
 /// What is alike in all operations: check, then run or collect.
-ncclResult_t submit(const char* function, const Arguments& arguments, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t submitChecked(const char* function, const Arguments& arguments, ncclComm_t comm, cudaStream_t stream,
+                           bool ready) {
   return guarded(function, [&]() -> Status {
     Group& group = Group::ofThisThread();
     Call call;
-    if (isReady(comm) && (comm->plain ? !stream : comm->direct && !wereAnyStreams()) &&
-        isSoundAtAGlance(*comm, arguments, call)) [[likely]] {
+    if (ready && (comm->plain ? !stream : comm->direct && !wereAnyStreams()) && areSoundAtAGlance(*comm, arguments))
+        [[likely]] {
+      fillIn(call, arguments);
       if (group.open()) {
         if (comm->plain && group.collectPlain(*comm, call)) return {};
       } else if (const PlainUse use(*comm); use) [[likely]] {
         if (comm->plain) return runPlain(*comm, call);
-        if (!comm->watched) return comm->vendors->run(call, stream);
         const PendingCall pending{comm, call, stream};
         return runNow({&pending, 1});
       }
@@ -34,6 +37,54 @@ ncclResult_t submit(const char* function, const Arguments& arguments, ncclComm_t
     if (const Status sound = checkCall(function, **use, arguments, call); !sound) return group.noted(sound);
     return group.noted(group.submit(function, std::move(*use), call, stream));
   });
+}
+
+/// `call`: of the vendor's function.
+template <class Work>
+ncclResult_t callWatched(ncclComm& communicator, const Arguments& arguments, cudaStream_t stream, Work&& call) {
+  gpu::VendorCommunicator& vendors = *communicator.vendors;
+  PendingCall pending;
+  pending.communicator = &communicator;
+  pending.stream = stream;
+  fillIn(pending.call, arguments);
+  WatchedCall watched(pending);
+  gpu::VendorCommunicator::Launch launch(vendors, stream);
+  const ncclResult_t result = call();
+  launch.made();
+  if (result != ncclSuccess) return result;
+  vendors.count(arguments.operation);
+  watched.leave();
+  return result;
+}
+
+ncclResult_t tellFailure(const char* function, const gpu::VendorCommunicator& vendors, ncclResult_t result,
+                         ncclComm_t handle) {
+  return guarded(function, [&] { return vendors.told(result, function, handle); });
+}
+
+/// What goes to the vendor's engine, outside of groups and with nothing to be said about it, is called from here.
+template <Operation operation>
+[[gnu::always_inline]] inline ncclResult_t submit(const char* function, const Arguments& a, ncclComm_t comm,
+                                                  cudaStream_t stream) {
+  const bool ready = isReady(comm);
+  if (ready && comm->direct && areSoundAtAGlance(*comm, a) && !wereAnyStreams() && !Group::isOpenHere() &&
+      !control::VendorEvents::asked()) {
+    gpu::VendorCommunicator& vendors = *comm->vendors;
+    const auto theirs = gpu::functionOf<operation>(vendors.library().functions);
+    const PlainUse use(*comm);
+    const ncclComm_t handle = vendors.handle();
+    if (use && theirs && handle) [[likely]] {
+      const auto call = [&] {
+        return gpu::callStraight<operation>(theirs, a.send, a.receive, a.count, a.type, a.reduction, a.peer, handle,
+                                            stream);
+      };
+      const ncclResult_t result = comm->watched ? callWatched(*comm, a, stream, call) : call();
+      if (result == ncclSuccess) [[likely]]
+        return result;
+      return tellFailure(function, vendors, result, handle);
+    }
+  }
+  return submitChecked(function, a, comm, stream, ready);
 }
 
 /// The same for a collective with settings of its own.
@@ -72,51 +123,57 @@ extern "C" {
 
 ncclResult_t pncclAllReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
                             ncclComm_t comm, cudaStream_t stream) {
-  return submit("ncclAllReduce", {Operation::allReduce, datatype, op, sendbuff, recvbuff, count, -1}, comm, stream);
+  return submit<Operation::allReduce>(
+      "ncclAllReduce", {Operation::allReduce, datatype, op, sendbuff, recvbuff, count, -1}, comm, stream);
 }
 
 ncclResult_t pncclBroadcast(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
                             ncclComm_t comm, cudaStream_t stream) {
   FALCON_LET_VENDORS_OWN_PASS(ncclBroadcast, sendbuff, recvbuff, count, datatype, root, comm, stream)
-  return submit("ncclBroadcast", {Operation::broadcast, datatype, ncclSum, sendbuff, recvbuff, count, root}, comm,
-                stream);
+  return submit<Operation::broadcast>(
+      "ncclBroadcast", {Operation::broadcast, datatype, ncclSum, sendbuff, recvbuff, count, root}, comm, stream);
 }
 
 ncclResult_t pncclBcast(void* buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
                         cudaStream_t stream) {
-  return submit("ncclBcast", {Operation::broadcast, datatype, ncclSum, buff, buff, count, root}, comm, stream);
+  return submit<Operation::broadcast>("ncclBcast", {Operation::broadcast, datatype, ncclSum, buff, buff, count, root},
+                                      comm, stream);
 }
 
 ncclResult_t pncclReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
                          int root, ncclComm_t comm, cudaStream_t stream) {
-  return submit("ncclReduce", {Operation::reduce, datatype, op, sendbuff, recvbuff, count, root}, comm, stream);
+  return submit<Operation::reduce>("ncclReduce", {Operation::reduce, datatype, op, sendbuff, recvbuff, count, root},
+                                   comm, stream);
 }
 
 ncclResult_t pncclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount, ncclDataType_t datatype,
                             ncclComm_t comm, cudaStream_t stream) {
-  return submit("ncclAllGather", {Operation::allGather, datatype, ncclSum, sendbuff, recvbuff, sendcount, -1}, comm,
-                stream);
+  return submit<Operation::allGather>(
+      "ncclAllGather", {Operation::allGather, datatype, ncclSum, sendbuff, recvbuff, sendcount, -1}, comm, stream);
 }
 
 ncclResult_t pncclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount, ncclDataType_t datatype,
                                 ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
-  return submit("ncclReduceScatter", {Operation::reduceScatter, datatype, op, sendbuff, recvbuff, recvcount, -1}, comm,
-                stream);
+  return submit<Operation::reduceScatter>(
+      "ncclReduceScatter", {Operation::reduceScatter, datatype, op, sendbuff, recvbuff, recvcount, -1}, comm, stream);
 }
 
 ncclResult_t pncclAlltoAll(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm,
                            cudaStream_t stream) {
-  return submit("ncclAlltoAll", {Operation::allToAll, datatype, ncclSum, sendbuff, recvbuff, count, -1}, comm, stream);
+  return submit<Operation::allToAll>(
+      "ncclAlltoAll", {Operation::allToAll, datatype, ncclSum, sendbuff, recvbuff, count, -1}, comm, stream);
 }
 
 ncclResult_t pncclGather(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
                          ncclComm_t comm, cudaStream_t stream) {
-  return submit("ncclGather", {Operation::gather, datatype, ncclSum, sendbuff, recvbuff, count, root}, comm, stream);
+  return submit<Operation::gather>(
+      "ncclGather", {Operation::gather, datatype, ncclSum, sendbuff, recvbuff, count, root}, comm, stream);
 }
 
 ncclResult_t pncclScatter(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
                           ncclComm_t comm, cudaStream_t stream) {
-  return submit("ncclScatter", {Operation::scatter, datatype, ncclSum, sendbuff, recvbuff, count, root}, comm, stream);
+  return submit<Operation::scatter>(
+      "ncclScatter", {Operation::scatter, datatype, ncclSum, sendbuff, recvbuff, count, root}, comm, stream);
 }
 
 ncclResult_t pncclAllReduceConfig(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
@@ -172,12 +229,14 @@ ncclResult_t pncclScatterConfig(const void* sendbuff, void* recvbuff, size_t cou
 
 ncclResult_t pncclSend(const void* sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
                        cudaStream_t stream) {
-  return submit("ncclSend", {Operation::send, datatype, ncclSum, sendbuff, nullptr, count, peer}, comm, stream);
+  return submit<Operation::send>("ncclSend", {Operation::send, datatype, ncclSum, sendbuff, nullptr, count, peer}, comm,
+                                 stream);
 }
 
 ncclResult_t pncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
                        cudaStream_t stream) {
-  return submit("ncclRecv", {Operation::receive, datatype, ncclSum, nullptr, recvbuff, count, peer}, comm, stream);
+  return submit<Operation::receive>("ncclRecv", {Operation::receive, datatype, ncclSum, nullptr, recvbuff, count, peer},
+                                    comm, stream);
 }
 
 ncclResult_t pncclGroupStart(void) {

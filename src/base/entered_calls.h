@@ -61,12 +61,13 @@ class LoggedCall {
     if (recorder_) recorder_->fail(flight_, record_, place_);
   }
 
-  /// The recorder has the communicator at `place`, and outlives this.
-  void enter(CallRecorder& recorder, int place, const CallRecord& record, const CallLabels* labels) noexcept {
+  /// `thread`: the calling one. The recorder has the communicator at `place`, and outlives this.
+  void enter(CallingThread& thread, CallRecorder& recorder, int place, const CallRecord& record,
+             const CallLabels* labels) noexcept {
     recorder_ = &recorder;
     record_ = record;
     place_ = place;
-    flight_ = recorder.enter(record_, place);
+    flight_ = recorder.enter(thread, record_, place);
     if (labels && !labels->empty()) [[unlikely]]
       recorder.label(LabelledCall::of(record_, *labels));
   }

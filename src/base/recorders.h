@@ -5,13 +5,19 @@
 #include <atomic>
 
 #include "base/call.h"
+#include "base/calling_thread.h"
 #include "base/transfer.h"
 
 namespace falcon {
 
-/// A call between its entry and its end; what it means is the recorder's business.
-using Flight = std::int32_t;
-inline constexpr Flight noFlight = -1;
+/// A call between its entry and its end, and the thread that makes it; what they mean is the recorder's business.
+struct Flight {
+  std::int32_t at = -1;
+  CallingThread* thread = nullptr;  ///< null: of no call that was entered
+
+  bool operator==(const Flight& other) const { return at == other.at; }
+};
+inline constexpr Flight noFlight;
 /// Where a recorder keeps a communicator; noPlace where it does not.
 inline constexpr int noPlace = -1;
 
@@ -20,8 +26,10 @@ inline constexpr int noPlace = -1;
 class CallRecorder {
  public:
   virtual ~CallRecorder() = default;
-  /// Before the call begins; `leave` is not known yet, `thread` is filled in. So an observer sees who waits in what.
-  virtual Flight enter(CallRecord& call, int place) noexcept = 0;
+  /// Before the call begins, by the thread that makes it; `leave` is not known yet, `thread` is filled in. So an
+  /// observer sees who waits in what.
+  virtual Flight enter(CallingThread& thread, CallRecord& call, int place) noexcept = 0;
+  Flight enter(CallRecord& call, int place) noexcept { return enter(CallingThread::own(), call, place); }
   /// After enter(), of a call that has labels; most have none.
   virtual void label(const LabelledCall&) noexcept {}
   /// After it is complete.

@@ -237,18 +237,25 @@ class LiveJob final : public Job, private CallRecorder, public std::enable_share
     return requests_.wait(number);
   }
 
-  Flight enter(CallRecord& call, int place) noexcept override {
-    trap_.noteEntry();
-    return files_->log().enter(call, place);
+  Flight enter(CallingThread& thread, CallRecord& call, int place) noexcept override {
+    const Flight flight = files_->log().enter(thread, call, place);
+    if (!thread.inTrap) [[unlikely]]
+      thread.inTrap = &trap_.mySlot();
+    Trap::noteEntry(slotOf(flight));
+    return flight;
   }
   void label(const LabelledCall& call) noexcept override { files_->log().label(call); }
   void leave(Flight flight, const CallRecord& call) noexcept override {
     files_->log().leave(flight, call);
-    trap_.noteCall(call.leave);
+    Trap::noteCall(slotOf(flight), call.leave);
   }
   void fail(Flight flight, const CallRecord& call, int place) noexcept override {
     files_->log().fail(flight, call, place);
-    trap_.noteCall(clock_.now());
+    Trap::noteCall(slotOf(flight), clock_.now());
+  }
+  Trap::ThreadSlot& slotOf(const Flight& flight) noexcept {
+    void* const known = flight.thread ? flight.thread->inTrap : nullptr;
+    return known ? *static_cast<Trap::ThreadSlot*>(known) : trap_.mySlot();
   }
 
   const std::string name_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/calling_thread.h"
 #include "base/contained.h"
 #include "base/log.h"
 
@@ -12,6 +13,7 @@ namespace falcon::control {
 struct Trap::SlotOwner {
   std::vector<std::pair<const Trap*, std::shared_ptr<ThreadSlot>>> slots;
   ~SlotOwner() {
+    CallingThread::own() = {};
     for (auto& [trap, slot] : slots) slot->gone.store(true, std::memory_order_release);
   }
 };
@@ -36,16 +38,6 @@ Trap::ThreadSlot& Trap::ownSlot() {
   std::erase_if(slots_, [](const auto& each) { return each->gone.load(std::memory_order_acquire); });
   slots_.push_back(slot);
   return *slot;
-}
-
-void Trap::noteEntry() noexcept {
-  mySlot().inside.store(true, std::memory_order_relaxed);
-}
-
-void Trap::noteCall(Nanoseconds now) noexcept {
-  ThreadSlot& slot = mySlot();
-  slot.lastCall.store(now.count(), std::memory_order_relaxed);
-  slot.inside.store(false, std::memory_order_relaxed);
 }
 
 void Trap::watch(DrainGate::Part part, const CallCounts& counts) {

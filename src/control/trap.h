@@ -19,6 +19,8 @@ namespace falcon::control {
 /// Thread-safe. Held threads sleep on a condition variable. A trap that nobody opens opens itself at its limit, so that
 /// a dead controller cannot hold a job.
 class Trap final : public HoldPoint {
+ public:
+  /// What the trap knows of a thread that calls.
   struct ThreadSlot {
     std::atomic<std::int64_t> lastCall{0};
     std::atomic<bool> inside{false};
@@ -26,7 +28,6 @@ class Trap final : public HoldPoint {
     std::atomic<bool> gone{false};
   };
 
- public:
   explicit Trap(const Clock& clock) : clock_(clock) { reliesOnHeavyFences_ = takePartInHeavyFences(); }
 
   /// What this process's ranks have entered is counted in `counts`, valid until forget().
@@ -66,9 +67,15 @@ class Trap final : public HoldPoint {
   /// How long the trap has held, all times together, threads counted once.
   Nanoseconds totalClosed() const;
 
-  /// On the call path, before and after each call: a thread-local store.
-  void noteEntry() noexcept;
-  void noteCall(Nanoseconds now) noexcept override;
+  /// Of the calling thread: valid until it ends, or the trap does.
+  ThreadSlot& mySlot() noexcept;
+  /// On the call path, before and after each call: a store or two.
+  static void noteEntry(ThreadSlot& mine) noexcept { mine.inside.store(true, std::memory_order_relaxed); }
+  static void noteCall(ThreadSlot& mine, Nanoseconds now) noexcept {
+    mine.lastCall.store(now.count(), std::memory_order_relaxed);
+    mine.inside.store(false, std::memory_order_relaxed);
+  }
+  void noteCall(Nanoseconds now) noexcept override { noteCall(mySlot(), now); }
 
   /// While it lives, the calling thread counts as held: it waits in the library for just that.
   class Asking {
@@ -94,7 +101,6 @@ class Trap final : public HoldPoint {
   void raise(Nanoseconds limit);
   void lower();
   bool holdsAllNow(Nanoseconds recent) const;
-  ThreadSlot& mySlot() noexcept;
   ThreadSlot& ownSlot();
 
   const Clock& clock_;

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "base/log.h"
+#include "gpu/straight_call.h"
 #include "gpu/vendor_communicator.h"
 
 namespace falcon::gpu {
@@ -54,33 +55,27 @@ Result<ncclResult_t> VendorCommunicator::submitWith(const Call& call, ncclComm_t
 }
 
 Result<ncclResult_t> VendorCommunicator::submitPlain(const Call& call, ncclComm_t comm, cudaStream_t stream) const {
-  const auto& f = functions();
-  const auto type = static_cast<ncclDataType_t>(call.type);
-  const ncclRedOp_t op = opOf(call);
+  const auto straight = [&]<Operation operation>(std::integral_constant<Operation, operation>) -> Result<ncclResult_t> {
+    const auto function = functionOf<operation>(functions());
+    if (!function) return log::decided(library().missing(fmt::format("nccl{}", nameOf(operation)).c_str()));
+    return callStraight<operation>(function, call.send, call.receive, call.count,
+                                   static_cast<ncclDataType_t>(call.type), opOf(call), call.peer, comm, stream);
+  };
   switch (call.operation) {
-    case Operation::allReduce:
-      return f.allReduce(call.send, call.receive, call.count, type, op, comm, stream);
-    case Operation::broadcast:
-      return f.broadcast(call.send, call.receive, call.count, type, call.peer, comm, stream);
-    case Operation::reduce:
-      return f.reduce(call.send, call.receive, call.count, type, op, call.peer, comm, stream);
-    case Operation::allGather:
-      return f.allGather(call.send, call.receive, call.count, type, comm, stream);
-    case Operation::reduceScatter:
-      return f.reduceScatter(call.send, call.receive, call.count, type, op, comm, stream);
-    case Operation::send:
-      return f.send(call.send, call.count, type, call.peer, comm, stream);
-    case Operation::receive:
-      return f.receive(call.receive, call.count, type, call.peer, comm, stream);
-    case Operation::allToAll:
-      if (!f.allToAll) return log::decided(library().missing("ncclAlltoAll"));
-      return f.allToAll(call.send, call.receive, call.count, type, comm, stream);
-    case Operation::gather:
-      if (!f.gather) return log::decided(library().missing("ncclGather"));
-      return f.gather(call.send, call.receive, call.count, type, call.peer, comm, stream);
-    case Operation::scatter:
-      if (!f.scatter) return log::decided(library().missing("ncclScatter"));
-      return f.scatter(call.send, call.receive, call.count, type, call.peer, comm, stream);
+#define FALCON_STRAIGHT(name) \
+  case Operation::name:       \
+    return straight(std::integral_constant<Operation, Operation::name>());
+    FALCON_STRAIGHT(allReduce)
+    FALCON_STRAIGHT(broadcast)
+    FALCON_STRAIGHT(reduce)
+    FALCON_STRAIGHT(allGather)
+    FALCON_STRAIGHT(reduceScatter)
+    FALCON_STRAIGHT(send)
+    FALCON_STRAIGHT(receive)
+    FALCON_STRAIGHT(allToAll)
+    FALCON_STRAIGHT(gather)
+    FALCON_STRAIGHT(scatter)
+#undef FALCON_STRAIGHT
   }
   return ncclInternalError;
 }
@@ -93,9 +88,7 @@ Status VendorCommunicator::submit(const Call& call, cudaStream_t stream, const v
   if (!result) return result.error();
   if (*result != ncclSuccess)
     return log::decided(library().error(*result, fmt::format("nccl{}", nameOf(call.operation)).c_str(), comm));
-  // Of one thread at a time, as NCCL wants it: no locked instruction.
-  if (!isPointToPoint(call.operation))
-    collectives_.store(collectives_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  count(call.operation);
   return {};
 }
 
@@ -108,26 +101,23 @@ Status VendorCommunicator::submitAll(std::span<const Submission> group) const {
   return {};
 }
 
-/// Who is told of its launches. Null: nobody wants to know, or it is alone in its communicator, where nobody waits.
-LaunchedWork* VendorCommunicator::toldOf(const Submission& submission) {
-  const VendorCommunicator& its = vendorsOf(submission);
-  return its.size_ > 1 ? its.work_ : nullptr;
-}
-
 TimedLaunch VendorCommunicator::aboutToLaunch(std::span<const Submission> group) {
   TimedLaunch launch;
   for (const Submission& one : group)
-    if (LaunchedWork* const work = toldOf(one)) work->times().before(launch, one.stream, one.engine->id());
+    if (LaunchedWork* const work = vendorsOf(one).launchesToldTo())
+      work->times().before(launch, one.stream, one.engine->id());
   return launch;
 }
 
 /// Once for each stream.
 void VendorCommunicator::noteLaunches(std::span<const Submission> group, TimedLaunch& launch) {
   for (std::size_t i = 0; i < group.size(); ++i) {
-    LaunchedWork* const work = toldOf(group[i]);
+    LaunchedWork* const work = vendorsOf(group[i]).launchesToldTo();
     if (!work) continue;
     if (!launch.streams.empty()) work->times().behind(launch, SystemClock::instance().now());
-    const auto noted = [&](const Submission& other) { return toldOf(other) && other.stream == group[i].stream; };
+    const auto noted = [&](const Submission& other) {
+      return vendorsOf(other).launchesToldTo() && other.stream == group[i].stream;
+    };
     if (std::any_of(group.begin(), group.begin() + static_cast<std::ptrdiff_t>(i), noted)) continue;
     work->note(group[i].stream);
   }
@@ -140,13 +130,13 @@ Status VendorCommunicator::run(const Call& call) {
 
 Status VendorCommunicator::run(std::span<const Submission> group) {
   if (group.empty()) return {};
-  if (group.size() == 1 && !toldOf(group[0])) return submitAll(group);
-  TimedLaunch launch = aboutToLaunch(group);
   if (group.size() == 1) {
+    Launch launch(vendorsOf(group[0]), group[0].stream);
     Status done = submitAll(group);
-    noteLaunches(group, launch);
+    launch.made();
     return done;
   }
+  TimedLaunch launch = aboutToLaunch(group);
   if (const Status begun = told(functions().groupStart(), "ncclGroupStart", nullptr); !begun) return begun;
   const Status submitted = submitAll(group);
   const ncclResult_t ended = functions().groupEnd();

@@ -69,8 +69,6 @@ class VendorCommunicator final : public Engine {
   /// As one group of the vendor's, where there are several calls.
   Status run(std::span<const Submission> group) override;
   Status run(const Call& call) override;
-  /// Of a communicator that nobody watches.
-  Status run(const Call& call, void* stream) { return submit(call, static_cast<cudaStream_t>(stream)); }
   /// The vendor judges when it is called.
   Status check(std::span<const Submission>) override { return {}; }
   Result<double> estimate(std::span<const Submission> group) override;
@@ -93,6 +91,32 @@ class VendorCommunicator final : public Engine {
   /// For calls that are only passed on. The handle is null after abort() and end().
   const VendorLibrary& library() const { return *library_; }
   ncclComm_t handle() const { return communicator_.load(); }
+  /// What the vendor said of such a call.
+  Status told(ncclResult_t result, const char* function, ncclComm_t communicator) const;
+  /// One that was passed on has been taken. Of one thread at a time, as NCCL wants it: no locked instruction.
+  void count(Operation operation) {
+    if (isPointToPoint(operation)) return;
+    collectives_.store(collectives_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+
+  /// Around one call: tells of what it launches, where somebody wants to know.
+  class Launch {
+   public:
+    Launch(const VendorCommunicator& communicator, void* stream)
+        : work_(communicator.launchesToldTo()), stream_(stream) {
+      if (work_) work_->times().before(launch_, stream, communicator.id_);
+    }
+    void made() {
+      if (!work_) return;
+      if (!launch_.streams.empty()) work_->times().behind(launch_, SystemClock::instance().now());
+      work_->note(stream_);
+    }
+
+   private:
+    LaunchedWork* const work_;
+    void* const stream_;
+    TimedLaunch launch_;
+  };
 
  private:
   VendorCommunicator(Library library, const Place& place, ncclComm_t communicator);
@@ -105,7 +129,8 @@ class VendorCommunicator final : public Engine {
   Result<ncclResult_t> submitWith(const Call& call, ncclComm_t communicator, cudaStream_t stream,
                                   const ncclCollConfig_t* settings) const;
   Status submitAll(std::span<const Submission> group) const;
-  static LaunchedWork* toldOf(const Submission& submission);
+  /// Null: nobody wants to know, or it is alone, so that nobody waits.
+  LaunchedWork* launchesToldTo() const { return size_ > 1 ? work_ : nullptr; }
   static TimedLaunch aboutToLaunch(std::span<const Submission> group);
   static void noteLaunches(std::span<const Submission> group, TimedLaunch& launch);
   /// The vendor's communicator. Errors (invalidUsage): it is gone, or the library lacks the function.
@@ -116,7 +141,6 @@ class VendorCommunicator final : public Engine {
     const auto communicator = forCall(function, exists);
     return communicator ? told(call(*communicator), function, *communicator) : communicator.error();
   }
-  Status told(ncclResult_t result, const char* function, ncclComm_t communicator) const;
   const VendorFunctions& functions() const { return library_->functions; }
 
   const Library library_;

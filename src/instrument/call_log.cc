@@ -13,6 +13,7 @@
 #include "base/fixed_text.h"
 #include "base/own_folder.h"
 #include "base/owned.h"
+#include "base/prefetch.h"
 #include "base/reserve_file.h"
 #include "base/system_error.h"
 #include "instrument/mapped_file.h"
@@ -83,13 +84,6 @@ const char* nameOf(JobState state) {
   constexpr const char* names[] = {"starting", "tracking", "profiling", "validating", "mitigating", "off", "suspended"};
   return static_cast<size_t>(state) < std::size(names) ? names[static_cast<size_t>(state)] : "unknown";
 }
-
-/// What a thread knows of the log that it last wrote to.
-struct CallLog::ThreadState {
-  std::uint64_t stamp = 0;
-  std::uint32_t number = 0;  ///< the kernel's
-  std::uint32_t cursor = 0;  ///< where in the table of calls in flight it looks first
-};
 
 Result<std::unique_ptr<CallLog>> CallLog::create(const std::string& path, const CallLogIdentity& identity,
                                                  std::uint32_t capacity) {
@@ -220,20 +214,18 @@ void CallLog::remove(CommunicatorId id, Rank rank) {
   }
 }
 
-CallLog::ThreadState& CallLog::thisThread() noexcept {
-  thread_local ThreadState state;
-  if (state.stamp != stamp_) [[unlikely]] {
-    state.stamp = stamp_;
-    state.number = static_cast<std::uint32_t>(::syscall(SYS_gettid));
-    // Threads begin apart, so that they do not meet on a cache line.
-    state.cursor = state.number * 8 % flightRoom;
-  }
-  return state;
+void CallLog::introduce(CallingThread& thread) const noexcept {
+  const auto number = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+  // Threads begin apart, so that they do not meet on a cache line.
+  thread = {.of = stamp_, .number = number, .cursor = number * 8 % flightRoom};
 }
 
-Flight CallLog::enter(CallRecord& call, int place) noexcept {
-  ThreadState& thread = thisThread();
+Flight CallLog::enter(CallingThread& thread, CallRecord& call, int place) noexcept {
+  if (thread.of != stamp_) [[unlikely]]
+    introduce(thread);
   call.thread = thread.number;
+  // Where write() will have to.
+  prefetchForWriting(&slots_[header_->head.load(std::memory_order_relaxed) & (header_->capacity - 1)]);
   if (place != noPlace) {
     CommunicatorSlot& communicator = communicators_[place];
     communicator.lastEnter.store(call.enter.count(), std::memory_order_relaxed);
@@ -256,14 +248,14 @@ Flight CallLog::enter(CallRecord& call, int place) noexcept {
     slot.ticket.store(inFlightSince(call.enter), std::memory_order_release);
     // The next call of a group goes on from here; a call on its own comes back to this slot.
     thread.cursor = index;
-    return static_cast<Flight>(index);
+    return {static_cast<std::int32_t>(index), &thread};
   }
   header_->flightsMissed.fetch_add(1, std::memory_order_relaxed);
-  return noFlight;
+  return {noFlight.at, &thread};
 }
 
 void CallLog::land(Flight flight) noexcept {
-  if (flight != noFlight) flights_[flight].ticket.store(0, std::memory_order_release);
+  if (flight != noFlight) flights_[flight.at].ticket.store(0, std::memory_order_release);
 }
 
 void CallLog::leave(Flight flight, const CallRecord& call) noexcept {

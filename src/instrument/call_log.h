@@ -57,7 +57,8 @@ class CallLog final : public CallRecorder {
     return Making(makings_, entry, std::move(owner));
   }
 
-  Flight enter(CallRecord& call, int place) noexcept override;
+  using CallRecorder::enter;
+  Flight enter(CallingThread& thread, CallRecord& call, int place) noexcept override;
   void leave(Flight flight, const CallRecord& call) noexcept override;
   void fail(Flight flight, const CallRecord& call, int place) noexcept override;
   void label(const LabelledCall& call) noexcept override;
@@ -77,12 +78,10 @@ class CallLog final : public CallRecorder {
   std::uint64_t readFrom(std::uint64_t& next, std::vector<CallRecord>& out, std::size_t most) const;
 
  private:
-  struct ThreadState;
-
   CallLog() = default;
   void land(Flight flight) noexcept;
   void layOut(std::uint32_t capacity);
-  ThreadState& thisThread() noexcept;
+  void introduce(CallingThread& thread) const noexcept;
   std::uint32_t roomForMembers(std::uint32_t wanted) const;
 
   boost::interprocess::mapped_region region_;

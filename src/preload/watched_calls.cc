@@ -5,7 +5,6 @@
 #include <new>
 #include <utility>
 
-#include "base/clock.h"
 #include "instrument/call_labels.h"
 
 namespace falcon::preload {
@@ -66,35 +65,46 @@ WatchedCalls::Begun WatchedCalls::begin(Directory::Use use, const front::Watched
     hasOthers_ = true;
     return Begun::untold;
   }
-  const Watch* const watch = (*use).watch();
-  Open& open = open_.emplace_back();  // filled in its place: a copy takes a tenth of a call
-  open.use = std::move(use);
-  fillIn(open.call, given);
-  open.stream = given.stream;
-  open.watch = watch;
-  if (given.config) [[unlikely]]
-    open.labels = labelsOf(given);
+  add(std::move(use), given);
   if (inGroup()) return Begun::untold;
   hasOthers_ = false;
   enter();
-  if (!(*open.use).isToEnd()) [[likely]]
+  if (!(*open_.back().use).isToEnd()) [[likely]]
     return Begun::told;
   leave(ncclInvalidUsage);
   return Begun::refused;
 }
 
+void WatchedCalls::add(Directory::Use use, const front::WatchedCall& given) {
+  Open& open = open_.emplace_back();  // filled in its place: a copy takes a tenth of a call
+  open.use = std::move(use);
+  fillIn(open.call, given);
+  open.stream = given.stream;
+  open.watch = (*open.use).watch();
+  if (given.config) [[unlikely]]
+    open.labels = labelsOf(given);
+  if (open.watch) hold_ = open.watch->hooks.hold;  // one process has one
+  launches_ = launches_ || spins(open);
+}
+
+void WatchedCalls::clear() {
+  open_.clear();
+  hold_ = nullptr;
+  launches_ = false;
+}
+
 void WatchedCalls::enter() {
   if (open_.empty()) return;
-  const Nanoseconds now = SystemClock::instance().now();
+  const Nanoseconds now = clock_.now();
   const bool grouped = inGroup();
   entered_.emplace(open_);
   for (Open& each : open_) {
     each.number = each.counts().next(each.call);
     entered_->enterNext();
   }
-  if (HoldPoint* const hold = this->hold()) {
+  if (hold_) {
     Event event(*this);
-    hold->passEvent(event);
+    hold_->passEvent(event);
   }
   if (keepsThem_) [[unlikely]] {
     dropped_ = isAnyToEnd();
@@ -103,7 +113,7 @@ void WatchedCalls::enter() {
   }
   for (Open& each : open_) {
     if (!each.watch || !each.watch->hooks.calls) continue;
-    each.logged.enter(*each.watch->hooks.calls, each.watch->place,
+    each.logged.enter(thread_, *each.watch->hooks.calls, each.watch->place,
                       CallRecord::of(each.call, each.watch->id, (*each.use).rank(), each.number, grouped, now),
                       &each.labels);
   }
@@ -111,7 +121,7 @@ void WatchedCalls::enter() {
   nextTold_ = 0;
   if (control::VendorEvents* const events = control::VendorEvents::asked()) [[unlikely]]
     chooseEvents(*events);
-  aboutToLaunch();
+  if (launches_) aboutToLaunch();
 }
 
 /// All that are watched are of one job.
@@ -140,22 +150,15 @@ std::optional<control::HandedCalls::Named> WatchedCalls::find(const control::Tol
 void WatchedCalls::leave(ncclResult_t result) {
   if (open_.empty()) return;
   if (!hasFailed(result)) {
-    const Nanoseconds now = SystemClock::instance().now();
+    const Nanoseconds now = clock_.now();
     entered_->leave();
     for (Open& each : open_) each.logged.leave(now);
   }
   entered_.reset();
-  if (!std::exchange(dropped_, false)) noteLaunched();
-  if (HoldPoint* const hold = this->hold()) hold->leaveCall();
+  if (!std::exchange(dropped_, false) && launches_) noteLaunched();
+  if (hold_) hold_->leaveCall();
   letThemEnd();
-  open_.clear();
-}
-
-/// One process has one; null: none of the open calls is watched.
-HoldPoint* WatchedCalls::hold() const {
-  for (const Open& each : open_)
-    if (each.watch && each.watch->hooks.hold) return each.watch->hooks.hold;
-  return nullptr;
+  clear();
 }
 
 /// Who is alone in a communicator waits for nobody there: that is neither timed nor noted.
@@ -196,7 +199,7 @@ void WatchedCalls::groupEnded(ncclResult_t result) {
 }
 
 void WatchedCalls::groupDropped() {
-  if (depth_ > 0 && --depth_ == 0) open_.clear();
+  if (depth_ > 0 && --depth_ == 0) clear();
 }
 
 void WatchedCalls::forget() {
@@ -206,6 +209,8 @@ void WatchedCalls::forget() {
   entered_.reset();
   // Their slots are forgotten too; nothing is to be counted down there.
   new (&open_) std::vector<Open>;
+  hold_ = nullptr;
+  launches_ = false;
 }
 
 }  // namespace falcon::preload

@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/calling_thread.h"
+#include "base/counter_clock.h"
 #include "base/entered_calls.h"
 #include "control/handed_calls.h"
 #include "control/vendor_events.h"
@@ -59,21 +61,26 @@ class WatchedCalls final : public control::HandedCalls {
   bool isAnyToEnd() const;
   void letThemEnd();
   static bool spins(const Open& open);
-  HoldPoint* hold() const;
+  void add(Directory::Use use, const front::WatchedCall& call);
+  void clear();
   std::optional<Named> find(const control::ToldCall& told) override;
   void chooseEvents(control::VendorEvents& events);
   void aboutToLaunch();
   void noteLaunched();
 
+  CallingThread& thread_ = CallingThread::own();
+  CounterClock<> clock_;
   int depth_ = 0;
   std::vector<Open> open_;
   std::optional<EnteredCalls<Open>> entered_;  ///< of open_, from the entry on
   gpu::TimedLaunch launch_;                    ///< from the entry on, where the device's time is taken
   Nanoseconds enteredAt_{0};
-  bool keepsThem_ = false;  ///< the communicators of open_ from ending: a group was held
-  bool dropped_ = false;    ///< the group is, see groupEnds()
-  bool hasOthers_ = false;  ///< the group has calls of which nothing is kept
-  int nextTold_ = 0;        ///< in open_, most likely
+  HoldPoint* hold_ = nullptr;  ///< of the job that watches some of open_; null: none does
+  bool launches_ = false;      ///< some of open_ are for others too
+  bool keepsThem_ = false;     ///< the communicators of open_ from ending: a group was held
+  bool dropped_ = false;       ///< the group is, see groupEnds()
+  bool hasOthers_ = false;     ///< the group has calls of which nothing is kept
+  int nextTold_ = 0;           ///< in open_, most likely
 };
 
 }  // namespace falcon::preload

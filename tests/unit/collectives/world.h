@@ -48,7 +48,7 @@ class FakeNetwork final : public bootstrap::CommunicatorNetwork {
 
 class KeepingRecorder final : public CallRecorder {
  public:
-  Flight enter(CallRecord&, int) noexcept override { return noFlight; }
+  Flight enter(CallingThread&, CallRecord&, int) noexcept override { return noFlight; }
   void leave(Flight, const CallRecord& record) noexcept override { records.push_back(record); }
   void fail(Flight, const CallRecord&, int) noexcept override {}
   std::vector<CallRecord> records;

@@ -62,7 +62,7 @@ TEST(Trap, WithoutMemoryForAThreadHoldsItAndNeverSaysThatAllAreHeld) {
   std::atomic<bool> noted{false}, closed{false}, passed{false};
   std::thread poor([&] {
     const falcon::test::NoMemory none;
-    trap.noteEntry();
+    Trap::noteEntry(trap.mySlot());
     trap.noteCall(clock.now());
     noted = true;
     closed.wait(false);
@@ -173,7 +173,7 @@ TEST(Trap, WhoIsInsideOfACallAndNotHeldIsWaitedFor) {
   ManualClock clock;
   Trap trap(clock);
   clock.advance(1h);
-  trap.noteEntry();
+  Trap::noteEntry(trap.mySlot());
   clock.advance(10s);  // a long call, in which this thread is not held yet
   trap.close(60s);
   clock.advance(10s);

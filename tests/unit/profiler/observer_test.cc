@@ -30,7 +30,7 @@ class KeepingOutlet final : public Outlet {
     if (refuses) return std::nullopt;
     if (renames != 0) call.communicator = call.sequence = renames;
     entered.push_back(call);
-    return static_cast<Flight>(entered.size());
+    return Flight{static_cast<std::int32_t>(entered.size())};
   }
   void label(const LabelledCall& call) noexcept override { labels.push_back(call); }
   void leave(Flight, const CallRecord& call) noexcept override { left_.push_back(call); }
