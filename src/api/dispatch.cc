@@ -85,8 +85,8 @@ void enterLog(LoggedCall& logged, const PendingCall& pending, std::uint64_t numb
   CallRecorder* const recorder = communicator.hooks.calls;
   if (!recorder) return;
   const Engine& engine = *communicator.engine;
+  logged.record = CallRecord::of(pending.call, engine.id(), engine.rank(), number, grouped, enter);
   logged.enter(CallingThread::own(), *recorder, communicator.place,
-               CallRecord::of(pending.call, engine.id(), engine.rank(), number, grouped, enter),
                pending.settings ? &pending.settings->labels() : nullptr);
 }
 

@@ -24,6 +24,7 @@ struct PendingCall {
   std::shared_ptr<HostStream> hostStream{};  ///< where `stream` names one
   CallSettings settings{};                   ///< where it has some of its own
 
+  const Call& counted() const { return call; }
   /// Of its communicator, which is watched.
   CallCounts& counts() const { return *communicator->counts; }
 };

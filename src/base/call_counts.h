@@ -23,8 +23,10 @@ class CallCounts {
   std::uint64_t collectives() const { return collectives_.load(std::memory_order_relaxed); }
   std::uint64_t sentTo(Rank peer) const { return sent_[peer].load(std::memory_order_relaxed); }
   std::uint64_t receivedFrom(Rank peer) const { return received_[peer].load(std::memory_order_relaxed); }
-  /// The number that this call gets in its series: among the collectives, or the messages to or from its peer.
-  std::uint64_t next(const Call& call) const {
+  /// The number that this call gets in its series: among the collectives, or the messages to or from its peer. A call
+  /// is here whatever has an `operation` and a `peer`.
+  template <class AnyCall>
+  std::uint64_t next(const AnyCall& call) const {
     if (call.operation == Operation::send) return sentTo(call.peer);
     if (call.operation == Operation::receive) return receivedFrom(call.peer);
     return collectives();
@@ -32,12 +34,14 @@ class CallCounts {
   /// A call was entered and has not been left.
   bool inside() const { return left_.load(std::memory_order_acquire) != begun_.load(std::memory_order_relaxed); }
 
-  void enter(const Call& call) noexcept {
+  template <class AnyCall>
+  void enter(const AnyCall& call) noexcept {
     add(seriesOf(call), 1);
     add(begun_, 1);
   }
   /// It has not been entered after all.
-  void takeBack(const Call& call) noexcept {
+  template <class AnyCall>
+  void takeBack(const AnyCall& call) noexcept {
     constexpr auto minusOne = static_cast<std::uint64_t>(-1);
     add(seriesOf(call), minusOne);
     add(begun_, minusOne);
@@ -48,7 +52,8 @@ class CallCounts {
   static void add(Count& count, std::uint64_t number) noexcept {
     count.store(count.load(std::memory_order_relaxed) + number, std::memory_order_relaxed);
   }
-  Count& seriesOf(const Call& call) noexcept {
+  template <class AnyCall>
+  Count& seriesOf(const AnyCall& call) noexcept {
     if (call.operation == Operation::send) return sent_[call.peer];
     if (call.operation == Operation::receive) return received_[call.peer];
     return collectives_;

@@ -28,7 +28,9 @@ struct HandedCall {
   Rank peer = -1;
   bool told = false;
 
-  static HandedCall of(const Call& call, CommunicatorId communicator, Rank rank, int size, bool told) {
+  /// `call`: a Call, or its record.
+  template <class AnyCall>
+  static HandedCall of(const AnyCall& call, CommunicatorId communicator, Rank rank, int size, bool told) {
     return {communicator, rank, size, call.operation, call.count * sizeOf(call.type), call.peer, told};
   }
 };

@@ -9,6 +9,7 @@
 #include <boost/interprocess/anonymous_shared_memory.hpp>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/fixed_text.h"
 #include "base/own_folder.h"
@@ -57,9 +58,15 @@ struct FileSections {
 };
 
 void storeWords(CallLogSlot& slot, const CallRecord& record) noexcept {
-  CallWords words;
-  std::memcpy(words.data(), static_cast<const void*>(&record), sizeof words);
-  for (std::size_t i = 0; i < words.size(); ++i) slot.words[i].store(words[i], std::memory_order_relaxed);
+  const auto store = [&]<std::size_t... at>(std::index_sequence<at...>) {
+    const auto word = [&](std::size_t place) {
+      std::uint64_t value;
+      std::memcpy(&value, reinterpret_cast<const char*>(&record) + place * sizeof value, sizeof value);
+      return value;
+    };
+    (slot.words[at].store(word(at), std::memory_order_relaxed), ...);
+  };
+  store(std::make_index_sequence<std::tuple_size_v<CallWords>>());
 }
 
 // 0 and 1 mean that the slot is free, or being written.

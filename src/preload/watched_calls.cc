@@ -14,7 +14,7 @@ bool hasFailed(ncclResult_t result) {
   return result != ncclSuccess && result != ncclInProgress;
 }
 
-void fillIn(Call& call, const front::WatchedCall& given) {
+void fillIn(CallRecord& call, const front::WatchedCall& given) {
   call.operation = given.operation;
   call.type = static_cast<DataType>(given.type);
   call.reduction = given.reduction < reduceOpCount ? static_cast<ReduceOp>(given.reduction) : ReduceOp::preMulSum;
@@ -78,7 +78,7 @@ WatchedCalls::Begun WatchedCalls::begin(Directory::Use use, const front::Watched
 void WatchedCalls::add(Directory::Use use, const front::WatchedCall& given) {
   Open& open = open_.emplace_back();  // filled in its place: a copy takes a tenth of a call
   open.use = std::move(use);
-  fillIn(open.call, given);
+  fillIn(open.logged.record, given);
   open.stream = given.stream;
   open.watch = (*open.use).watch();
   if (given.config) [[unlikely]]
@@ -99,7 +99,7 @@ void WatchedCalls::enter() {
   const bool grouped = inGroup();
   entered_.emplace(open_);
   for (Open& each : open_) {
-    each.number = each.counts().next(each.call);
+    each.logged.record.sequence = each.counts().next(each.counted());
     entered_->enterNext();
   }
   if (hold_) {
@@ -113,9 +113,12 @@ void WatchedCalls::enter() {
   }
   for (Open& each : open_) {
     if (!each.watch || !each.watch->hooks.calls) continue;
-    each.logged.enter(thread_, *each.watch->hooks.calls, each.watch->place,
-                      CallRecord::of(each.call, each.watch->id, (*each.use).rank(), each.number, grouped, now),
-                      &each.labels);
+    CallRecord& record = each.logged.record;
+    record.communicator = each.watch->id;
+    record.rank = (*each.use).rank();
+    record.grouped = grouped;
+    record.enter = now;
+    each.logged.enter(thread_, *each.watch->hooks.calls, each.watch->place, each.labels ? &*each.labels : nullptr);
   }
   enteredAt_ = now;
   nextTold_ = 0;
@@ -135,8 +138,8 @@ std::optional<control::HandedCalls::Named> WatchedCalls::find(const control::Tol
   if (!entered_ || dropped_) return std::nullopt;
   const auto factsOf = [this](int at) {
     const Open& each = open_[static_cast<std::size_t>(at)];
-    return control::HandedCall::of(each.call, each.watch ? each.watch->id : 0, (*each.use).rank(), (*each.use).size(),
-                                   each.told);
+    return control::HandedCall::of(each.counted(), each.watch ? each.watch->id : 0, (*each.use).rank(),
+                                   (*each.use).size(), each.told);
   };
   const int count = static_cast<int>(open_.size());
   const int found = control::placeOf(told, count, nextTold_, hasOthers_, factsOf);
@@ -144,7 +147,7 @@ std::optional<control::HandedCalls::Named> WatchedCalls::find(const control::Tol
   Open& call = open_[static_cast<std::size_t>(found)];
   call.told = true;
   nextTold_ = (found + 1) % count;
-  return Named{call.watch->id, call.number};
+  return Named{call.watch->id, call.counted().sequence};
 }
 
 void WatchedCalls::leave(ncclResult_t result) {

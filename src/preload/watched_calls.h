@@ -43,14 +43,13 @@ class WatchedCalls final : public control::HandedCalls {
   struct Open {
     Open() {}  // NOLINT(modernize-use-equals-default): a defaulted one is zeroed first, which takes 15 ns of a call
     Directory::Use use;
-    Call call;
     void* stream = nullptr;
     const Watch* watch = nullptr;  ///< null: it is only counted
-    CallLabels labels;
-    std::uint64_t number = 0;  ///< in its series, since it was entered
-    LoggedCall logged;
+    std::optional<CallLabels> labels;
+    LoggedCall logged;  ///< its record is the call, and has its number once it was entered
     bool told = false;  ///< to the vendor's profiler
 
+    const CallRecord& counted() const { return logged.record; }
     CallCounts& counts() const { return (*use).counts(); }
   };
 
