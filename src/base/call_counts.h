@@ -25,7 +25,7 @@ class CallCounts {
   std::uint64_t receivedFrom(Rank peer) const { return received_[peer].load(std::memory_order_relaxed); }
   /// The number that this call gets in its series: among the collectives, or the messages to or from its peer. A call
   /// is here whatever has an `operation` and a `peer`.
-  template <class AnyCall>
+  template <class AnyCall = Call>
   std::uint64_t next(const AnyCall& call) const {
     if (call.operation == Operation::send) return sentTo(call.peer);
     if (call.operation == Operation::receive) return receivedFrom(call.peer);
@@ -34,13 +34,13 @@ class CallCounts {
   /// A call was entered and has not been left.
   bool inside() const { return left_.load(std::memory_order_acquire) != begun_.load(std::memory_order_relaxed); }
 
-  template <class AnyCall>
+  template <class AnyCall = Call>
   void enter(const AnyCall& call) noexcept {
     add(seriesOf(call), 1);
     add(begun_, 1);
   }
   /// It has not been entered after all.
-  template <class AnyCall>
+  template <class AnyCall = Call>
   void takeBack(const AnyCall& call) noexcept {
     constexpr auto minusOne = static_cast<std::uint64_t>(-1);
     add(seriesOf(call), minusOne);
@@ -52,7 +52,7 @@ class CallCounts {
   static void add(Count& count, std::uint64_t number) noexcept {
     count.store(count.load(std::memory_order_relaxed) + number, std::memory_order_relaxed);
   }
-  template <class AnyCall>
+  template <class AnyCall = Call>
   Count& seriesOf(const AnyCall& call) noexcept {
     if (call.operation == Operation::send) return sent_[call.peer];
     if (call.operation == Operation::receive) return received_[call.peer];
