@@ -193,7 +193,7 @@ class ParentUse {
 /// the application.
 class PlainUse {
  public:
-  explicit PlainUse(ncclComm& communicator) : communicator_(communicator) {
+  [[gnu::always_inline]] explicit PlainUse(ncclComm& communicator) : communicator_(communicator) {
     communicator.inside.store(true, std::memory_order_relaxed);
     lightFence(communicator.reliesOnHeavyFences);
     holds_ = communicator.headMagic.load(std::memory_order_relaxed) == ncclComm::headMark;

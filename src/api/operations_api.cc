@@ -39,32 +39,34 @@ ncclResult_t submitChecked(const char* function, const Arguments& arguments, ncc
   });
 }
 
-/// `call`: of the vendor's function.
-template <class Work>
-ncclResult_t callWatched(ncclComm& communicator, const Arguments& arguments, cudaStream_t stream, Work&& call) {
+/// Apart, and with arguments of its own, so that those of a call that nobody watches stay in registers.
+template <Operation operation, class Function>
+[[gnu::noinline]] ncclResult_t callWatched(const Arguments& a, ncclComm& communicator, cudaStream_t stream,
+                                           Function* theirs, ncclComm_t handle) {
   gpu::VendorCommunicator& vendors = *communicator.vendors;
   PendingCall pending;
   pending.communicator = &communicator;
   pending.stream = stream;
-  fillIn(pending.call, arguments);
+  fillIn(pending.call, a);
   WatchedCall watched(pending);
   gpu::VendorCommunicator::Launch launch(vendors, stream);
-  const ncclResult_t result = call();
+  const ncclResult_t result =
+      gpu::callStraight<operation>(theirs, a.send, a.receive, a.count, a.type, a.reduction, a.peer, handle, stream);
   launch.made();
   if (result != ncclSuccess) return result;
-  vendors.count(arguments.operation);
+  vendors.count(operation);
   watched.leave();
   return result;
 }
 
-ncclResult_t tellFailure(const char* function, const gpu::VendorCommunicator& vendors, ncclResult_t result,
-                         ncclComm_t handle) {
+[[gnu::noinline]] ncclResult_t tellFailure(const char* function, const gpu::VendorCommunicator& vendors,
+                                           ncclResult_t result, ncclComm_t handle) {
   return guarded(function, [&] { return vendors.told(result, function, handle); });
 }
 
 /// What goes to the vendor's engine, outside of groups and with nothing to be said about it, is called from here.
 template <Operation operation>
-[[gnu::always_inline]] inline ncclResult_t submit(const char* function, const Arguments& a, ncclComm_t comm,
+[[gnu::always_inline]] inline ncclResult_t submit(const char* function, const Arguments a, ncclComm_t comm,
                                                   cudaStream_t stream) {
   const bool ready = isReady(comm);
   if (ready && comm->direct && areSoundAtAGlance(*comm, a) && !wereAnyStreams() && !Group::isOpenHere() &&
@@ -74,17 +76,16 @@ template <Operation operation>
     const PlainUse use(*comm);
     const ncclComm_t handle = vendors.handle();
     if (use && theirs && handle) [[likely]] {
-      const auto call = [&] {
-        return gpu::callStraight<operation>(theirs, a.send, a.receive, a.count, a.type, a.reduction, a.peer, handle,
-                                            stream);
-      };
-      const ncclResult_t result = comm->watched ? callWatched(*comm, a, stream, call) : call();
+      const ncclResult_t result = comm->watched
+                                      ? callWatched<operation>(Arguments(a), *comm, stream, theirs, handle)
+                                      : gpu::callStraight<operation>(theirs, a.send, a.receive, a.count, a.type,
+                                                                     a.reduction, a.peer, handle, stream);
       if (result == ncclSuccess) [[likely]]
         return result;
       return tellFailure(function, vendors, result, handle);
     }
   }
-  return submitChecked(function, a, comm, stream, ready);
+  return submitChecked(function, Arguments(a), comm, stream, ready);
 }
 
 /// The same for a collective with settings of its own.
