@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "api/queued_calls.h"
-#include "control/handed_calls.h"
 #include "control/vendor_events.h"
 
 namespace falcon::api {
@@ -90,55 +89,14 @@ void enterLog(LoggedCall& logged, const PendingCall& pending, std::uint64_t numb
                pending.settings ? &pending.settings->labels() : nullptr);
 }
 
-/// What the vendor's library may tell its profiler of, while these run. Nothing where it has none of ours.
-class PendingHanded final : public control::HandedCalls {
- public:
-  PendingHanded(std::span<const PendingCall> calls, std::span<const std::uint64_t> numbers, Nanoseconds now)
-      : calls_(calls), numbers_(numbers) {
-    control::VendorEvents* const events = control::VendorEvents::asked();
-    if (!events) [[likely]]
-      return;
-    areHanded();
-    // All that are watched are of one job.
-    const auto watched = std::find_if(calls.begin(), calls.end(),
-                                      [](const PendingCall& pending) { return pending.communicator->watched; });
-    if (watched != calls.end()) events->beforeCalls(watched->communicator->hooks.transfers, now);
-  }
-
- private:
-  /// Calls of the host's engine, and those of which Falcon knows nothing, are nobody's.
-  static CommunicatorId nameOf(const ncclComm& communicator) {
-    const bool named = communicator.watched && communicator.engine->kind() == EngineKind::vendor;
-    return named ? communicator.engine->id() : 0;
-  }
-
-  std::optional<Named> find(const control::ToldCall& told) override {
-    told_.resize(calls_.size());
-    const auto factsOf = [this](int at) {
-      const auto place = static_cast<std::size_t>(at);
-      const ncclComm& communicator = *calls_[place].communicator;
-      return control::HandedCall::of(calls_[place].call, nameOf(communicator), communicator.engine->rank(),
-                                     communicator.engine->size(), told_[place]);
-    };
-    const int count = static_cast<int>(calls_.size());
-    const int found = control::placeOf(told, count, next_, false, factsOf);
-    if (found < 0) return std::nullopt;
-    const auto place = static_cast<std::size_t>(found);
-    told_[place] = true;
-    next_ = (found + 1) % count;
-    return Named{calls_[place].communicator->engine->id(), numbers_[place]};
-  }
-
-  const std::span<const PendingCall> calls_;
-  const std::span<const std::uint64_t> numbers_;
-  std::vector<bool> told_;
-  int next_ = 0;  ///< most likely
-};
+/// Calls of the host's engine, and those of which Falcon knows nothing, are nobody's.
+CommunicatorId vendorsNameOf(const ncclComm& communicator) {
+  const bool named = communicator.watched && communicator.engine->kind() == EngineKind::vendor;
+  return named ? communicator.engine->id() : 0;
+}
 
 Status runWatched(const PendingCall& pending) {
   WatchedCall watched(pending);
-  const std::uint64_t number = watched.number();
-  const PendingHanded handed({&pending, 1}, {&number, 1}, watched.enteredAt());
   Status done = execute({&pending, 1});
   if (done) watched.leave();
   return done;
@@ -180,7 +138,9 @@ Status runWatched(std::span<const PendingCall> calls) {
   if (hold) hold->passEvent(entered);
   for (size_t i = 0; i < calls.size(); ++i)
     enterLog(group.logged.emplace_back(), calls[i], group.numbers[i], enter, true);
-  const PendingHanded handed(calls, group.numbers, enter);
+  std::optional<PendingHanded> handed;
+  if (control::VendorEvents* const events = control::VendorEvents::asked())
+    handed.emplace(*events, calls, group.numbers, enter);
   const Status done = execute(calls);
   const Nanoseconds leave = clock.now();
   if (done) {
@@ -193,6 +153,33 @@ Status runWatched(std::span<const PendingCall> calls) {
 
 }  // namespace
 
+PendingHanded::PendingHanded(control::VendorEvents& events, std::span<const PendingCall> calls,
+                             std::span<const std::uint64_t> numbers, Nanoseconds now)
+    : calls_(calls), numbers_(numbers) {
+  areHanded();
+  // All that are watched are of one job.
+  const auto watched = std::find_if(calls.begin(), calls.end(),
+                                    [](const PendingCall& pending) { return pending.communicator->watched; });
+  if (watched != calls.end()) events.beforeCalls(watched->communicator->hooks.transfers, now);
+}
+
+std::optional<control::HandedCalls::Named> PendingHanded::find(const control::ToldCall& told) {
+  told_.resize(calls_.size());
+  const auto factsOf = [this](int at) {
+    const auto place = static_cast<std::size_t>(at);
+    const ncclComm& communicator = *calls_[place].communicator;
+    return control::HandedCall::of(calls_[place].call, vendorsNameOf(communicator), communicator.engine->rank(),
+                                   communicator.engine->size(), told_[place]);
+  };
+  const int count = static_cast<int>(calls_.size());
+  const int found = control::placeOf(told, count, next_, false, factsOf);
+  if (found < 0) return std::nullopt;
+  const auto place = static_cast<std::size_t>(found);
+  told_[place] = true;
+  next_ = (found + 1) % count;
+  return Named{calls_[place].communicator->engine->id(), numbers_[place]};
+}
+
 WatchedCall::WatchedCall(const PendingCall& pending)
     : clock_(pending.communicator->clock),
       hold_(pending.communicator->hooks.hold),
@@ -202,6 +189,8 @@ WatchedCall::WatchedCall(const PendingCall& pending)
   entered_.enter();
   if (hold_) hold_->passEvent(entered_);
   enterLog(logged_, pending, number_, enteredAt_, false);
+  if (control::VendorEvents* const events = control::VendorEvents::asked()) [[unlikely]]
+    handed_.emplace(*events, std::span(&pending, 1), std::span(&number_, 1), enteredAt_);
 }
 
 void WatchedCall::leave() {

@@ -1,7 +1,9 @@
 // Hands calls to the engines, past the hold point and the call recorder; the same for both engines.
 #pragma once
 
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "api/call_settings.h"
 #include "api/communicator.h"
@@ -9,6 +11,8 @@
 #include "base/call.h"
 #include "base/counter_clock.h"
 #include "base/entered_calls.h"
+#include "control/handed_calls.h"
+#include "control/vendor_events.h"
 
 namespace falcon::api {
 
@@ -29,6 +33,21 @@ struct PendingCall {
   CallCounts& counts() const { return *communicator->counts; }
 };
 
+/// What the vendor's library may tell its profiler of, while these run.
+class PendingHanded final : public control::HandedCalls {
+ public:
+  PendingHanded(control::VendorEvents& events, std::span<const PendingCall> calls,
+                std::span<const std::uint64_t> numbers, Nanoseconds now);
+
+ private:
+  std::optional<Named> find(const control::ToldCall& told) override;
+
+  const std::span<const PendingCall> calls_;
+  const std::span<const std::uint64_t> numbers_;
+  std::vector<bool> told_;
+  int next_ = 0;  ///< most likely
+};
+
 /// Around one watched call outside of groups, as nearly all are: nothing is allocated. Used by the thread that calls.
 class WatchedCall {
  public:
@@ -42,9 +61,6 @@ class WatchedCall {
   WatchedCall(const WatchedCall&) = delete;
   WatchedCall& operator=(const WatchedCall&) = delete;
 
-  Nanoseconds enteredAt() const { return enteredAt_; }
-  std::uint64_t number() const { return number_; }
-
  private:
   CounterClock<>& clock_;
   HoldPoint* const hold_;
@@ -52,6 +68,7 @@ class WatchedCall {
   std::uint64_t number_;
   EnteredCalls<PendingCall> entered_;
   LoggedCall logged_;
+  std::optional<PendingHanded> handed_;
 };
 
 /// Runs one call, or all calls of an outermost group, after what is queued for their communicators. These are in use

@@ -7,7 +7,6 @@
 #include "api/host_stream.h"
 #include "api/vendors_own_call.h"
 #include "base/log.h"
-#include "control/vendor_events.h"
 #include "gpu/straight_call.h"
 
 using namespace falcon;
@@ -39,51 +38,70 @@ ncclResult_t submitChecked(const char* function, const Arguments& arguments, ncc
   });
 }
 
-/// Apart, and with arguments of its own, so that those of a call that nobody watches stay in registers.
+[[gnu::noinline]] ncclResult_t tellFailure(const char* function, const gpu::VendorCommunicator& vendors,
+                                           ncclResult_t result, ncclComm_t handle) {
+  return guarded(function, [&] { return vendors.told(result, function, handle); });
+}
+
+/// What is not to be called from here after all: the library lacks the function, or the communicator was aborted. It is
+/// in use.
+[[gnu::noinline]] ncclResult_t runByEngine(const char* function, const Arguments& arguments, ncclComm& communicator,
+                                           cudaStream_t stream) {
+  return guarded(function, [&] {
+    PendingCall pending;
+    pending.communicator = &communicator;
+    pending.stream = stream;
+    fillIn(pending.call, arguments);
+    return runNow({&pending, 1});
+  });
+}
+
+/// Apart, and with arguments of its own, so that those of a call that nobody watches stay in registers. The
+/// communicator is in use.
 template <Operation operation, class Function>
-[[gnu::noinline]] ncclResult_t callWatched(const Arguments& a, ncclComm& communicator, cudaStream_t stream,
-                                           Function* theirs, ncclComm_t handle) {
+[[gnu::noinline]] ncclResult_t callWatched(const char* function, const Arguments& a, ncclComm& communicator,
+                                           cudaStream_t stream, Function* theirs) {
   gpu::VendorCommunicator& vendors = *communicator.vendors;
   PendingCall pending;
   pending.communicator = &communicator;
   pending.stream = stream;
   fillIn(pending.call, a);
   WatchedCall watched(pending);
+  // Not before: while this thread was held another one may have aborted the communicator.
+  const ncclComm_t handle = vendors.handle();
+  if (!handle) [[unlikely]]
+    return guarded(function, [&] { return gpu::VendorCommunicator::wasAborted(function); });
   gpu::VendorCommunicator::Launch launch(vendors, stream);
   const ncclResult_t result =
       gpu::callStraight<operation>(theirs, a.send, a.receive, a.count, a.type, a.reduction, a.peer, handle, stream);
   launch.made();
-  if (result != ncclSuccess) return result;
+  if (result != ncclSuccess) [[unlikely]]
+    return tellFailure(function, vendors, result, handle);
   vendors.count(operation);
   watched.leave();
   return result;
 }
 
-[[gnu::noinline]] ncclResult_t tellFailure(const char* function, const gpu::VendorCommunicator& vendors,
-                                           ncclResult_t result, ncclComm_t handle) {
-  return guarded(function, [&] { return vendors.told(result, function, handle); });
-}
-
-/// What goes to the vendor's engine, outside of groups and with nothing to be said about it, is called from here.
+/// What goes to the vendor's engine outside of groups, with nothing to be said about it, is called from here.
 template <Operation operation>
 [[gnu::always_inline]] inline ncclResult_t submit(const char* function, const Arguments a, ncclComm_t comm,
                                                   cudaStream_t stream) {
-  const bool ready = isReady(comm);
-  if (ready && comm->direct && areSoundAtAGlance(*comm, a) && !wereAnyStreams() && !Group::isOpenHere() &&
-      !control::VendorEvents::asked()) {
-    gpu::VendorCommunicator& vendors = *comm->vendors;
-    const auto theirs = gpu::functionOf<operation>(vendors.library().functions);
-    const PlainUse use(*comm);
-    const ncclComm_t handle = vendors.handle();
-    if (use && theirs && handle) [[likely]] {
-      const ncclResult_t result = comm->watched
-                                      ? callWatched<operation>(Arguments(a), *comm, stream, theirs, handle)
-                                      : gpu::callStraight<operation>(theirs, a.send, a.receive, a.count, a.type,
-                                                                     a.reduction, a.peer, handle, stream);
+  bool ready = isReady(comm);
+  if (ready && comm->direct && areSoundAtAGlance(*comm, a) && !wereAnyStreams() && !Group::isOpenHere()) {
+    if (const PlainUse use(*comm); use) [[likely]] {
+      const gpu::VendorCommunicator& vendors = *comm->vendors;
+      const auto theirs = gpu::functionOf<operation>(vendors.library().functions);
+      if (comm->watched && theirs) return callWatched<operation>(function, Arguments(a), *comm, stream, theirs);
+      const ncclComm_t handle = vendors.handle();
+      if (!theirs || !handle) [[unlikely]]
+        return runByEngine(function, Arguments(a), *comm, stream);
+      const ncclResult_t result =
+          gpu::callStraight<operation>(theirs, a.send, a.receive, a.count, a.type, a.reduction, a.peer, handle, stream);
       if (result == ncclSuccess) [[likely]]
         return result;
       return tellFailure(function, vendors, result, handle);
     }
+    ready = false;
   }
   return submitChecked(function, Arguments(a), comm, stream, ready);
 }

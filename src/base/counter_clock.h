@@ -33,9 +33,9 @@ template <class Source = TimeStampCounter>
 class CounterClock {
  public:
   Nanoseconds now() noexcept {
-    const std::uint64_t passed = reach_ != 0 ? Source::ticks() - ticks_ : 0;
+    const std::uint64_t passed = reach_ != 0 ? Source::ticks() - from_.ticks : 0;
     const Nanoseconds told =
-        passed < reach_ ? read_ + Nanoseconds(static_cast<std::int64_t>(passed * pace_ >> paceBits)) : readAnew();
+        passed < reach_ ? from_.time + Nanoseconds(static_cast<std::int64_t>(passed * pace_ >> paceBits)) : readAnew();
     return last_ = std::max(last_, told);
   }
 
@@ -45,22 +45,35 @@ class CounterClock {
   /// Of a pace in nanoseconds: what is beyond was measured while the machine stood still.
   static constexpr std::uint64_t slowest = std::uint64_t{10} << paceBits, fastest = (std::uint64_t{1} << paceBits) / 10;
 
-  Nanoseconds readAnew() noexcept {
-    if (!Source::tellsTime()) return Source::now();
+  /// The counter and the clock, read one after the other. Another thread may have had the processor between the two:
+  /// then `taken` is long, and how late the clock was read is not known.
+  struct Reading {
+    std::uint64_t ticks = 0;
+    Nanoseconds time{0};  ///< 0: none
+    std::uint64_t taken = 0;
+  };
+  static Reading read() noexcept {
     const std::uint64_t before = Source::ticks();
     const Nanoseconds now = Source::now();
-    const std::uint64_t passed = before - ticks_, taken = Source::ticks() - before;
-    const Nanoseconds since = now - read_;
-    const bool isFirst = read_ == Nanoseconds(0);
-    if (isFirst || since > 1s) {
-      countFrom(before, now);  // at the pace that it had
+    return {before, now, Source::ticks() - before};
+  }
+  /// Ticks of these can be off by a thousandth of `duration`, in ticks.
+  static constexpr bool isExact(std::uint64_t taken, std::uint64_t duration) { return taken < duration >> 10; }
+
+  Nanoseconds readAnew() noexcept {
+    if (!Source::tellsTime()) return Source::now();
+    const Reading now = read();
+    const std::uint64_t passed = now.ticks - from_.ticks;
+    const Nanoseconds since = now.time - from_.time;
+    if (from_.time == Nanoseconds(0) || since > 1s) {
+      if (reach_ == 0 || isExact(now.taken, reach_)) from_ = now;  // on from here, at the pace that it had
     } else if (since < longest / 2) {
       if (reach_ != 0) forget();  // the counter has jumped
-    } else if (taken <= passed >> 10) {
+    } else if (isExact(now.taken + from_.taken, passed)) {
       measure(passed, since);
-      countFrom(before, now);
-    }  // else another thread had the processor between the two: next time
-    return now;
+      from_ = now;
+    }  // else next time
+    return now.time;
   }
 
   void measure(std::uint64_t passed, Nanoseconds since) noexcept {
@@ -68,17 +81,12 @@ class CounterClock {
     const bool canBe = pace_ > fastest && pace_ < slowest;
     reach_ = canBe ? (static_cast<std::uint64_t>(longest.count()) << paceBits) / pace_ : 0;
   }
-  void countFrom(std::uint64_t ticks, Nanoseconds now) noexcept {
-    ticks_ = ticks;
-    read_ = now;
-  }
   void forget() noexcept {
     reach_ = 0;
-    read_ = Nanoseconds(0);
+    from_ = {};
   }
 
-  std::uint64_t ticks_ = 0;  ///< when the clock was read
-  Nanoseconds read_{0};      ///< what it said; 0: it was not
+  Reading from_;             ///< the last one that was taken to count on from
   std::uint64_t pace_ = 0;   ///< of a tick, in nanoseconds times 2^32
   std::uint64_t reach_ = 0;  ///< ticks from that reading on for which the pace is good; 0: it is not known
   Nanoseconds last_{0};

@@ -80,9 +80,13 @@ Result<ncclResult_t> VendorCommunicator::submitPlain(const Call& call, ncclComm_
   return ncclInternalError;
 }
 
+Status VendorCommunicator::wasAborted(const char* function) {
+  return log::decided(Error::invalidUsage("{}: the communicator was aborted", function));
+}
+
 Status VendorCommunicator::submit(const Call& call, cudaStream_t stream, const void* settings) {
   const ncclComm_t comm = communicator_.load();
-  if (!comm) return log::decided(Error::invalidUsage("nccl{}: the communicator was aborted", nameOf(call.operation)));
+  if (!comm) return wasAborted(fmt::format("nccl{}", nameOf(call.operation)).c_str());
   const auto result = settings ? submitWith(call, comm, stream, static_cast<const ncclCollConfig_t*>(settings))
                                : submitPlain(call, comm, stream);
   if (!result) return result.error();

@@ -93,6 +93,8 @@ class VendorCommunicator final : public Engine {
   ncclComm_t handle() const { return communicator_.load(); }
   /// What the vendor said of such a call.
   Status told(ncclResult_t result, const char* function, ncclComm_t communicator) const;
+  /// Instead, where there is no handle (invalidUsage).
+  static Status wasAborted(const char* function);
   /// One that was passed on has been taken. Of one thread at a time, as NCCL wants it: no locked instruction.
   void count(Operation operation) {
     if (isPointToPoint(operation)) return;

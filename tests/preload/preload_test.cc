@@ -168,6 +168,18 @@ TEST_F(Preload, ACallThatWasHeldDoesNotReachACommunicatorThatWasAborted) {
   EXPECT_EQ(outcome.output, "held: 0\nthe call: 5, the next group: 0\n") << "ncclSuccess, ncclInvalidUsage";
 }
 
+// There the call comes back when the suspension ends, at its limit of 5 s.
+TEST_F(Preload, NorDoesOneThroughOurLibrary) {
+  for (const char* what : {"abort", "abort-group"}) {
+    const Outcome outcome = run(fmt::format("LD_PRELOAD={} NCCL_FALCON=1 NCCL_FALCON_JOB={} NCCL_FALCON_ENGINE=vendor "
+                                            "NCCL_FALCON_VENDOR_LIBRARY={}",
+                                            FALCON_OWN_LIBRARY, job(), FALCON_VENDOR),
+                                fmt::format(FALCON_ENDING_PROGRAM " {}", what));
+    EXPECT_EQ(outcome.code, 0) << outcome.errors;
+    EXPECT_EQ(outcome.output, "held: 0\nResume failed\nthe call: 5, the next group: 0\n") << what;
+  }
+}
+
 // The vendor has the group's calls, and looks at their communicators to clear them away too.
 TEST_F(Preload, AGroupThatWasHeldIsDroppedBeforeACommunicatorOfItIsAborted) {
   const Outcome outcome = run(on(), FALCON_ENDING_PROGRAM " abort-group");

@@ -62,6 +62,10 @@ void end(ncclComm_t comm) {
 
 /// False: it is refused.
 bool enqueue(ncclComm_t comm) {
+  if (const std::lock_guard lock(mutex); comm && !alive->contains(comm)) {
+    *lines += std::string(VENDOR_NAME) + ": a call's communicator is gone\n";
+    return false;
+  }
   if (comm && depth > 0) grouped->push_back(comm);
   if (!comm) spoilt = depth > 0;
   return comm != nullptr;

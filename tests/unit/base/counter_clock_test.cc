@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <thread>
+#include <utility>
 
 namespace falcon {
 namespace {
@@ -13,14 +14,14 @@ struct Machine {
   static inline std::uint64_t counter;
   static inline Nanoseconds time;
   static inline int readings;              ///< of the clock
-  static inline std::uint64_t ticksInUse;  ///< that go by while the clock is read
+  static inline Nanoseconds interruption;  ///< just before the clock is read the next time
 
   static void begin() {
     trusted = true;
     counter = 1'000'000'000;
     time = 500s;
     readings = 0;
-    ticksInUse = 0;
+    interruption = 0s;
   }
   /// At 2.5 ticks a nanosecond.
   static void pass(Nanoseconds duration) {
@@ -32,7 +33,7 @@ struct Machine {
   static std::uint64_t ticks() { return counter; }
   static Nanoseconds now() {
     ++readings;
-    counter += ticksInUse;
+    pass(std::exchange(interruption, 0s));
     return time;
   }
 };
@@ -102,19 +103,40 @@ TEST_F(CounterClockTest, IsRightAtOnceAfterALongPause) {
   EXPECT_EQ(Machine::readings, 1);
 }
 
-// The thread loses its processor between its two looks, so that they belong to different moments.
-TEST_F(CounterClockTest, MeasuresNoPaceAcrossAnInterruption) {
-  clock.now();
-  Machine::pass(2ms);
-  Machine::ticksInUse = 10'000'000;  // 4 ms
-  EXPECT_EQ(clock.now(), Machine::time);
-  Machine::time += 4ms;
-  Machine::ticksInUse = 0;
-  for (int i = 0; i < 2'000; ++i) {
-    Machine::pass(1us);
-    expectRight();
+// The thread loses its processor between its looks at the counter and at the clock.
+class InterruptedClock : public CounterClockTest, public testing::WithParamInterface<Nanoseconds> {
+ protected:
+  void expectRightFromHereOn() {
+    for (int i = 0; i < 3'000; ++i) {
+      Machine::pass(1us);
+      expectRight();
+    }
   }
+};
+
+TEST_P(InterruptedClock, IsRightWhereItWasTheFirstLook) {
+  Machine::interruption = GetParam();
+  expectRight();
+  expectRightFromHereOn();
 }
+
+TEST_P(InterruptedClock, IsRightWhereThePaceWasToBeMeasured) {
+  clock.now();
+  Machine::pass(1ms);
+  Machine::interruption = GetParam();
+  expectRight();
+  expectRightFromHereOn();
+}
+
+TEST_P(InterruptedClock, IsRightAfterALongPause) {
+  learnThePace();
+  Machine::pass(5s);
+  Machine::interruption = GetParam();
+  expectRight();
+  expectRightFromHereOn();
+}
+
+INSTANTIATE_TEST_SUITE_P(For, InterruptedClock, testing::Values(20us, 900us, 4ms, 50ms, 2s));
 
 TEST_F(CounterClockTest, NeverGoesBack) {
   learnThePace();
