@@ -20,15 +20,12 @@ ncclResult_t submitChecked(const char* function, const Arguments& arguments, ncc
   return guarded(function, [&]() -> Status {
     Group& group = Group::ofThisThread();
     Call call;
-    if (ready && (comm->plain ? !stream : comm->direct && !wereAnyStreams()) && areSoundAtAGlance(*comm, arguments))
-        [[likely]] {
+    if (ready && comm->plain && !stream && areSoundAtAGlance(*comm, arguments)) [[likely]] {
       fillIn(call, arguments);
       if (group.open()) {
-        if (comm->plain && group.collectPlain(*comm, call)) return {};
+        if (group.collectPlain(*comm, call)) return {};
       } else if (const PlainUse use(*comm); use) [[likely]] {
-        if (comm->plain) return runPlain(*comm, call);
-        const PendingCall pending{comm, call, stream};
-        return runNow({&pending, 1});
+        return runPlain(*comm, call);
       }
     }
     auto use = requireReady(function, comm);
