@@ -76,7 +76,8 @@ double timeOf(const json& event) {
 
 /// Of a link that is slow both ways either end may stand first.
 bool names(const json& event, const Culprit& truth) {
-  const json& culprit = event.at("culprit");
+  const json culprit = event.value("culprit", json{});
+  if (!culprit.is_object()) return false;
   if (truth.kind == CulpritKind::rank) return culprit.at("kind") == "rank" && culprit.at("rank") == truth.rank;
   if (truth.kind == CulpritKind::host) return culprit.at("kind") == "host";
   if (culprit.at("kind") != "link" || culprit.at("both_ways") != truth.bothWays) return false;
