@@ -322,7 +322,8 @@ std::optional<double> restartSecondsOf(const JobView& job) {
   return (measured > 0 ? measured : expected) + keeping;
 }
 
-rebalance::JobFacts jobFactsOf(const JobView& job, std::size_t window, bool deterministic) {
+rebalance::JobFacts jobFactsOf(const JobView& job, std::size_t window, bool deterministic,
+                               std::span<const Culprit> known) {
   rebalance::JobFacts facts;
   facts.deterministic = deterministic;
   facts.restartSeconds = restartSecondsOf(job);
@@ -338,7 +339,7 @@ rebalance::JobFacts jobFactsOf(const JobView& job, std::size_t window, bool dete
   addRoles(job, facts);
   addMemory(job, facts);
   if (!facts.layout) return facts;
-  addPaces(job, window, facts);
+  addPaces(job, window, known, facts);
   if (!facts.nodeOfPlace.empty()) facts.volumes = volumesOf(job);
   return facts;
 }

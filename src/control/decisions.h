@@ -61,7 +61,9 @@ std::optional<double> restartSecondsOf(const JobView& job);
 bool hasFoldersOfHosts(const JobView& job);
 
 /// What the planner decides from. Rings and splits can be changed only where everybody concerned runs Falcon.
-rebalance::JobFacts jobFactsOf(const JobView& job, std::size_t window, bool deterministic);
+/// @param known  differ from others by more than chance
+rebalance::JobFacts jobFactsOf(const JobView& job, std::size_t window, bool deterministic,
+                               std::span<const Culprit> known = {});
 
 /// The strategy that a plan carries out or advises.
 rebalance::Strategy strategyOf(const rebalance::Plan& plan);

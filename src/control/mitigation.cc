@@ -132,7 +132,7 @@ void Mitigation::plan(std::span<const FailSlow> failSlows, double healthySeconds
     culprits.push_back(each.culprit);
     knownSince_.try_emplace(each.culprit, clock_.now());
   }
-  rebalance::JobFacts facts = jobFactsOf(job_, settings_.window, settings_.deterministic);
+  rebalance::JobFacts facts = jobFactsOf(job_, settings_.window, settings_.deterministic, culprits);
   if (settings_.places) {
     facts.swapSeconds = settings_.places->expectedSeconds();
     facts.firstRoles = settings_.places->firstRoles();

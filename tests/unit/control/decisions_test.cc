@@ -306,6 +306,76 @@ TEST(Decisions, WithoutAPipelineNothingFills) {
   EXPECT_EQ(jobFactsOf(job, 4, false).fillSeconds, (std::vector<double>{0, 0}));
 }
 
+/// Four replicas of a rank each, whose newest iterations took so many seconds a micro-batch, by rank.
+JobView replicasThatTook(const std::vector<std::vector<double>>& seconds) {
+  JobView job;
+  for (Rank rank = 0; rank < std::ssize(seconds); ++rank) {
+    const ProcessId process = 10 + static_cast<ProcessId>(rank);
+    job.handle(process, Introduce{rank, "host", "", "", 1});
+    job.handle(process, PartKnown{static_cast<int>(seconds.size()), 1, 1, rank, 0, 0, 32, {}});
+    for (const double each : seconds[static_cast<std::size_t>(rank)])
+      job.handle(process, Samples{{{.seconds = 1, .outside = 8 * each, .microBatches = 8}}});
+  }
+  return job;
+}
+
+std::vector<int> splitFor(const JobView& job, Rank slow) {
+  const std::vector culprits{Culprit{CulpritKind::rank, slow, {}, false}};
+  return rebalance::plansFor(jobFactsOf(job, 4, false, culprits), culprits).at(0).microBatches;
+}
+
+// Of two equally fast ranks one looks 11 % faster: a live job had 10+8+5+9 by that, and waited for its rank 0. The
+// second profile is that of another such job, which had 9+9+3+11.
+TEST(Decisions, ASplitFollowsNoChanceOfTheMeasurement) {
+  EXPECT_EQ(splitFor(replicasThatTook({{0.026, 0.030, 0.029, 0.026},
+                                       {0.033, 0.029, 0.034, 0.028},
+                                       {0.050, 0.048, 0.052, 0.050},
+                                       {0.031, 0.027, 0.032, 0.028}}),
+                     2),
+            (std::vector<int>{9, 9, 5, 9}));
+  EXPECT_EQ(splitFor(replicasThatTook({{0.02835, 0.03099, 0.02976, 0.03160},
+                                       {0.03178, 0.03131, 0.02628, 0.02473},
+                                       {0.06456, 0.08537, 0.06204, 0.07287},
+                                       {0.02129, 0.02034, 0.02950, 0.02148}}),
+                     2),
+            (std::vector<int>{10, 10, 3, 9}));
+}
+
+TEST(Decisions, ASplitFollowsDifferencesThatAreMeasuredWell) {
+  EXPECT_EQ(splitFor(replicasThatTook({{0.0281, 0.0279, 0.0280, 0.0280},
+                                       {0.0313, 0.0311, 0.0312, 0.0312},
+                                       {0.0505, 0.0495, 0.0500, 0.0500},
+                                       {0.0296, 0.0295, 0.0294, 0.0295}}),
+                     2),
+            (std::vector<int>{10, 8, 5, 9}));
+}
+
+// What names a rank is more than its own time: a test of its processor, what its quota took.
+TEST(Decisions, WhoIsNamedIsSlowHoweverMuchItScatters) {
+  const JobView job = replicasThatTook(
+      {{0.03, 0.05, 0.03, 0.05}, {0.05, 0.03, 0.05, 0.03}, {0.04, 0.08, 0.04, 0.08}, {0.03, 0.05, 0.03, 0.05}});
+  const std::vector culprits{Culprit{CulpritKind::rank, 2, {}, false}};
+  EXPECT_NEAR(jobFactsOf(job, 4, false).secondsPerMicroBatch.at(2), 0.045, 1e-9) << "chance, as long as it is not";
+  EXPECT_NEAR(jobFactsOf(job, 4, false, culprits).secondsPerMicroBatch.at(2), 0.06, 1e-9);
+  EXPECT_EQ(splitFor(job, 2), (std::vector<int>{9, 9, 6, 8}));
+}
+
+TEST(Decisions, StagesAreAlikeAcrossReplicasAndNotAmongEachOther) {
+  JobView job = healthyJob();
+  const auto took = [&](Rank rank, double seconds) {
+    for (const double factor : {0.9, 1.1, 0.9, 1.1})
+      job.handle(10 + static_cast<ProcessId>(rank),
+                 Samples{{{.seconds = 1, .outside = 8 * seconds * factor, .microBatches = 8}}});
+  };
+  took(0, 0.010), took(2, 0.012);  // the first stage
+  took(1, 0.019), took(3, 0.021);  // the last, which has the loss
+  const auto facts = jobFactsOf(job, 4, false);
+  for (const std::size_t replica : {0, 1}) {
+    EXPECT_NEAR(facts.secondsPerMicroBatch.at(replica), 0.020, 1e-9);
+    EXPECT_NEAR(facts.fillSeconds.at(replica), 0.011, 1e-9);
+  }
+}
+
 TEST(Decisions, MeasureVolumesInTheBaseline) {
   JobView job = healthyJob();
   job.members()[10].healthyTransfers = {{{.id = 2, .peer = 1, .sending = true, .bytes = 4000, .moving = 0.1},
