@@ -60,7 +60,13 @@ function(falcon_folder name)
   endforeach()
   falcon_compile_options(falcon_${name})
   falcon_together(falcon_${name})
-  falcon_precompiled(falcon_${name} falcon_base ${FALCON_STANDARD_HEADERS} <fmt/format.h>)
+  set(owner falcon_base)
+  if(FALCON_SANITIZE AND name IN_LIST FALCON_OFTEN_RUN)
+    target_compile_options(falcon_${name} PRIVATE -O1)
+  else()
+    set(owner ${FALCON_HEADERS})
+  endif()
+  falcon_precompiled(falcon_${name} ${owner} ${FALCON_STANDARD_HEADERS} <fmt/format.h>)
 endfunction()
 
 # falcon_optimised(SOURCE...): sources in which this folder's tests spend most of their time; the others are compiled for the time that this takes.
@@ -75,7 +81,7 @@ endfunction()
 # compiled together. WAITS: its cases hardly use a processor, so that one at a time is enough: several side by side would leave the cores idle.
 # A test's own code is compiled for the time that this takes: -O0 a fifth to a third less than -O1, which takes a quarter less than -O2, and no debug
 # information a seventh less again. A failed check says its line without it; the libraries are what users run, and keep both. Under a sanitizer
-# everything is compiled so (CMakePresets.json).
+# most is compiled so (src/CMakeLists.txt).
 function(falcon_test_options target)
   falcon_compile_options(${target})
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0;-g0>)
