@@ -148,15 +148,15 @@ function(falcon_test_entries)
   elseif(T_THREADS AND FALCON_SANITIZE STREQUAL thread)
     set(filter "${T_THREADS}")
   endif()
-  if(FALCON_SANITIZE AND T_LABELS MATCHES unit)
+  if(T_LABELS STREQUAL unit)
     falcon_test_parts(${T_NAME} ${T_PREFIX} "${filter}" ${properties})
-  else()
-    gtest_discover_tests(${T_NAME} ${cases} TEST_FILTER "${filter}" PROPERTIES ${properties})
+    list(APPEND properties LABELS unit_case)
   endif()
+  gtest_discover_tests(${T_NAME} ${cases} TEST_FILTER "${filter}" PROPERTIES ${properties})
 endfunction()
 
-# falcon_test_parts(target prefix filter properties...): a process runs an eighth of the cases. Under a sanitizer it takes 50 ms to start, longer than
-# most cases take. scripts/summarize-tests tells them apart again.
+# falcon_test_parts(target prefix filter properties...): entries for processes that run an eighth of the cases each. To start one, 50 ms under a sanitizer,
+# takes longer than most unit cases: scripts/test runs these entries when it runs everything, and scripts/summarize-tests tells the cases apart again.
 function(falcon_test_parts target prefix filter)
   cmake_parse_arguments(P "" "" "ENVIRONMENT" ${ARGN})
   set(count 8)
