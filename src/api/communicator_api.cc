@@ -136,7 +136,12 @@ Status giveUp(const char* function, ncclComm_t communicator, bool abort) {
   takeFromApplication(*communicator);
   if (!made) return {};
   if (abort && communicator->network) communicator->network->waitForNobody();
-  if (abort) return communicator->engine->abort();
+  if (abort) {
+    const Status done = communicator->engine->abort();
+    // Whose call on it is held goes on, and finds it gone.
+    if (communicator->hooks.hold) communicator->hooks.hold->lookAgain();
+    return done;
+  }
   // Who is still inside is the last to use it, and ends it; then nobody is left to be told how that went.
   return use.isLast() ? communicator->end() : Status();
 }

@@ -31,6 +31,8 @@ struct PendingCall {
   const Call& counted() const { return call; }
   /// Of its communicator, which is watched.
   CallCounts& counts() const { return *communicator->counts; }
+  /// Its communicator is gone: it will fail.
+  bool isCalledOff() const noexcept { return communicator->aborted.load(std::memory_order_relaxed); }
 };
 
 /// What the vendor's library may tell its profiler of, while these run.

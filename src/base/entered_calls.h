@@ -1,6 +1,7 @@
 // A call from its entry to its end, as it is counted for those who hold the job, and as the call log shows it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -12,7 +13,8 @@
 namespace falcon {
 
 /// The calls of one event, counted as entered until leave(); without that they have failed, and do not count.
-/// An `Entered` has the `counts()` of its communicator, and what is `counted()` there. Used by the thread that calls.
+/// An `Entered` has the `counts()` of its communicator, what is `counted()` there, and says whether it `isCalledOff()`.
+/// Used by the thread that calls.
 template <class Entered>
 class EnteredCalls final : public CallEvent {
  public:
@@ -34,6 +36,9 @@ class EnteredCalls final : public CallEvent {
       const Entered& last = calls_[--entered_];
       last.counts().takeBack(last.counted());
     }
+  }
+  bool isCalledOff() const noexcept override {
+    return std::any_of(calls_.begin(), calls_.end(), [](const Entered& each) { return each.isCalledOff(); });
   }
   void leave() noexcept {
     for (const Entered& each : calls_) each.counts().leave();

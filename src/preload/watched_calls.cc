@@ -48,7 +48,7 @@ class WatchedCalls::Event final : public CallEvent {
     if (!calls_.inGroup() || std::exchange(calls_.keepsThem_, true)) return;
     for (const Open& each : calls_.open_) (*each.use).groupIsHeld();
   }
-  bool isCalledOff() const noexcept override { return calls_.isAnyToEnd(); }
+  bool isCalledOff() const noexcept override { return calls_.entered_->isCalledOff(); }
 
  private:
   WatchedCalls& calls_;
@@ -69,7 +69,7 @@ WatchedCalls::Begun WatchedCalls::begin(Directory::Use use, const front::Watched
   if (inGroup()) return Begun::untold;
   hasOthers_ = false;
   enter();
-  if (!(*open_.back().use).isToEnd()) [[likely]]
+  if (!open_.back().isCalledOff()) [[likely]]
     return Begun::told;
   leave(ncclInvalidUsage);
   return Begun::refused;
@@ -107,7 +107,7 @@ void WatchedCalls::enter() {
     hold_->passEvent(event);
   }
   if (keepsThem_) [[unlikely]] {
-    dropped_ = isAnyToEnd();
+    dropped_ = entered_->isCalledOff();
     if (dropped_) return;
     letThemEnd();
   }
@@ -181,10 +181,6 @@ void WatchedCalls::noteLaunched() {
     const auto noted = [&](const Open& other) { return spins(other) && other.stream == each->stream; };
     if (!std::any_of(open_.begin(), each, noted)) each->watch->launched->note(each->stream);
   }
-}
-
-bool WatchedCalls::isAnyToEnd() const {
-  return std::any_of(open_.begin(), open_.end(), [](const Open& each) { return (*each.use).isToEnd(); });
 }
 
 void WatchedCalls::letThemEnd() {

@@ -51,13 +51,13 @@ class WatchedCalls final : public control::HandedCalls {
 
     const CallRecord& counted() const { return logged.record; }
     CallCounts& counts() const { return (*use).counts(); }
+    bool isCalledOff() const noexcept { return (*use).isToEnd(); }
   };
 
   /// What the thread enters, as who holds it sees it.
   class Event;
 
   void enter();
-  bool isAnyToEnd() const;
   void letThemEnd();
   static bool spins(const Open& open);
   void add(Directory::Use use, const front::WatchedCall& call);
