@@ -79,12 +79,12 @@ endfunction()
 # ALONE: it measures, so nothing else runs beside it; ALONE_CASES: those of this filter (--gtest_filter) do. ONE_THREAD: there is only one
 # in it, so that the thread sanitizer has nothing to see and it is left out there; THREADS: there are more in the cases of this filter only. APART: its sources are not
 # compiled together. WAITS: its cases hardly use a processor, so that one at a time is enough: several side by side would leave the cores idle.
-# A test's own code is compiled for the time that this takes: -O0 a fifth to a third less than -O1, which takes a quarter less than -O2, and no debug
-# information a seventh less again. A failed check says its line without it; the libraries are what users run, and keep both. Under a sanitizer
-# most is compiled so (src/CMakeLists.txt).
+# -O1 takes a quarter less of compiling than -O2, and no debug information a seventh less again. A failed check says its line without it; the libraries
+# are what users run, and keep both. (-O0 takes a quarter less again, and loses more than that where tests fill and compare buffers.) Under a sanitizer
+# most is compiled without optimisation (src/CMakeLists.txt).
 function(falcon_test_options target)
   falcon_compile_options(${target})
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0;-g0>)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1;-g0>)
 endfunction()
 
 # falcon_own_operator_new(TARGET): it counts or refuses allocations. clang links the thread sanitizer's operator new into every program of C++'s driver.
