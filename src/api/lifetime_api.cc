@@ -11,6 +11,7 @@
 #include "api/setup.h"
 #include "api/setup_on_vendor.h"
 #include "base/parameters.h"
+#include "bootstrap/make_unique_id.h"
 
 using namespace falcon;
 using namespace falcon::api;

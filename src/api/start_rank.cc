@@ -8,6 +8,7 @@
 #include "api/setup.h"
 #include "api/setup_on_vendor.h"
 #include "base/log.h"
+#include "bootstrap/make_unique_id.h"
 
 namespace falcon::api {
 namespace {

@@ -61,4 +61,24 @@ bool BusFrame::decode(std::string_view encoded, BusFrame& frame) {
   return reader.finished() && frame.kind <= Kind::handOver && (!needsPeer(frame.kind) || !frame.peers.empty());
 }
 
+std::string BusContact::encode() const {
+  WireWriter writer;
+  writer.put(process).put(controller);
+  write(writer, processAddress);
+  write(writer, controllerAddress);
+  return writer.take();
+}
+
+Result<BusContact> BusContact::decode(std::string_view bytes) {
+  WireReader reader(bytes);
+  BusContact contact;
+  contact.process = reader.get<ProcessId>();
+  contact.controller = reader.get<ProcessId>();
+  contact.processAddress = readAddress(reader);
+  contact.controllerAddress = readAddress(reader);
+  if (!reader.finished() || contact.processAddress.empty() || contact.controllerAddress.empty())
+    return Error::remote("a member's place on the bus cannot be read");
+  return contact;
+}
+
 }  // namespace falcon::bootstrap

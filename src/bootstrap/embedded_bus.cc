@@ -61,26 +61,6 @@ class NodeBus final : public EmbeddedBus {
 
 }  // namespace
 
-std::string BusContact::encode() const {
-  WireWriter writer;
-  writer.put(process).put(controller);
-  write(writer, processAddress);
-  write(writer, controllerAddress);
-  return writer.take();
-}
-
-Result<BusContact> BusContact::decode(std::string_view bytes) {
-  WireReader reader(bytes);
-  BusContact contact;
-  contact.process = reader.get<ProcessId>();
-  contact.controller = reader.get<ProcessId>();
-  contact.processAddress = readAddress(reader);
-  contact.controllerAddress = readAddress(reader);
-  if (!reader.finished() || contact.processAddress.empty() || contact.controllerAddress.empty())
-    return Error::remote("a member's place on the bus cannot be read");
-  return contact;
-}
-
 Result<std::shared_ptr<EmbeddedBus>> makeEmbeddedBus(std::shared_ptr<transport::Reactor> reactor, Rank jobRank) {
   // The upper half orders by rank, unknown ranks last; never 0 or all ones, which mean something else.
   const std::uint64_t upper = jobRank >= 0 ? static_cast<std::uint64_t>(jobRank) + 1 : 0xffffffff;

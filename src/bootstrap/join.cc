@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/parameters.h"
 #include "base/per_process.h"
+#include "bootstrap/make_unique_id.h"
 #include "bootstrap/random.h"
 #include "bootstrap/rendezvous.h"
 #include "bootstrap/star_network.h"

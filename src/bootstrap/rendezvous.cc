@@ -7,7 +7,6 @@
 
 #include "base/log.h"
 #include "base/rank_list.h"
-#include "base/sha256.h"
 #include "base/system_error.h"
 #include "bootstrap/arrivals.h"
 #include "bootstrap/random.h"
@@ -18,8 +17,6 @@ namespace {
 constexpr auto failureLimit = 10s;  // how long late ranks still hear why it failed
 constexpr auto reminderTime = 5s;   // from the first rank's coming on
 constexpr int mostNamed = 16;
-constexpr int mostRanks = 1 << 20;
-constexpr std::uint64_t seriesBits = 0xffff;  // of a fixed address' key
 
 bool isOfThisProcess(const Member& member) {
   const Member here = thisMember({});
@@ -27,55 +24,6 @@ bool isOfThisProcess(const Member& member) {
 }
 
 }  // namespace
-
-UniqueId idOfFixedAddress(const SocketAddress& address, std::string_view secret, std::uint16_t series) {
-  UniqueId id{address, (hashOf(std::string_view(address.text())) & ~seriesBits) | series, {}};
-  // Without a secret this one keeps out only connections that went astray: it comes from a name that all know.
-  const Digest digest = hmacSha256(std::as_bytes(std::span(secret)), fmt::format("NCCL_COMM_ID {}", address.text()));
-  std::copy_n(digest.begin(), id.secret.size(), id.secret.begin());
-  return id;
-}
-
-bool hasFixedAddress(const UniqueId& id) {
-  return idOfFixedAddress(id.address, {}).key == (id.key & ~seriesBits);
-}
-
-std::string JoinRequest::encode() const {
-  WireWriter writer;
-  writer.put(static_cast<std::int32_t>(size));
-  write(writer, member);
-  writer.put(std::string_view(withdrawal));
-  return writer.take();
-}
-
-bool JoinRequest::decode(std::string_view bytes, JoinRequest& request) {
-  WireReader reader(bytes);
-  request.size = reader.get<std::int32_t>();
-  request.member = readMember(reader);
-  request.withdrawal = reader.getString();
-  return reader.finished() && request.size > 0 && request.size <= mostRanks &&
-         (!request.member.address.empty() || !request.withdrawal.empty());
-}
-
-std::string JoinAnswer::encode() const {
-  WireWriter writer;
-  writer.put(kind).put(communicator);
-  writer.put(static_cast<std::uint32_t>(members.size()));
-  for (const Member& member : members) write(writer, member);
-  writer.put(code).put(std::string_view(text));
-  return writer.take();
-}
-
-bool JoinAnswer::decode(std::string_view bytes, JoinAnswer& answer) {
-  WireReader reader(bytes);
-  answer.kind = reader.get<Kind>();
-  answer.communicator = reader.get<CommunicatorId>();
-  const auto count = reader.getCount(1 + sizeof(std::uint32_t) + sizeof(std::int32_t));
-  for (std::uint32_t i = 0; i < count && reader.ok(); ++i) answer.members.push_back(readMember(reader));
-  answer.code = reader.get<ErrorCode>();
-  answer.text = reader.getString();
-  return reader.finished() && answer.kind <= Kind::over;
-}
 
 Rendezvous::Opened Rendezvous::open(std::shared_ptr<transport::Reactor> reactor, const UniqueId& id,
                                     Nanoseconds limit) {

@@ -8,37 +8,12 @@
 #include <set>
 
 #include "base/clock.h"
-#include "bootstrap/member.h"
+#include "bootstrap/join_message.h"
 #include "bootstrap/message_channel.h"
 #include "bootstrap/unique_id.h"
 #include "transport/alarm.h"
 
 namespace falcon::bootstrap {
-
-/// The id that every process derives from an address that all know, as with NCCL_COMM_ID, and the job's secret ("":
-/// none). `series` tells several rendezvous at one address apart.
-UniqueId idOfFixedAddress(const SocketAddress& address, std::string_view secret, std::uint16_t series = 0);
-bool hasFixedAddress(const UniqueId& id);
-
-/// What a rank tells the rendezvous (in the hello's payload).
-struct JoinRequest {
-  int size = 0;
-  Member member;
-  std::string withdrawal{};  ///< why it does not join after all; then it need not have an address
-  std::string encode() const;
-  static bool decode(std::string_view bytes, JoinRequest& request);
-};
-
-/// What the rendezvous answers.
-struct JoinAnswer {
-  enum class Kind : std::uint8_t { table, refused, over } kind = Kind::refused;
-  CommunicatorId communicator = 0;
-  std::vector<Member> members;           ///< table
-  ErrorCode code = ErrorCode::internal;  ///< refused: why (also after the table, when a rank died meanwhile)
-  std::string text;
-  std::string encode() const;
-  static bool decode(std::string_view bytes, JoinAnswer& answer);
-};
 
 /// Belongs to the reactor it was opened on, which it keeps alive until all have got their answer or `limit` has passed.
 /// The guests send one message when their communicator is formed: until then the death of one is told to the others.

@@ -4,17 +4,14 @@
 #include <cstring>
 
 #include "base/log.h"
-#include "base/parameters.h"
 #include "bootstrap/member.h"
 #include "bootstrap/random.h"
-#include "bootstrap/rendezvous.h"
 
 namespace falcon::bootstrap {
 namespace {
 
 constexpr std::uint64_t magic = 0x31444946'4c43464eULL;
 constexpr std::uint16_t version = 3;
-constexpr auto rendezvousLimit = 10min;
 
 }  // namespace
 
@@ -65,40 +62,6 @@ Result<UniqueId> UniqueId::read(std::span<const char, 128> bytes, std::uint64_t 
 Result<UniqueId> UniqueId::parse(std::span<const char, 128> bytes) {
   auto id = read(bytes);
   if (!id) return log::decided(id.error());
-  return id;
-}
-
-bool isRendezvousFixed() {
-  return parameters::commId.isSet() && !parameters::commId.value().empty();
-}
-
-Result<UniqueId> makeUniqueId() {
-  if (isRendezvousFixed()) {
-    const auto address = SocketAddress::parse(parameters::commId.value());
-    if (!address) return log::decided(Error::invalidArgument("NCCL_COMM_ID: {}", address.error().message()));
-    if (address->port() == 0)
-      return log::decided(
-          Error::invalidArgument("NCCL_COMM_ID={}: name the port that rank 0 opens, the same for all ranks; the others "
-                                 "could not learn which one the system gives it for 0",
-                                 parameters::commId.value()));
-    return idOfFixedAddress(*address, parameters::secret.value());
-  }
-  return makeOwnUniqueId();
-}
-
-void dropUniqueId(const UniqueId& id) {
-  if (auto reactor = transport::processReactor()) (*reactor)->forget(transport::Purpose::rendezvous, id.key);
-}
-
-Result<UniqueId> makeOwnUniqueId() {
-  auto reactor = transport::processReactor();
-  if (!reactor) return reactor.error();
-  const auto key = randomNumber();
-  if (!key) return log::decided(key.error());
-  const auto secret = randomSecret();
-  if (!secret) return log::decided(secret.error());
-  const UniqueId id{(*reactor)->address(), *key, *secret};
-  Rendezvous::open(*reactor, id, rendezvousLimit);
   return id;
 }
 

@@ -26,14 +26,4 @@ struct UniqueId {
   static Result<UniqueId> parse(std::span<const char, 128> bytes);
 };
 
-/// NCCL_COMM_ID names the rendezvous: every process makes the id by itself, and all make the same.
-bool isRendezvousFixed();
-/// For ncclGetUniqueId: starts the rendezvous in this process's reactor and names it. With NCCL_COMM_ID every process
-/// gets the same id and the rank 0 of the communicator opens the rendezvous in join().
-Result<UniqueId> makeUniqueId();
-/// Nobody will join by it: ends its rendezvous if this process has it.
-void dropUniqueId(const UniqueId& id);
-/// One that this process shares with itself: NCCL_COMM_ID means nothing here.
-Result<UniqueId> makeOwnUniqueId();
-
 }  // namespace falcon::bootstrap

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/parameters.h"
+#include "collectives/own_member_info.h"
 #include "transport/chunk_size.h"
 
 namespace falcon::collectives {

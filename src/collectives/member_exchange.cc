@@ -1,7 +1,7 @@
 #include "collectives/member_exchange.h"
 
 #include "base/parameters.h"
-#include "collectives/member_info.h"
+#include "collectives/own_member_info.h"
 #include "transport/reactor.h"
 
 namespace falcon::collectives {

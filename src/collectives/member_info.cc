@@ -1,34 +1,13 @@
 #include "collectives/member_info.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <map>
 #include <tuple>
 
-#include "base/job_rank.h"
 #include "base/log.h"
 #include "base/wire.h"
 
 namespace falcon::collectives {
-namespace {
-
-std::string hostName() {
-  char name[256] = {};
-  gethostname(name, sizeof name - 1);
-  return name;
-}
-
-}  // namespace
-
-Result<MemberInfo> ownMemberInfo(transport::Reactor& reactor, int device, std::string extra) {
-  auto peer = transport::localPeer(reactor);
-  if (!peer) return peer.error();
-  MemberInfo info{std::move(*peer), hostName(), getpid(), device, std::move(extra)};
-  info.peer.jobRank = jobRankFromEnvironment();
-  return info;
-}
-
 void write(WireWriter& writer, const MemberInfo& info) {
   writer.put(info.peer.address.empty() ? std::string() : info.peer.address.text()).put(info.peer.node);
   writer.put(info.peer.process).put(info.peer.doorbell).put(info.peer.jobRank);

@@ -39,9 +39,6 @@ struct MemberOffer {
   static Result<MemberOffer> decode(std::string_view bytes);
 };
 
-/// This process's own. Errors: no memory can be shared.
-Result<MemberInfo> ownMemberInfo(transport::Reactor& reactor, int device, std::string extra);
-
 /// The node's number of every rank, in order of first appearance.
 std::vector<int> nodesOf(const std::vector<MemberInfo>& members);
 /// Of at least one member.

@@ -5,6 +5,7 @@
 
 #include "base/first_time.h"
 #include "base/log.h"
+#include "bootstrap/make_unique_id.h"
 #include "bootstrap/random.h"
 
 namespace falcon::gpu {

@@ -16,6 +16,7 @@
 #include "base/log_file.h"
 #include "base/never_destroyed.h"
 #include "base/parameters.h"
+#include "bootstrap/make_unique_id.h"
 #include "control/ranges.h"
 #include "control/told_work.h"
 #include "control/trap_callbacks.h"

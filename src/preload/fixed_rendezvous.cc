@@ -5,8 +5,8 @@
 #include "base/first_time.h"
 #include "base/log.h"
 #include "base/parameters.h"
+#include "bootstrap/make_unique_id.h"
 #include "bootstrap/random.h"
-#include "bootstrap/rendezvous.h"
 
 namespace falcon::preload {
 

@@ -6,6 +6,7 @@
 #include "base/library_thread.h"
 #include "base/log.h"
 #include "base/parameters.h"
+#include "bootstrap/make_unique_id.h"
 #include "collectives/member_exchange.h"
 #include "control/shown_join.h"
 #include "control/step_agreement.h"

@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "bootstrap/bus_frame.h"
-#include "bootstrap/rendezvous.h"
+#include "bootstrap/join_message.h"
 #include "bootstrap/star_message.h"
 #include "fuzz_target.h"
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "bootstrap/communicator_network.h"
+#include "bootstrap/make_unique_id.h"
 #include "collectives/host_communicator.h"
 #include "harness/forked_ranks.h"
 #include "transport/reactor.h"

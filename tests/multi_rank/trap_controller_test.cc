@@ -8,6 +8,7 @@
 
 #include "base/event.h"
 #include "base/format.h"
+#include "bootstrap/make_unique_id.h"
 #include "bootstrap/random.h"
 #include "control/agreement.h"
 #include "control/controller.h"

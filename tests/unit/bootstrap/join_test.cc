@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "bootstrap/arrivals.h"
-#include "bootstrap/unique_id.h"
+#include "bootstrap/make_unique_id.h"
 #include "harness/reserved_port.h"
 #include "ranks.h"
 #include "unit/base/environment.h"

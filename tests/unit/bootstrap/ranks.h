@@ -15,9 +15,9 @@
 #include <thread>
 
 #include "bootstrap/communicator_network.h"
+#include "bootstrap/make_unique_id.h"
 #include "bootstrap/random.h"
 #include "bootstrap/rendezvous.h"
-#include "bootstrap/unique_id.h"
 #include "harness/fork_alone.h"
 
 namespace falcon::bootstrap {

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "bootstrap/rendezvous.h"
+#include "bootstrap/make_unique_id.h"
 #include "unit/base/environment.h"
 
 namespace falcon::preload {

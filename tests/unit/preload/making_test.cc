@@ -1,4 +1,5 @@
 #include "preload/making.h"
+#include "bootstrap/make_unique_id.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

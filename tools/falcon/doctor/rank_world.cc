@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "base/format.h"
-#include "bootstrap/unique_id.h"
+#include "bootstrap/make_unique_id.h"
 
 namespace falcon::doctor {
 namespace {
