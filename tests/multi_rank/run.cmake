@@ -2,7 +2,7 @@
 if(TARGET real_jobs)
   add_executable(run_probe ${CMAKE_CURRENT_LIST_DIR}/run_probe.cc)
   target_link_libraries(run_probe PRIVATE falcon_tool_run)
-  falcon_compile_options(run_probe)
+  falcon_test_options(run_probe)
 
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/run_*_test.cc)
   # Beside ANextRun... another test's run would remove what it has left.

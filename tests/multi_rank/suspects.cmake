@@ -3,7 +3,7 @@ if(TARGET real_jobs)
   add_executable(loading_probe ${CMAKE_CURRENT_LIST_DIR}/loading_probe.cc)
   target_link_libraries(loading_probe PRIVATE nccl)
   target_compile_definitions(loading_probe PRIVATE NCCL_FALCON_NO_CUDA)
-  falcon_compile_options(loading_probe)
+  falcon_test_options(loading_probe)
 
   falcon_test(NAME multi_rank_suspects ALONE SOURCES ${CMAKE_CURRENT_LIST_DIR}/suspects_test.cc
               LINK real_jobs falcon_tool_inject LABELS multi_rank TIMEOUT 900)
