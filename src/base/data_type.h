@@ -17,10 +17,10 @@ enum class ReduceOp : std::uint8_t { sum, prod, max, min, avg, preMulSum, bitAnd
 inline constexpr int reduceOpCount = 5;
 inline constexpr int reduceKindCount = 9;
 
+inline constexpr std::size_t bytesOfTypes[dataTypeCount] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
 /// Bytes of one element.
 constexpr std::size_t sizeOf(DataType type) {
-  constexpr std::size_t sizes[dataTypeCount] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
-  return sizes[static_cast<int>(type)];
+  return bytesOfTypes[static_cast<int>(type)];
 }
 
 constexpr bool isInteger(DataType type) {

@@ -101,8 +101,9 @@ inline void storeValue(std::byte* to, DataType type, std::int64_t numerator, int
 }
 
 inline std::vector<std::byte> encode(const Values& values, DataType type, int divisor = 1) {
-  std::vector<std::byte> bytes(values.size() * sizeOf(type));
-  for (size_t i = 0; i < values.size(); ++i) storeValue(bytes.data() + i * sizeOf(type), type, values[i], divisor);
+  const std::size_t each = sizeOf(type);
+  std::vector<std::byte> bytes(values.size() * each);
+  for (size_t i = 0; i < values.size(); ++i) storeValue(bytes.data() + i * each, type, values[i], divisor);
   return bytes;
 }
 

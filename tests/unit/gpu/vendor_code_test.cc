@@ -16,7 +16,8 @@ const void* addressOf(auto* function) {
 }
 
 TEST(CodeRange, HasWhatLiesInItOnly) {
-  static const char bytes[8] = {};
+  static const char room[9] = {};
+  const char* const bytes = room + 1;
   CodeRange range;
   EXPECT_FALSE(range.has(bytes));
   range.set(reinterpret_cast<std::uintptr_t>(bytes), reinterpret_cast<std::uintptr_t>(bytes + 4));
