@@ -107,7 +107,7 @@ RankMeans JobView::means(const MemberView& member, std::size_t count, std::size_
     means.duration += sample->seconds;
     means.outside += sample->outside;
     means.microBatches += std::max(1, sample->microBatches);
-    means.outsidePerMicroBatch += sample->outside / std::max(1, sample->microBatches);
+    means.outsidePerMicroBatch += sample->outsidePerMicroBatch();
     for (const CommunicatorTime& time : sample->communicators) {
       means.inLibrary[time.id] += time.seconds;
       means.calls[time.id] += time.calls;

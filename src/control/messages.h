@@ -2,6 +2,7 @@
 // a message that does not decode is dropped and logged.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -121,6 +122,9 @@ struct Sample {
   double work = 0;            ///< as told (told_work.h), else as the sizes of messages show it; 0: unknown
   std::vector<CommunicatorTime> communicators;
   std::vector<RangeTime> ranges;
+
+  /// Seconds; an iteration whose micro-batches are unknown counts as one.
+  double outsidePerMicroBatch() const { return outside / std::max(1, microBatches); }
 };
 struct Samples {
   std::vector<Sample> samples;

@@ -33,7 +33,7 @@ std::vector<double> ownTimes(const MemberView& member, std::size_t window) {
   for (std::size_t i = member.recent.size() - std::min(window, member.recent.size()); i < member.recent.size(); ++i) {
     const Sample& sample = member.recent[i];
     if (sample.outside <= 0) return {};
-    times.push_back(sample.outside / std::max(1, sample.microBatches));
+    times.push_back(sample.outsidePerMicroBatch());
   }
   return times;
 }
