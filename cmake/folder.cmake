@@ -1,5 +1,14 @@
 # One target a folder. falcon_folder(base) in src/base makes the static library falcon_base of every .cc in it;
 # the folders it may include are named here once, and tests/include_order checks the #include lines against the same order.
+
+find_program(FALCON_LLD ld.lld)
+# falcon_quick_linker(TARGET): it is linked in a third to a sixth of the time. Not for what users run.
+function(falcon_quick_linker target)
+  if(FALCON_LLD)
+    target_link_options(${target} PRIVATE -fuse-ld=lld)
+  endif()
+endfunction()
+
 function(falcon_compile_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local> -Wno-missing-field-initializers -fno-plt -ffunction-sections -fdata-sections)
   # The compiler collects no garbage below 1 GB: with a precompiled header of 120 MB it would search that through again and again (10 to 17 % of compiling).
@@ -12,7 +21,7 @@ function(falcon_compile_options target)
       string(REGEX MATCH "address|thread" what "${FALCON_SANITIZE}")
       string(TOUPPER "__SANITIZE_${what}__" macro)
       target_compile_definitions(${target} PRIVATE ${macro})
-      target_link_options(${target} PRIVATE -fuse-ld=lld)  # a sixth of the time
+      falcon_quick_linker(${target})
     endif()
     if(FALCON_NO_SANITIZE)
       target_compile_options(${target} PRIVATE -fno-sanitize=${FALCON_NO_SANITIZE})
@@ -91,12 +100,9 @@ endfunction()
 # -O1 takes a quarter less of compiling than -O2, and no debug information a seventh less again. A failed check says its line without it; the libraries
 # are what users run, and keep both. (-O0 takes a quarter less again, and loses more than that where tests fill and compare buffers.) Under a sanitizer
 # most is compiled without optimisation (src/CMakeLists.txt).
-find_program(FALCON_LLD ld.lld)
 function(falcon_test_options target)
   falcon_compile_options(${target})
-  if(FALCON_LLD)
-    target_link_options(${target} PRIVATE -fuse-ld=lld)  # in a third of the time
-  endif()
+  falcon_quick_linker(${target})
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1;-g0>)
 endfunction()
 

@@ -8,6 +8,7 @@
 #include "base/wire.h"
 
 namespace falcon::collectives {
+
 void write(WireWriter& writer, const MemberInfo& info) {
   writer.put(info.peer.address.empty() ? std::string() : info.peer.address.text()).put(info.peer.node);
   writer.put(info.peer.process).put(info.peer.doorbell).put(info.peer.jobRank);
