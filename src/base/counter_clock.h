@@ -45,19 +45,20 @@ class CounterClock {
   /// Of a pace in nanoseconds: what is beyond was measured while the machine stood still.
   static constexpr std::uint64_t slowest = std::uint64_t{10} << paceBits, fastest = (std::uint64_t{1} << paceBits) / 10;
 
-  /// The counter and the clock, read one after the other. Another thread may have had the processor between the two:
-  /// then `taken` is long, and how late the clock was read is not known.
+  /// The clock, read between two looks at the counter, which are `taken` apart: half of that off at most. Long where
+  /// another thread had the processor meanwhile.
   struct Reading {
-    std::uint64_t ticks = 0;
-    Nanoseconds time{0};  ///< 0: none
+    std::uint64_t ticks = 0;  ///< in the middle
+    Nanoseconds time{0};      ///< 0: none
     std::uint64_t taken = 0;
   };
   static Reading read() noexcept {
     const std::uint64_t before = Source::ticks();
     const Nanoseconds now = Source::now();
-    return {before, now, Source::ticks() - before};
+    const std::uint64_t taken = Source::ticks() - before;
+    return {before + taken / 2, now, taken};
   }
-  /// Ticks of these can be off by a thousandth of `duration`, in ticks.
+  /// Of readings that took this long, all in all: what they are off is half a thousandth of `duration`, in ticks.
   static constexpr bool isExact(std::uint64_t taken, std::uint64_t duration) { return taken < duration >> 10; }
 
   Nanoseconds readAnew() noexcept {
@@ -71,8 +72,8 @@ class CounterClock {
       if (reach_ != 0) forget();  // the counter has jumped
     } else if (isExact(now.taken + from_.taken, passed)) {
       measure(passed, since);
-      from_ = now;
-    }  // else next time
+      if (isExact(now.taken, reach_)) from_ = now;  // one may be exact enough for a long time's pace, and not for this
+    }                                               // else next time
     return now.time;
   }
 

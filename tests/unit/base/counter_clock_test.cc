@@ -15,13 +15,14 @@ struct Machine {
   static inline Nanoseconds time;
   static inline int readings;              ///< of the clock
   static inline Nanoseconds interruption;  ///< just before the clock is read the next time
+  static inline Nanoseconds delay;         ///< just after that
 
   static void begin() {
     trusted = true;
     counter = 1'000'000'000;
     time = 500s;
     readings = 0;
-    interruption = 0s;
+    interruption = delay = 0s;
   }
   /// At 2.5 ticks a nanosecond.
   static void pass(Nanoseconds duration) {
@@ -34,7 +35,9 @@ struct Machine {
   static Nanoseconds now() {
     ++readings;
     pass(std::exchange(interruption, 0s));
-    return time;
+    const Nanoseconds read = time;
+    pass(std::exchange(delay, 0s));
+    return read;
   }
 };
 
@@ -137,6 +140,28 @@ TEST_P(InterruptedClock, IsRightAfterALongPause) {
 }
 
 INSTANTIATE_TEST_SUITE_P(For, InterruptedClock, testing::Values(20us, 900us, 4ms, 50ms, 2s));
+
+// An interruption that is short against the pause before it, and long against what the clock is counted on for.
+class InterruptedAfterAPause : public InterruptedClock {};
+
+TEST_P(InterruptedAfterAPause, IsRight) {
+  for (const Nanoseconds pause : {550'000ns, 1'000'000ns, 4'000'000ns, 90'000'000ns, 900'000'000ns})
+    for (Nanoseconds* const when : {&Machine::interruption, &Machine::delay})
+      for (const bool known : {false, true}) {
+        SCOPED_TRACE(testing::Message() << pause.count() << " ns, " << (known ? "known" : "unknown") << " pace, "
+                                        << (when == &Machine::delay ? "after" : "before") << " the clock is read");
+        Machine::begin();
+        clock = {};
+        clock.now();
+        if (known) learnThePace();
+        Machine::pass(known ? pause + 500us : pause);  // for so long that the clock is read
+        *when = GetParam();
+        expectRight(GetParam());
+        expectRightFromHereOn();
+      }
+}
+
+INSTANTIATE_TEST_SUITE_P(For, InterruptedAfterAPause, testing::Values(200ns, 500ns, 900ns, 3us, 80us, 800us));
 
 TEST_F(CounterClockTest, NeverGoesBack) {
   learnThePace();
