@@ -5,7 +5,7 @@
 falcon_packages() {
   case "$1" in
     build) echo g++ cmake ninja-build ccache libfmt-dev libboost-dev libxxhash-dev libcli11-dev nlohmann-json3-dev libopenblas-serial-dev prometheus-cpp-dev iproute2 liburing-dev libucx-dev libibverbs-dev ;;
-    test) echo libgtest-dev libgmock-dev lld binutils procps iproute2 spin curl prometheus python3 pkgconf dpkg-dev file iperf3 ;;
+    test) echo libgtest-dev libgmock-dev clang lld binutils procps iproute2 spin curl prometheus python3 pkgconf dpkg-dev file iperf3 ;;
     lint) echo clang-format clang-tidy ;;
     clang) echo clang libclang-rt-dev lld ;;
     browser) echo chromium ;;

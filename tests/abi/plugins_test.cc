@@ -114,8 +114,10 @@ INSTANTIATE_TEST_SUITE_P(Plugins, AnyTuner, testing::Combine(testing::Range(4, 8
 
 /// Its choice is followed on all ranks: seen by a profiler.
 TEST_P(AnyTuner, Chooses) {
-  const auto& [version, withoutMemory] = GetParam();
-  for (const auto& [row, algorithm] : {std::pair{"0", "by TREE on 2"}, {"1", "by RING on 2"}}) {
+  const int version = std::get<0>(GetParam());
+  const char* const withoutMemory = std::get<1>(GetParam());
+  for (const char* const row : {"0", "1"}) {
+    const std::string algorithm = *row == '0' ? "TREE" : "RING";
     inFreshChild({{"NCCL_TUNER_PLUGIN", fake("tuner", version)},
                   {"FALCON_FAKE_TUNER_ROW", row},
                   {"FALCON_FAKE_TUNER_CHANNELS", "2"},
@@ -125,7 +127,7 @@ TEST_P(AnyTuner, Chooses) {
                  [&] {
                    useAllPlugins();
                    const auto lines = its<test::FakeProfilerLog>(fake("profiler", 7), "fakeProfilerLog").take();
-                   EXPECT_THAT(lines, Contains(HasSubstr("AllReduce 4 of 400000 ncclInt32 " + std::string(algorithm))));
+                   EXPECT_THAT(lines, Contains(HasSubstr("AllReduce 4 of 400000 ncclInt32 by " + algorithm + " on 2")));
                    auto& counts = its<test::FakeTunerCounts>(fake("tuner", version), "fakeTunerCounts");
                    EXPECT_EQ(counts.inits, size);
                    EXPECT_EQ(counts.finalizes, size);
@@ -162,7 +164,9 @@ TEST(Plugins, OurTunerSteersOurEngine) {
 
 /// Alone it records what our engine does; where Falcon watches the job itself, it does not record twice.
 TEST(Plugins, OurProfilerWithOurEngine) {
-  for (const auto& [falcon, own] : {std::pair{"0", "on"}, {"1", "on"}, {"1", "auto"}, {"0", "auto"}}) {
+  for (const auto& row : {std::pair{"0", "on"}, {"1", "on"}, {"1", "auto"}, {"0", "auto"}}) {
+    const char* const falcon = row.first;
+    const char* const own = row.second;
     const NamedJob job;
     inFreshChild({{"NCCL_PROFILER_PLUGIN", FALCON_PROFILER},
                   {"NCCL_FALCON", falcon},

@@ -3,7 +3,7 @@ if(TARGET real_jobs)
   find_package(nlohmann_json REQUIRED)
   add_executable(links_probe ${CMAKE_CURRENT_LIST_DIR}/links_probe.cc)
   target_link_libraries(links_probe PRIVATE falcon_tool_doctor)
-  falcon_compile_options(links_probe)
+  falcon_test_options(links_probe)
 
   falcon_test(NAME multi_rank_links ALONE SOURCES ${CMAKE_CURRENT_LIST_DIR}/links_test.cc LINK real_jobs
               LABELS multi_rank TIMEOUT 300)

@@ -198,7 +198,7 @@ class Table {
   std::string once(const char* name, Result (*function)(Arguments...), const std::vector<std::string>& names,
                    ncclResult_t answer) {
     auto [caller, vendors] = prepare(name, names);
-    const auto make = [&names]([[maybe_unused]] Making making) {
+    const auto make = [&]([[maybe_unused]] Making making) {
       making.argument = -1;
       return std::tuple<Arguments...>{next<Arguments>(making, names)...};
     };
