@@ -36,6 +36,8 @@ constexpr double mostOfTheMachine = 1.25;
 constexpr double lookBack = 6, clearlySlower = 1.1;
 constexpr double longestUntilRelief = 15;  // s
 constexpr std::size_t enough = 12;         // iterations, for a median
+// s that are waited for iterations of which the machine is not to blame for more than that.
+constexpr double longestUntilCalm = 15;
 // s that a job trains; one in which something is slow ends before, after half a minute on two idle cores. What is
 // waited for are iterations, and there are slow days.
 constexpr int longest = 90, healthyFor = 40;
@@ -201,9 +203,20 @@ class LiveJob : public testing::TestWithParam<Case> {
     const auto left = [&](Stretch of) {
       return std::max(1.0, std::thread::hardware_concurrency() - others_->uses().cores(of.from, of.to));
     };
-    return std::clamp(
-        std::max(1.0, lowerMedian(machineSlowdowns(stretch, before), 1)) * std::max(1.0, left(before) / left(stretch)),
-        1.0, mostOfTheMachine);
+    return std::max(1.0, lowerMedian(machineSlowdowns(stretch, before), 1)) *
+           std::max(1.0, left(before) / left(stretch));
+  }
+  /// The first iterations from then on, enough of them, that were trained on a machine hardly slower than it was
+  /// `before`; after a while the last ones, however that was. Empty where the job ended too early.
+  Stretch calmStretch(double from, Stretch before) {
+    Stretch stretch{from, from};
+    const auto isCalm = [&] { return machineSlowdown(stretch, before) <= mostOfTheMachine; };
+    do {
+      if (!areTrained(enough, stretch.to)) return {from, from};
+      const auto all = job().iterations(stretch.to);
+      stretch = {all.front().start, all.back().end};
+    } while (!isCalm() && stretch.to - from < longestUntilCalm);
+    return stretch;
   }
 
   /// Kinds of all that was said between two times, but for what is said of every healthy job, and for what our own
@@ -305,12 +318,14 @@ TEST_P(LiveFailSlow, IsNamedAndWorkedAroundUntilItHasRecovered) {
   ASSERT_THAT(alarms(0, always), IsEmpty()) << "nothing was injected yet";
   ends("while it was healthy");
 
+  const Stretch calm{learnt, job().iterations().back().end};
   Started injection(job().injectCommand(culprit, GetParam().factor, longest));
   ASSERT_TRUE(isSaid("verdict")) << injection.errors();
   ASSERT_TRUE(isSaid("mitigation-applied"));
   ends("until it was worked around");
   const double applied = timeOf(said("mitigation-applied")[0]);
-  ASSERT_TRUE(areTrained(enough, applied));
+  const Stretch workedAround = calmStretch(applied, calm);
+  ASSERT_GT(workedAround.to, applied);
   ends("while it was worked around");
   injection.signal(SIGTERM);
   injection.wait();
@@ -322,7 +337,8 @@ TEST_P(LiveFailSlow, IsNamedAndWorkedAroundUntilItHasRecovered) {
   ASSERT_TRUE(isSaid("relief"));
   ASSERT_TRUE(isSaid("mitigation-undone"));
   const double relieved = timeOf(said("relief")[0]), undone = timeOf(said("mitigation-undone")[0]);
-  ASSERT_TRUE(areTrained(enough, undone));
+  const Stretch recovered = calmStretch(undone, calm);
+  ASSERT_GT(recovered.to, undone);
   ends("after that");
   const bool othersAreTold = isHostSlow();
   Started status(falconCommand({"status", "--json", job().name()}));
@@ -334,9 +350,10 @@ TEST_P(LiveFailSlow, IsNamedAndWorkedAroundUntilItHasRecovered) {
 
   const double named = timeOf(said("verdict")[0]), held = lastHeldBefore(named);
   const double healthy = job().iterationSeconds(learnt, began), slow = lastBefore(held),
-               remedied = job().iterationSeconds(applied, ended), after = job().iterationSeconds(undone, always);
-  const double slowerWhile = machineSlowdown({applied, ended}, {learnt, began}),
-               slowerAfter = machineSlowdown({undone, always}, {learnt, began});
+               remedied = job().iterationSeconds(workedAround.from, workedAround.to),
+               after = job().iterationSeconds(recovered.from, recovered.to);
+  const double slowerWhile = std::min(machineSlowdown(workedAround, calm), mostOfTheMachine),
+               slowerAfter = std::min(machineSlowdown(recovered, calm), mostOfTheMachine);
   const std::string course = fmt::format(
       "{}: {:.0f} ms an iteration, slow {:.0f} ms, worked around {:.0f} ms, in the end {:.0f} ms; named {:.1f} s after "
       "it began, relieved {:.1f} s after it ended; the machine was {:.2f} and {:.2f} times slower\n",
