@@ -164,15 +164,16 @@ TEST(SlowOutsideOfCollectives, IsSeenByTheWorkThatTheJobTells) {
   EXPECT_GE(onset.at("iteration"), 100) << "of the sequences' lengths" << job.story();
 }
 
-// Every iteration takes 4 ms of 60 more: too little for an onset, and for too long to be chance. Sleeps end late by up
-// to a millisecond an iteration where the machine is busy: of 30 ms that would be half of the way to an onset.
+// Every iteration takes 8 ms of 120 more: too little for an onset, and for too long to be chance. Sleeps end late by up
+// to three milliseconds an iteration where the machine is busy: of 30 ms that would be an onset by itself, and of 60 ms
+// half of one.
 TEST(MinorSlowness, IsToldOfALiveJobWithItsLikelyCulpritAndTheJobIsNotHeld) {
-  const LoadingJob job({"150", "10", "long"}, "minor");
+  const LoadingJob job({"80", "20", "long"}, "minor");
   const json said = job.first("minor");
   ASSERT_FALSE(said.is_null()) << job.story();
   EXPECT_EQ(said.at("severity"), 1) << job.story();
   EXPECT_EQ(said.value("culprit", json::object()).value("rank", -1), 2) << job.story();
-  EXPECT_GE(said.at("iteration"), 150 + 180) << job.story();
+  EXPECT_GE(said.at("iteration"), 80 + 180) << job.story();
   EXPECT_NE(said.at("text").get<std::string>().find("; likely rank 2"), std::string::npos) << job.story();
   for (const char* kind : {"onset", "trap-closed", "verdict"}) EXPECT_TRUE(job.first(kind).is_null()) << job.story();
 }
