@@ -67,14 +67,20 @@ class CounterClock {
     const std::uint64_t passed = now.ticks - from_.ticks;
     const Nanoseconds since = now.time - from_.time;
     if (from_.time == Nanoseconds(0) || since > 1s) {
-      if (reach_ == 0 || isExact(now.taken, reach_)) from_ = now;  // on from here, at the pace that it had
+      countOnFrom(now);  // at the pace that it had
     } else if (since < longest / 2) {
       if (reach_ != 0) forget();  // the counter has jumped
     } else if (isExact(now.taken + from_.taken, passed)) {
       measure(passed, since);
-      if (isExact(now.taken, reach_)) from_ = now;  // one may be exact enough for a long time's pace, and not for this
-    }                                               // else next time
+      countOnFrom(now);
+    }  // else next time
     return now.time;
+  }
+
+  /// If it is exact enough for that, which one that tells the pace of a long time need not be. Where no pace is known
+  /// nothing is counted.
+  void countOnFrom(const Reading& reading) noexcept {
+    if (reach_ == 0 || isExact(reading.taken, reach_)) from_ = reading;
   }
 
   void measure(std::uint64_t passed, Nanoseconds since) noexcept {
