@@ -97,8 +97,8 @@ endfunction()
 # ALONE: it measures, so nothing else runs beside it; ALONE_CASES: those of this filter (--gtest_filter) do. ONE_THREAD: there is only one
 # in it, so that the thread sanitizer has nothing to see and it is left out there; THREADS: there are more in the cases of this filter only. APART: its sources are not
 # compiled together. WAITS: its cases hardly use a processor, so that one at a time is enough: several side by side would leave the cores idle.
-# A failed check says its line without debug information; the libraries are what users run, and have all of it. What is not optimised compiles in a third
-# of the time with clang (cmake/tests_by_clang.cmake), and hardly sooner with g++. Under a sanitizer most is compiled without optimisation, too (src/CMakeLists.txt).
+# A failed check says its line without debug information; the libraries are what users run, and have all of it. clang compiles
+# them without optimising (cmake/tests_by_clang.cmake), in half of the time of g++ with -O1; g++ would need two thirds of it for that. Under a sanitizer most is compiled without optimisation, too (src/CMakeLists.txt).
 function(falcon_test_options target)
   falcon_compile_options(${target})
   falcon_quick_linker(${target})

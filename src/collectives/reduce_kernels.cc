@@ -20,7 +20,8 @@ namespace falcon::collectives {
 namespace {
 
 #define FALCON_INLINE [[gnu::always_inline]] inline
-// Turns of the loop that follows do not depend on each other. clang, which only the sanitizer builds use, is not told.
+// Turns of the loop that follows do not depend on each other. clang, which compiles this in the sanitizer builds only,
+// is not told.
 #if defined(__clang__)
 #define FALCON_NO_DEPENDENCE
 #else

@@ -210,12 +210,11 @@ class LiveJob : public testing::TestWithParam<Case> {
   /// `before`; after a while the last ones, however that was. Empty where the job ended too early.
   Stretch calmStretch(double from, Stretch before) {
     Stretch stretch{from, from};
-    const auto isCalm = [&] { return machineSlowdown(stretch, before) <= mostOfTheMachine; };
     do {
       if (!areTrained(enough, stretch.to)) return {from, from};
       const auto all = job().iterations(stretch.to);
       stretch = {all.front().start, all.back().end};
-    } while (!isCalm() && stretch.to - from < longestUntilCalm);
+    } while (machineSlowdown(stretch, before) > mostOfTheMachine && stretch.to - from < longestUntilCalm);
     return stretch;
   }
 
@@ -318,13 +317,13 @@ TEST_P(LiveFailSlow, IsNamedAndWorkedAroundUntilItHasRecovered) {
   ASSERT_THAT(alarms(0, always), IsEmpty()) << "nothing was injected yet";
   ends("while it was healthy");
 
-  const Stretch calm{learnt, job().iterations().back().end};
+  const Stretch untouched{learnt, job().iterations().back().end};
   Started injection(job().injectCommand(culprit, GetParam().factor, longest));
   ASSERT_TRUE(isSaid("verdict")) << injection.errors();
   ASSERT_TRUE(isSaid("mitigation-applied"));
   ends("until it was worked around");
   const double applied = timeOf(said("mitigation-applied")[0]);
-  const Stretch workedAround = calmStretch(applied, calm);
+  const Stretch workedAround = calmStretch(applied, untouched);
   ASSERT_GT(workedAround.to, applied);
   ends("while it was worked around");
   injection.signal(SIGTERM);
@@ -337,7 +336,7 @@ TEST_P(LiveFailSlow, IsNamedAndWorkedAroundUntilItHasRecovered) {
   ASSERT_TRUE(isSaid("relief"));
   ASSERT_TRUE(isSaid("mitigation-undone"));
   const double relieved = timeOf(said("relief")[0]), undone = timeOf(said("mitigation-undone")[0]);
-  const Stretch recovered = calmStretch(undone, calm);
+  const Stretch recovered = calmStretch(undone, untouched);
   ASSERT_GT(recovered.to, undone);
   ends("after that");
   const bool othersAreTold = isHostSlow();
@@ -352,8 +351,8 @@ TEST_P(LiveFailSlow, IsNamedAndWorkedAroundUntilItHasRecovered) {
   const double healthy = job().iterationSeconds(learnt, began), slow = lastBefore(held),
                remedied = job().iterationSeconds(workedAround.from, workedAround.to),
                after = job().iterationSeconds(recovered.from, recovered.to);
-  const double slowerWhile = std::min(machineSlowdown(workedAround, calm), mostOfTheMachine),
-               slowerAfter = std::min(machineSlowdown(recovered, calm), mostOfTheMachine);
+  const double slowerWhile = std::min(machineSlowdown(workedAround, untouched), mostOfTheMachine),
+               slowerAfter = std::min(machineSlowdown(recovered, untouched), mostOfTheMachine);
   const std::string course = fmt::format(
       "{}: {:.0f} ms an iteration, slow {:.0f} ms, worked around {:.0f} ms, in the end {:.0f} ms; named {:.1f} s after "
       "it began, relieved {:.1f} s after it ended; the machine was {:.2f} and {:.2f} times slower\n",

@@ -3,7 +3,7 @@
 //
 //   loading_probe FROM MILLISECONDS [work|long]   from which iteration on, and for how long; 3 ms before. With `work`
 //                                                 the sequences differ in length from iteration to iteration, and are
-//                                                 told; with `long` all takes four times as long.
+//                                                 told; with `long` all else takes four times as long.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
