@@ -4,11 +4,11 @@
 #include <cmath>
 
 #include "base/log.h"
+#include "base/overwriting_ring.h"
 
 namespace falcon::control {
 namespace {
 
-/// A slot of the ring. The ticket is the number of what is in it, counted from 1; 0 while it is being written.
 struct Slot {
   std::atomic<std::uint64_t> ticket;
   std::atomic<std::int64_t> time;
@@ -26,13 +26,10 @@ Status ToldWork::tell(double work) {
   if (!(work > 0) || !std::isfinite(work))
     return log::decided(Error::invalidArgument(
         "ncclFalconIterationWork: {} is no amount of work; pass a number above 0, such as the tokens computed", work));
-  const std::uint64_t number = told.fetch_add(1, std::memory_order_relaxed);
-  Slot& slot = ring[number % slots];
-  slot.ticket.store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  slot.time.store(SystemClock::instance().now().count(), std::memory_order_relaxed);
-  slot.work.store(work, std::memory_order_relaxed);
-  slot.ticket.store(number + 1, std::memory_order_release);
+  OverwritingRing(ring, slots, told).write([&](Slot& slot) {
+    slot.time.store(SystemClock::instance().now().count(), std::memory_order_relaxed);
+    slot.work.store(work, std::memory_order_relaxed);
+  });
   return {};
 }
 
@@ -41,20 +38,21 @@ std::uint64_t ToldWork::count() noexcept {
 }
 
 bool ToldWork::readFrom(std::uint64_t& next, std::deque<Told>& out) {
-  const std::uint64_t end = told.load(std::memory_order_acquire);
+  const OverwritingRing<const Slot> written(ring, slots, told);
+  const std::uint64_t end = written.end();
   bool whole = true;
   if (end - next > slots) {
     next = end - slots;
     whole = false;
   }
   for (; next < end; ++next) {
-    const Slot& slot = ring[next % slots];
-    const std::uint64_t ticket = slot.ticket.load(std::memory_order_acquire);
-    if (ticket < next + 1) return whole;  // being written: the next time
-    const Told found{Nanoseconds(slot.time.load(std::memory_order_relaxed)), slot.work.load(std::memory_order_relaxed)};
-    std::atomic_thread_fence(std::memory_order_acquire);
-    if (slot.ticket.load(std::memory_order_relaxed) == next + 1)
-      out.push_back(found);
+    Told one;
+    const RingRecord found = written.read(next, [&](const Slot& slot) {
+      one = {Nanoseconds(slot.time.load(std::memory_order_relaxed)), slot.work.load(std::memory_order_relaxed)};
+    });
+    if (found == RingRecord::notYet) return whole;  // the next time
+    if (found == RingRecord::whole)
+      out.push_back(one);
     else
       whole = false;
   }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/fixed_text.h"
+#include "base/overwriting_ring.h"
 #include "base/own_folder.h"
 #include "base/owned.h"
 #include "base/prefetch.h"
@@ -72,17 +73,6 @@ void storeWords(CallLogSlot& slot, const CallRecord& record) noexcept {
 // 0 and 1 mean that the slot is free, or being written.
 std::uint64_t inFlightSince(Nanoseconds enter) noexcept {
   return std::max<std::uint64_t>(2, static_cast<std::uint64_t>(enter.count()));
-}
-
-// True and a copy when the slot holds exactly record `index`.
-bool readSlot(const CallLogSlot& slot, std::uint64_t index, CallRecord& record) {
-  if (slot.ticket.load(std::memory_order_acquire) != index + 1) return false;
-  CallWords words;
-  for (std::size_t i = 0; i < words.size(); ++i) words[i] = slot.words[i].load(std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_acquire);
-  if (slot.ticket.load(std::memory_order_relaxed) != index + 1) return false;
-  std::memcpy(static_cast<void*>(&record), words.data(), sizeof words);
-  return true;
 }
 
 }  // namespace
@@ -282,39 +272,32 @@ void CallLog::fail(Flight flight, const CallRecord& call, int place) noexcept {
 }
 
 void CallLog::write(const CallRecord& record) noexcept {
-  const std::uint64_t index = header_->head.fetch_add(1, std::memory_order_relaxed);
-  CallLogSlot& slot = slots_[index & (header_->capacity - 1)];
-  slot.ticket.store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  storeWords(slot, record);
-  slot.ticket.store(index + 1, std::memory_order_release);
+  OverwritingRing(slots_, header_->capacity, header_->head).write([&](CallLogSlot& slot) { storeWords(slot, record); });
 }
 
 namespace {
 
 template <class Slot, class Words>
-void writeNext(Slot* ring, std::uint32_t room, std::atomic<std::uint64_t>& written, const Words& words) noexcept {
-  const std::uint64_t index = written.fetch_add(1, std::memory_order_relaxed);
-  Slot& slot = ring[index % room];
-  slot.ticket.store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  for (std::size_t i = 0; i < words.size(); ++i) slot.words[i].store(words[i], std::memory_order_relaxed);
-  slot.ticket.store(index + 1, std::memory_order_release);
+void writeWords(OverwritingRing<Slot> ring, const Words& words) noexcept {
+  ring.write([&](Slot& slot) {
+    for (std::size_t i = 0; i < words.size(); ++i) slot.words[i].store(words[i], std::memory_order_relaxed);
+  });
 }
 
 }  // namespace
 
 void CallLog::write(const TransferTiming& transfer) noexcept {
-  writeNext(transfers_, transferRoom, transfersWritten_, wordsOf(transfer));
+  writeWords(OverwritingRing(transfers_, transferRoom, transfersWritten_), wordsOf(transfer));
 }
 
 void CallLog::label(const LabelledCall& call) noexcept {
-  writeNext(labels_, labelRoom, labelsWritten_, wordsOf(call));
+  writeWords(OverwritingRing(labels_, labelRoom, labelsWritten_), wordsOf(call));
 }
 
 std::uint64_t CallLog::readFrom(std::uint64_t& next, std::vector<CallRecord>& out, std::size_t most) const {
-  const std::uint64_t head = header_->head.load(std::memory_order_acquire);
   const std::uint64_t capacity = header_->capacity;
+  const OverwritingRing<const CallLogSlot> ring(slots_, capacity, header_->head);
+  const std::uint64_t head = ring.end();
   std::uint64_t lost = 0;
   if (head - next > capacity) {
     // The oldest are about to be overwritten by a writer that fast: they would be missed one by one.
@@ -324,15 +307,13 @@ std::uint64_t CallLog::readFrom(std::uint64_t& next, std::vector<CallRecord>& ou
   }
   const std::uint64_t end = next + std::min<std::uint64_t>(head - next, most);
   for (; next < end; ++next) {
-    CallRecord record;
-    const CallLogSlot& slot = slots_[next & (capacity - 1)];
-    if (readSlot(slot, next, record)) {
-      out.push_back(record);
-    } else if (slot.ticket.load(std::memory_order_acquire) > next + 1) {
-      ++lost;  // overwritten while we were reading
-    } else {
-      break;  // its writer is in the middle of it: next time
-    }
+    CallWords words;
+    const auto found = ring.read(next, [&](const CallLogSlot& slot) { words = loadWords<CallWords>(slot); });
+    if (found == RingRecord::notYet) break;  // next time
+    if (found == RingRecord::whole)
+      out.push_back(std::bit_cast<CallRecord>(words));
+    else
+      ++lost;
   }
   return lost;
 }

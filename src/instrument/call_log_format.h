@@ -61,7 +61,7 @@ struct CallLogHeader {
 };
 static_assert(sizeof(CallLogHeader) <= callLogHeaderBytes);
 
-/// Of the ring of calls: `ticket` is the index + 1 of the record in it, 0 while that is being written.
+/// Of the ring of calls: `ticket` as in base/overwriting_ring.h.
 /// Of the table of calls in flight: the time of entry, 0 while free, 1 while being written.
 struct CallLogSlot {
   std::atomic<std::uint64_t> ticket;
@@ -77,6 +77,14 @@ struct TransferSlot {
 };
 static_assert(sizeof(TransferSlot) == 80);
 using TransferWords = std::array<std::uint64_t, 9>;
+
+/// The words of a slot, which may be changing.
+template <class Words, class Slot>
+Words loadWords(const Slot& slot) {
+  Words words;
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = slot.words[i].load(std::memory_order_relaxed);
+  return words;
+}
 
 /// The labels of a call that has some, in a ring: `ticket` as in the ring of calls. Which call they are of, the words
 /// say.

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 
+#include "base/overwriting_ring.h"
 #include "base/system_error.h"
 #include "instrument/mapped_file.h"
 
@@ -39,8 +40,7 @@ std::optional<CallRecord> recordOf(const CallWords& words) {
 /// The words while the ticket says so, before and after.
 std::optional<CallRecord> readSlot(const CallLogSlot& slot, std::uint64_t ticket) {
   if (slot.ticket.load(std::memory_order_acquire) != ticket) return std::nullopt;
-  CallWords words;
-  for (std::size_t i = 0; i < words.size(); ++i) words[i] = slot.words[i].load(std::memory_order_relaxed);
+  const auto words = loadWords<CallWords>(slot);
   std::atomic_thread_fence(std::memory_order_acquire);
   if (slot.ticket.load(std::memory_order_relaxed) != ticket) return std::nullopt;
   return recordOf(words);
@@ -138,10 +138,11 @@ auto inOrder(const Tables& tables, SectionKind kind, Read read) {
   for (std::uint32_t i = 0; i < tables.count<Slot>(kind); ++i) {
     const auto& slot = tables.at<Slot>(kind, i);
     const std::uint64_t ticket = slot.ticket.load(std::memory_order_acquire);
-    Words words;
-    for (std::size_t at = 0; at < words.size(); ++at) words[at] = slot.words[at].load(std::memory_order_relaxed);
+    const auto words = loadWords<Words>(slot);
     std::atomic_thread_fence(std::memory_order_acquire);
-    if (ticket != 0 && slot.ticket.load(std::memory_order_relaxed) == ticket) byTicket[ticket] = words;
+    using Ring = OverwritingRing<Slot>;
+    const bool whole = ticket != 0 && (ticket & (Ring::beingWritten | Ring::leftOut)) == 0;
+    if (whole && slot.ticket.load(std::memory_order_relaxed) == ticket) byTicket[ticket] = words;
   }
   std::vector<decltype(read(Words()))> all;
   for (const auto& [ticket, words] : byTicket) all.push_back(read(words));
@@ -224,12 +225,16 @@ Result<CallLogView> viewOf(std::span<const std::byte> bytes, const std::string& 
   view.iterationSeconds = static_cast<double>(header.iterationNanoseconds.load(std::memory_order_relaxed)) * 1e-9;
   view.flightsMissed = header.flightsMissed.load(std::memory_order_relaxed);
   readTables(*tables, view);
-  view.calls = header.head.load(std::memory_order_acquire);
   const std::uint64_t capacity = tables->count<CallLogSlot>(SectionKind::calls);
+  const OverwritingRing ring(&tables->at<CallLogSlot>(SectionKind::calls, 0), capacity, header.head);
+  view.calls = ring.end();
   const std::uint64_t kept = std::min<std::uint64_t>({view.calls, capacity, wanted});
-  for (std::uint64_t index = std::max(from, view.calls - kept); index < view.calls; ++index)
-    if (const auto record = readSlot(tables->at<CallLogSlot>(SectionKind::calls, index & (capacity - 1)), index + 1))
-      view.latest.push_back(*record);
+  for (std::uint64_t index = std::max(from, view.calls - kept); index < view.calls; ++index) {
+    CallWords words;
+    const auto found = ring.read(index, [&](const CallLogSlot& slot) { words = loadWords<CallWords>(slot); });
+    if (found != RingRecord::whole) continue;
+    if (const auto record = recordOf(words)) view.latest.push_back(*record);
+  }
   return view;
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/overwriting_ring.h"
 #include "base/own_folder.h"
 #include "base/owned.h"
 #include "base/reserve_file.h"
@@ -26,14 +27,16 @@ static_assert(sizeof(RangeLogHeader) <= headerBytes);
 constexpr std::uint32_t lastName = RangeLogHeader::mostNames - 1;
 constexpr std::string_view otherNames = "other";
 
-bool readSlot(const RangeSlot& slot, std::uint64_t index, RangeRecord& record) {
-  if (slot.ticket.load(std::memory_order_acquire) != index + 1) return false;
-  const std::uint64_t what = slot.what.load(std::memory_order_relaxed);
-  record = {static_cast<std::uint32_t>(what), static_cast<std::uint32_t>(what >> 32),
-            Nanoseconds(slot.begin.load(std::memory_order_relaxed)),
-            Nanoseconds(slot.end.load(std::memory_order_relaxed))};
-  std::atomic_thread_fence(std::memory_order_acquire);
-  return slot.ticket.load(std::memory_order_relaxed) == index + 1;
+using Ring = OverwritingRing<RangeSlot>;
+using RingToRead = OverwritingRing<const RangeSlot>;
+
+RingRecord readRecord(const RingToRead& ring, std::uint64_t index, RangeRecord& record) {
+  return ring.read(index, [&](const RangeSlot& slot) {
+    const std::uint64_t what = slot.what.load(std::memory_order_relaxed);
+    record = {static_cast<std::uint32_t>(what), static_cast<std::uint32_t>(what >> 32),
+              Nanoseconds(slot.begin.load(std::memory_order_relaxed)),
+              Nanoseconds(slot.end.load(std::memory_order_relaxed))};
+  });
 }
 
 constexpr std::uint64_t freePlace = 0, placeBeingWritten = 1, firstName = 2;
@@ -117,14 +120,11 @@ std::uint32_t RangeLog::nameOf(std::string_view name, std::uint32_t most) noexce
 }
 
 void RangeLog::write(const RangeRecord& record) noexcept {
-  const std::uint64_t index = header_->head.fetch_add(1, std::memory_order_relaxed);
-  RangeSlot& slot = slots_[index & (slots - 1)];
-  slot.ticket.store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  slot.what.store(record.name | std::uint64_t{record.depth} << 32, std::memory_order_relaxed);
-  slot.begin.store(record.begin.count(), std::memory_order_relaxed);
-  slot.end.store(record.end.count(), std::memory_order_relaxed);
-  slot.ticket.store(index + 1, std::memory_order_release);
+  Ring(slots_, slots, header_->head).write([&](RangeSlot& slot) {
+    slot.what.store(record.name | std::uint64_t{record.depth} << 32, std::memory_order_relaxed);
+    slot.begin.store(record.begin.count(), std::memory_order_relaxed);
+    slot.end.store(record.end.count(), std::memory_order_relaxed);
+  });
 }
 
 int RangeLog::showOpen(const RangeRecord& range, std::uint32_t thread) noexcept {
@@ -148,15 +148,14 @@ void RangeLog::hideOpen(int place) noexcept {
 }
 
 void RangeLog::readFrom(std::uint64_t& next, std::vector<RangeRecord>& out) const {
-  const std::uint64_t head = header_->head.load(std::memory_order_acquire);
+  const RingToRead ring(slots_, slots, header_->head);
+  const std::uint64_t head = ring.end();
   if (head - next > slots / 2) next = head - slots / 2;
   for (; next < head; ++next) {
     RangeRecord record;
-    const RangeSlot& slot = slots_[next & (slots - 1)];
-    if (readSlot(slot, next, record))
-      out.push_back(record);
-    else if (slot.ticket.load(std::memory_order_acquire) <= next + 1)
-      return;  // its writer is in the middle of it: next time
+    const RingRecord found = readRecord(ring, next, record);
+    if (found == RingRecord::notYet) return;  // next time
+    if (found == RingRecord::whole) out.push_back(record);
   }
 }
 
@@ -191,7 +190,6 @@ Result<RangeLogView> readRangeLog(const std::string& path, std::size_t wanted) {
   RangeLogView view;
   view.jobRank = header.jobRank;
   view.pid = header.pid;
-  view.ranges = header.head.load(std::memory_order_acquire);
   const std::uint32_t names = std::min(header.names.load(std::memory_order_acquire), RangeLogHeader::mostNames);
   for (std::uint32_t i = 0; i < names; ++i) {
     const RangeLogHeader::Name& name = header.name[i];
@@ -201,10 +199,12 @@ Result<RangeLogView> readRangeLog(const std::string& path, std::size_t wanted) {
   }
   view.open = openIn(header, view.names);
   const auto* slots = reinterpret_cast<const RangeSlot*>(static_cast<const char*>(region->get_address()) + headerBytes);
+  const RingToRead ring(slots, capacity, header.head);
+  view.ranges = ring.end();
   const std::uint64_t kept = std::min<std::uint64_t>({view.ranges, capacity, wanted});
   for (std::uint64_t index = view.ranges - kept; index < view.ranges; ++index) {
     RangeRecord record;
-    if (readSlot(slots[index & (capacity - 1)], index, record) && record.name < names) view.latest.push_back(record);
+    if (readRecord(ring, index, record) == RingRecord::whole && record.name < names) view.latest.push_back(record);
   }
   return view;
 }

@@ -3,8 +3,8 @@
 //
 // File format, version 2, little-endian: RangeLogHeader, padded to headerBytes, with the table of names and the ranges
 // that are open now (0: a free place, 1: it is being written, else 2 + name | (depth + 1) << 32); then
-// `capacity` slots of 32 bytes: a ticket (index + 1 of the record in the slot, 0 while it is being written), the index
-// of the name and the depth, and when the range began and ended (the clock of the call log).
+// `capacity` slots of 32 bytes: a ticket (base/overwriting_ring.h), the index of the name and the depth, and when the
+// range began and ended (the clock of the call log).
 #pragma once
 
 #include <atomic>

@@ -109,6 +109,10 @@ TEST_F(RangeLogTest, IsWrittenByManyThreadsAndReadMeanwhile) {
   for (auto& writer : writers) writer.join();
   check();
   EXPECT_EQ(next, std::uint64_t{each} * count);
+  (*log)->write({0, 7, Nanoseconds(5), Nanoseconds(10)});
+  check();
+  ASSERT_EQ(read.size(), 1u) << "nothing before it is waited for";
+  EXPECT_EQ(read.front().begin, Nanoseconds(5));
 }
 
 TEST_F(RangeLogTest, RefusesWhatIsDamaged) {

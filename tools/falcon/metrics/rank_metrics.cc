@@ -18,12 +18,11 @@ void MetricsBook::read(const jobs::RankFile& file, RankMetrics& metrics) {
   if (file.view.calls == before) return;
   // Since the number was read more calls may have come, and the newest are given: some more are asked for.
   constexpr std::uint64_t meanwhile = 4096;
-  const auto log = instrument::readCallLog(file.path, file.view.calls - before + meanwhile);
+  const auto log = instrument::readCallLog(file.path, file.view.calls - before + meanwhile, before);
   if (!log || log->pid != position.pid || log->calls <= before) return;
   for (const auto& communicator : log->communicators) metrics.durations.name(communicator.id, communicator.name);
-  const std::uint64_t fresh = log->calls - before, given = log->latest.size();
-  for (std::uint64_t i = given > fresh ? given - fresh : 0; i < given; ++i) metrics.durations.add(log->latest[i]);
-  metrics.missed += fresh > given ? fresh - given : 0;
+  for (const auto& call : log->latest) metrics.durations.add(call);
+  metrics.missed += log->calls - before - log->latest.size();
   position.calls = log->calls;
 }
 

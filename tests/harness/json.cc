@@ -1,0 +1,3 @@
+#include "harness/json.h"
+
+template class nlohmann::basic_json<>;
