@@ -99,8 +99,9 @@ class Controller {
   };
   /// What the kernel's account of the hosts explains of an onset.
   struct ByHosts {
-    bool isNamed = false;   ///< all of it, by hosts that were named
-    std::string ownTime{};  ///< all ranks' own time, in words; empty: not
+    std::vector<diagnose::HostExplanation> culprits{};  ///< hosts whose processors others take
+    bool isAll = false;                                 ///< hosts explain all of it
+    std::string ownTime{};                              ///< all ranks' own time, in words; empty: not
   };
   /// collecting: profiling is over, the members' timing is on its way.
   enum class Phase { learning, tracking, profiling, collecting, validating };
@@ -158,6 +159,7 @@ class Controller {
   void conclude();
   void name(const Culprit& culprit, const Validation::Outcome& outcome);
   void name(const diagnose::HostExplanation& host);
+  void name(const std::vector<diagnose::HostExplanation>& hosts);
   FailSlow newFailSlow(const Culprit& culprit);
   std::string whereabouts(const Culprit& culprit) const;
   bool looksSlow(const Link& link, const Validation::Outcome& outcome) const;

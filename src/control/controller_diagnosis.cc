@@ -55,8 +55,9 @@ void Controller::collect() {
 }
 
 // A host whose processors others take slows all of its ranks: no test tells more than the kernel's account of them, and
-// the job is not held for it. What is left beyond that must be a fail-slow by itself to be looked for. Where nobody
-// takes them and all ranks run for longer, that explains their own time, and no link.
+// the job is not held for it. What is left beyond that must be a fail-slow by itself to be looked for; where nobody is
+// found it was the hosts, too, if they explain most of it: of ranks that lose their processors by turns all wait for
+// the one that does. Where nobody takes them and all ranks run for longer, that explains their own time, and no link.
 Controller::ByHosts Controller::explainedByHosts() {
   const auto since = std::clamp<std::int64_t>(detectorSamples_ - changedAt_, settings_.profilingIterations,
                                               settings_.baselineIterations);
@@ -64,20 +65,23 @@ Controller::ByHosts Controller::explainedByHosts() {
   std::vector<diagnose::HostExplanation> explanations;
   for (const diagnose::HostObservation& host : hostObservations(job_, newest))
     if (auto found = diagnose::explanationOf(host)) explanations.push_back(std::move(*found));
-  if (explanations.empty() || diagnose::unexplainedGrowth(iterationGrowth(job_, newest), explanations) >= onsetGrowth())
-    return {};
-  const auto isCulprit = [](const auto& each) { return each.isCulprit(); };
-  if (std::any_of(explanations.begin(), explanations.end(), isCulprit)) {
-    sayOnset();
-    for (const diagnose::HostExplanation& each : explanations)
-      if (each.isCulprit()) name(each);
-    onsetOpen_ = false;
-    return {.isNamed = true};
-  }
+  if (explanations.empty()) return {};
   ByHosts found;
-  for (const diagnose::HostExplanation& each : explanations)
-    found.ownTime += fmt::format("{}on host {} {}", found.ownTime.empty() ? "" : "; ", each.host, each.evidence);
+  std::copy_if(explanations.begin(), explanations.end(), std::back_inserter(found.culprits),
+               [](const auto& each) { return each.isCulprit(); });
+  const double growth = iterationGrowth(job_, newest), left = diagnose::unexplainedGrowth(growth, explanations);
+  found.isAll = left < onsetGrowth();
+  if (!found.isAll && left - 1 > (growth - 1) / 2) found.culprits.clear();
+  if (found.isAll && found.culprits.empty())
+    for (const diagnose::HostExplanation& each : explanations)
+      found.ownTime += fmt::format("{}on host {} {}", found.ownTime.empty() ? "" : "; ", each.host, each.evidence);
   return found;
+}
+
+void Controller::name(const std::vector<diagnose::HostExplanation>& hosts) {
+  sayOnset();
+  for (const diagnose::HostExplanation& each : hosts) name(each);
+  onsetOpen_ = false;
 }
 
 // A small slowness of nobody in particular is looked at again before it is said.
@@ -93,7 +97,7 @@ bool Controller::waitsWhetherItLasts() {
 void Controller::suspect() {
   if (std::exchange(minorProfile_, false)) return sayMinor();
   const ByHosts hosts = explainedByHosts();
-  if (hosts.isNamed) return;
+  if (hosts.isAll && !hosts.culprits.empty()) return name(hosts.culprits);
   diagnose::SeenInProfile seen = seenInProfile(job_, window(), quiet_ ? culprits() : std::vector<Culprit>());
   std::string chain;
   oneStretch_.clear();
@@ -113,6 +117,7 @@ void Controller::suspect() {
     std::erase_if(suspects.groups, [](const auto& each) { return each.waitsOnly || each.slowest.from < 0; });
   }
   if (suspects.empty()) {
+    if (!hosts.culprits.empty()) return name(hosts.culprits);
     if (attempts_ > attemptsPerOnset) return;  // it has been said
     if (waitsWhetherItLasts()) return;
     sayOnset();

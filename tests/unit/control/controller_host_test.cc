@@ -46,6 +46,30 @@ TEST_F(HostSlowness, OfOtherProgramsIsNamedWithoutATrapAndRelieved) {
   EXPECT_EQ(job.count(trapClosed), 0) << job.text();
 }
 
+// All wait for the one that lost its processor for longest, another one in each iteration: that is more than what the
+// ranks' own time explains, and nobody's.
+TEST_F(HostSlowness, OfOtherProgramsIsNamedWhereItsRanksLoseTheirProcessorsByTurns) {
+  FakeJob& job = startTelling();
+  job.everyone = 1.6;
+  job.byTurns = 1.3;
+  job.othersCores = 4;
+  ASSERT_TRUE(job.runUntil(verdict, 20)) << job.text();
+  EXPECT_EQ(job.first(verdict)->culprit.kind, CulpritKind::host);
+  EXPECT_EQ(job.count(inconclusive), 0) << job.text();
+  EXPECT_EQ(job.count(trapClosed), 0) << job.text();
+}
+
+// Of a slowness that has another cause the host does not get the blame for the little that it takes.
+TEST_F(HostSlowness, IsNotNamedForTheSmallerPart) {
+  FakeJob& job = startTelling();
+  job.everyone = 1.1;
+  job.byTurns = 1.6;
+  job.othersCores = 4;
+  ASSERT_TRUE(job.runUntil(onset, 20)) << job.text();
+  job.run(30);
+  EXPECT_EQ(job.count(verdict), 0) << job.text();
+}
+
 TEST_F(HostSlowness, MoreProcessorTimeIsNobodysFault) {
   FakeJob& job = startTelling();
   job.everyone = job.processorTime = 1.3;

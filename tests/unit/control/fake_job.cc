@@ -177,6 +177,7 @@ std::vector<FakeJob::Spent> FakeJob::nextIteration() {
     const int share = member.split[static_cast<std::size_t>(layout_.coordinatesOf(member.rank).data)];
     each.own = each.arrival =
         microBatchSeconds * share * everyone * jitter() * factor(compute, member.rank) * (work ? work(iteration_) : 1);
+    if (iteration_ % static_cast<std::int64_t>(members_.size()) == member.rank) each.own = each.arrival *= byTurns;
     each.own = each.arrival += usualLoading + extra(loading, member.rank);
   }
   for (const Group& group : groups_) meet(group, spent);

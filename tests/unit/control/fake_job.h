@@ -29,6 +29,7 @@ class FakeJob final : public Outbox, public EventSink {
 
   // What the test does to it.
   std::map<Rank, double> compute;  ///< factors of a rank's own time
+  double byTurns = 1;              ///< the same of another rank in each iteration
   std::map<Rank, double> quota;    ///< cores that a rank's cgroup lets it use; none: no quota
   bool onGpus = false;             ///< GPUs compute: the test of the processor finds nothing, that of the GPU does
   std::map<Link, double> links;    ///< factors of the time to move a byte; job ranks
