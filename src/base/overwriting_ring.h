@@ -30,8 +30,6 @@ class OverwritingRing {
       std::conditional_t<std::is_const_v<Slot>, const std::atomic<std::uint64_t>, std::atomic<std::uint64_t>>;
 
  public:
-  static constexpr std::uint64_t beingWritten = std::uint64_t{1} << 63, leftOut = std::uint64_t{1} << 62;
-
   /// `slots`: a power of two. `head`: how many indexes were given out.
   OverwritingRing(Slot* first, std::uint64_t slots, Number& head) : first_(first), slots_(slots), head_(&head) {
     assert(std::has_single_bit(slots));
@@ -49,6 +47,9 @@ class OverwritingRing {
       freeForNewer(slot.ticket, index);
     return true;
   }
+
+  /// For who looks at the slots as they lie.
+  static constexpr bool isOfAWholeRecord(std::uint64_t ticket) { return ticket != 0 && ticket == numberIn(ticket); }
 
   /// The index after the newest record's, which may not be there yet.
   std::uint64_t end() const noexcept { return head_->load(std::memory_order_acquire); }
@@ -69,6 +70,8 @@ class OverwritingRing {
   }
 
  private:
+  static constexpr std::uint64_t beingWritten = std::uint64_t{1} << 63, leftOut = std::uint64_t{1} << 62;
+
   Slot& at(std::uint64_t index) const { return first_[index & (slots_ - 1)]; }
   static constexpr std::uint64_t numberIn(std::uint64_t ticket) { return ticket & ~(beingWritten | leftOut); }
 

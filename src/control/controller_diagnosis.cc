@@ -1,6 +1,7 @@
 // The controller's diagnosis: profiling after an onset, the suspicion, the validation and what it names.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <utility>
 

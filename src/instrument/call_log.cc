@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <boost/interprocess/anonymous_shared_memory.hpp>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "base/fixed_text.h"
-#include "base/overwriting_ring.h"
 #include "base/own_folder.h"
 #include "base/owned.h"
 #include "base/prefetch.h"
@@ -275,23 +275,14 @@ void CallLog::write(const CallRecord& record) noexcept {
   OverwritingRing(slots_, header_->capacity, header_->head).write([&](CallLogSlot& slot) { storeWords(slot, record); });
 }
 
-namespace {
-
-template <class Slot, class Words>
-void writeWords(OverwritingRing<Slot> ring, const Words& words) noexcept {
-  ring.write([&](Slot& slot) {
-    for (std::size_t i = 0; i < words.size(); ++i) slot.words[i].store(words[i], std::memory_order_relaxed);
+void CallLog::write(const TransferTiming& transfer) noexcept {
+  OverwritingRing(transfers_, transferRoom, transfersWritten_).write([&](TransferSlot& slot) {
+    storeWords(slot, wordsOf(transfer));
   });
 }
 
-}  // namespace
-
-void CallLog::write(const TransferTiming& transfer) noexcept {
-  writeWords(OverwritingRing(transfers_, transferRoom, transfersWritten_), wordsOf(transfer));
-}
-
 void CallLog::label(const LabelledCall& call) noexcept {
-  writeWords(OverwritingRing(labels_, labelRoom, labelsWritten_), wordsOf(call));
+  OverwritingRing(labels_, labelRoom, labelsWritten_).write([&](LabelSlot& slot) { storeWords(slot, wordsOf(call)); });
 }
 
 std::uint64_t CallLog::readFrom(std::uint64_t& next, std::vector<CallRecord>& out, std::size_t most) const {
@@ -308,7 +299,7 @@ std::uint64_t CallLog::readFrom(std::uint64_t& next, std::vector<CallRecord>& ou
   const std::uint64_t end = next + std::min<std::uint64_t>(head - next, most);
   for (; next < end; ++next) {
     CallWords words;
-    const auto found = ring.read(next, [&](const CallLogSlot& slot) { words = loadWords<CallWords>(slot); });
+    const RingRecord found = readWords(ring, next, words);
     if (found == RingRecord::notYet) break;  // next time
     if (found == RingRecord::whole)
       out.push_back(std::bit_cast<CallRecord>(words));

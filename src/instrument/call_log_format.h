@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/call.h"
+#include "base/overwriting_ring.h"
 #include "base/transfer.h"
 
 namespace falcon::instrument {
@@ -84,6 +85,15 @@ Words loadWords(const Slot& slot) {
   Words words;
   for (std::size_t i = 0; i < words.size(); ++i) words[i] = slot.words[i].load(std::memory_order_relaxed);
   return words;
+}
+template <class Words, class Slot>
+void storeWords(Slot& slot, const Words& words) {
+  for (std::size_t i = 0; i < words.size(); ++i) slot.words[i].store(words[i], std::memory_order_relaxed);
+}
+/// `words`: of record `index` of a ring, where all of it is there.
+template <class Words, class Slot>
+RingRecord readWords(const OverwritingRing<const Slot>& ring, std::uint64_t index, Words& words) {
+  return ring.read(index, [&](const Slot& slot) { words = loadWords<Words>(slot); });
 }
 
 /// The labels of a call that has some, in a ring: `ticket` as in the ring of calls. Which call they are of, the words

@@ -10,7 +10,6 @@
 #include <map>
 #include <optional>
 
-#include "base/overwriting_ring.h"
 #include "base/system_error.h"
 #include "instrument/mapped_file.h"
 
@@ -140,9 +139,8 @@ auto inOrder(const Tables& tables, SectionKind kind, Read read) {
     const std::uint64_t ticket = slot.ticket.load(std::memory_order_acquire);
     const auto words = loadWords<Words>(slot);
     std::atomic_thread_fence(std::memory_order_acquire);
-    using Ring = OverwritingRing<Slot>;
-    const bool whole = ticket != 0 && (ticket & (Ring::beingWritten | Ring::leftOut)) == 0;
-    if (whole && slot.ticket.load(std::memory_order_relaxed) == ticket) byTicket[ticket] = words;
+    if (OverwritingRing<Slot>::isOfAWholeRecord(ticket) && slot.ticket.load(std::memory_order_relaxed) == ticket)
+      byTicket[ticket] = words;
   }
   std::vector<decltype(read(Words()))> all;
   for (const auto& [ticket, words] : byTicket) all.push_back(read(words));
@@ -231,8 +229,7 @@ Result<CallLogView> viewOf(std::span<const std::byte> bytes, const std::string& 
   const std::uint64_t kept = std::min<std::uint64_t>({view.calls, capacity, wanted});
   for (std::uint64_t index = std::max(from, view.calls - kept); index < view.calls; ++index) {
     CallWords words;
-    const auto found = ring.read(index, [&](const CallLogSlot& slot) { words = loadWords<CallWords>(slot); });
-    if (found != RingRecord::whole) continue;
+    if (readWords(ring, index, words) != RingRecord::whole) continue;
     if (const auto record = recordOf(words)) view.latest.push_back(*record);
   }
   return view;

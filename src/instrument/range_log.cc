@@ -27,7 +27,6 @@ static_assert(sizeof(RangeLogHeader) <= headerBytes);
 constexpr std::uint32_t lastName = RangeLogHeader::mostNames - 1;
 constexpr std::string_view otherNames = "other";
 
-using Ring = OverwritingRing<RangeSlot>;
 using RingToRead = OverwritingRing<const RangeSlot>;
 
 RingRecord readRecord(const RingToRead& ring, std::uint64_t index, RangeRecord& record) {
@@ -120,7 +119,7 @@ std::uint32_t RangeLog::nameOf(std::string_view name, std::uint32_t most) noexce
 }
 
 void RangeLog::write(const RangeRecord& record) noexcept {
-  Ring(slots_, slots, header_->head).write([&](RangeSlot& slot) {
+  OverwritingRing(slots_, slots, header_->head).write([&](RangeSlot& slot) {
     slot.what.store(record.name | std::uint64_t{record.depth} << 32, std::memory_order_relaxed);
     slot.begin.store(record.begin.count(), std::memory_order_relaxed);
     slot.end.store(record.end.count(), std::memory_order_relaxed);

@@ -42,7 +42,7 @@ class Image {
 template <class Slot, class Words>
 void store(Slot& slot, std::uint64_t ticket, const Words& words) {
   slot.ticket.store(ticket, std::memory_order_relaxed);
-  for (std::size_t i = 0; i < words.size(); ++i) slot.words[i].store(words[i], std::memory_order_relaxed);
+  storeWords(slot, words);
 }
 
 void store(CallLogSlot& slot, std::uint64_t ticket, const CallRecord& record) {

@@ -1,6 +1,5 @@
 # How long the link tests of a ring take, from few ranks to many.
 if(TARGET real_jobs)
-  find_package(nlohmann_json REQUIRED)
   add_executable(links_probe ${CMAKE_CURRENT_LIST_DIR}/links_probe.cc)
   target_link_libraries(links_probe PRIVATE falcon_tool_doctor)
   falcon_test_options(links_probe)

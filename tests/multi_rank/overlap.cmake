@@ -1,6 +1,5 @@
 # How far host streams let computing and exchanging overlap.
 if(TARGET real_jobs)
-  find_package(nlohmann_json REQUIRED)
   add_executable(overlap_probe ${CMAKE_CURRENT_LIST_DIR}/overlap_probe.cc)
   target_link_libraries(overlap_probe PRIVATE nccl Threads::Threads)
   target_compile_definitions(overlap_probe PRIVATE NCCL_FALCON_NO_CUDA)

@@ -1,6 +1,5 @@
 # The real command and real jobs, as tests start and see them; compiled once for all of those tests.
 if(TARGET falcon AND TARGET falcon-train)
-  find_package(nlohmann_json REQUIRED)
   add_library(real_jobs STATIC ${CMAKE_CURRENT_LIST_DIR}/run_harness.cc ${CMAKE_CURRENT_LIST_DIR}/trained_job.cc)
   target_include_directories(real_jobs PUBLIC ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(real_jobs PUBLIC falcon_tool_run nlohmann_json::nlohmann_json GTest::gtest)

@@ -14,7 +14,7 @@ target_compile_definitions(multi_rank_drain PRIVATE NCCL_FALCON_NO_CUDA
 add_dependencies(multi_rank_drain spinning_vendor spinning_cuda)
 # Measured on the device: a job of its own, as it is told apart by its times.
 falcon_test(NAME multi_rank_device_times SOURCES ${CMAKE_CURRENT_LIST_DIR}/device_times_test.cc ALONE
-            LINK nccl forked_ranks nlohmann_json::nlohmann_json Threads::Threads ${CMAKE_DL_LIBS} LABELS multi_rank
+            LINK nccl forked_ranks Threads::Threads ${CMAKE_DL_LIBS} LABELS multi_rank
             ENVIRONMENT "TSAN_OPTIONS=atexit_sleep_ms=0")
 target_compile_definitions(multi_rank_device_times PRIVATE NCCL_FALCON_NO_CUDA
                                                            FALCON_SPINNING_VENDOR="$<TARGET_FILE:spinning_vendor>"

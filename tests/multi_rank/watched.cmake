@@ -1,6 +1,5 @@
 # What `falcon` shows of real jobs from outside: who hangs, recordings, traces, the live view.
 if(TARGET real_jobs)
-  find_package(nlohmann_json REQUIRED)
   add_executable(stuck_probe ${CMAKE_CURRENT_LIST_DIR}/stuck_probe.cc)
   target_link_libraries(stuck_probe PRIVATE nccl falcon_instrument)
   target_compile_definitions(stuck_probe PRIVATE NCCL_FALCON_NO_CUDA)
