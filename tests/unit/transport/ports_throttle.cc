@@ -1,5 +1,4 @@
 // The injected slow link.
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
